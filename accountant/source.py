@@ -11,17 +11,17 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from cube.query import Scope
+from accountant.grouping import Grouping
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CellCounts:
-    """Exact counts of the occupied cells of a scope. Private.
+    """Exact counts of the occupied cells of a scope, as some levels are counted together. Private.
 
     Parameters
     ----------
     levels : tuple of (n_occupied,) ndarray of int64
-        For each axis of the scope, the position of every occupied cell's level.
+        For each axis of the scope, the position of the level as which each is counted.
     counts : (n_occupied,) ndarray of int64
         The number of records in each. The empty scope has one cell, occupied or not.
     """
@@ -46,7 +46,7 @@ class UnitCells:
     Parameters
     ----------
     levels : tuple of (n_pairs,) ndarray of int64
-        For each axis of the scope, the position of the cell's level.
+        For each axis of the scope, the position of the level as which the cell is counted.
     units : (n_pairs,) ndarray of int64
         A number of the unit, from 0: equal for the same unit, and for no other.
     digests : (n_pairs,) ndarray of int64
@@ -82,12 +82,16 @@ class Source(Protocol):
         """A keyed digest of what is read from the data: of every cell with its count."""
         ...
 
-    def measure(self, scope: Scope) -> CellCounts:
-        """Exact counts of the occupied cells of `scope`."""
+    def measure(self, grouping: Grouping) -> CellCounts:
+        """Exact counts of the occupied cells of a scope, each level as it is counted.
+
+        Cells may be told apart that are counted alike: the answers are the same
+        (proofs/noise.md, "Exact answers"). Fewer are less work.
+        """
         ...
 
-    def measure_units(self, scope: Scope) -> UnitCells:
-        """The cells of `scope` in which each unit has records.
+    def measure_units(self, grouping: Grouping) -> UnitCells:
+        """The cells of a scope in which each unit has records, each level as it is counted.
 
         Raises
         ------
@@ -115,11 +119,11 @@ class WatchedSource(Protocol):
 class ReadRows(Protocol):
     """The rows of the first levels of a growing table's axis: an immutable snapshot."""
 
-    def measure(self, scope: Scope) -> CellCounts:
-        """Exact counts of the occupied cells of `scope`."""
+    def measure(self, grouping: Grouping) -> CellCounts:
+        """As `Source.measure`."""
         ...
 
-    def measure_units(self, scope: Scope) -> UnitCells:
+    def measure_units(self, grouping: Grouping) -> UnitCells:
         """As `Source.measure_units`."""
         ...
 

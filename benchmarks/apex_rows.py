@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from accountant.gate.gate import Gate
 from accountant.gate.open_table import open_table
+from accountant.grouping import Grouping
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.laplace import SystemNoise
@@ -107,7 +108,7 @@ def main() -> None:
     schema = table.schema
     n_bins = schema.by_name[COLUMN].size
     source = DuckDbSource(schema, table.location)
-    counts = source.measure((COLUMN,))
+    counts = source.measure(Grouping.of_each((COLUMN,), (n_bins,)))
     of_bin = np.zeros(n_bins)
     of_bin[counts.levels[0]] = counts.counts
     figures: dict[str, dict[str, float]] = {}

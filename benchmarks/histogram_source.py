@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from accountant.grouping import Grouping
 from accountant.source import CellCounts, UnitCells
-from cube.query import Scope
 
 
 class HistogramSource:
@@ -33,14 +33,15 @@ class HistogramSource:
         """The same rows every time."""
         return key.hex()
 
-    def measure(self, scope: Scope) -> CellCounts:
-        """Sum the histogram over the axes outside `scope`."""
+    def measure(self, grouping: Grouping) -> CellCounts:
+        """Sum the histogram over the axes outside of the scope; each cell by itself."""
+        scope = grouping.scope
         outside = tuple(place for place, name in enumerate(self._axes) if name not in scope)
         kept = [name for name in self._axes if name in scope]
         table = self._counts.sum(axis=outside).transpose([kept.index(name) for name in scope])
         levels = tuple(axis.ravel() for axis in np.indices(table.shape, dtype=np.int64))
         return CellCounts(levels, table.ravel())
 
-    def measure_units(self, scope: Scope) -> UnitCells:
+    def measure_units(self, grouping: Grouping) -> UnitCells:
         """Never asked: every record is a unit."""
-        raise ValueError(f"the records of {scope} are units")
+        raise ValueError(f"the records of {grouping.scope} are units")

@@ -18,13 +18,13 @@ from threadpoolctl import threadpool_limits
 from accountant.cost.history_cost import CostState
 from accountant.cost.zcdp_account import GaussianAccount, constant_of
 from accountant.gate.open_table import open_table
+from accountant.grouping import Grouping
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.laplace import SystemNoise
 from accountant.source import CellCounts, UnitCells
 from cube.encoding import fingerprint
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
-from cube.query import Scope
 from cube.schema import Schema
 from planner.measuring.gaussian_opening import GaussianOffer
 from planner.measuring.noise_kinds import LAPLACE, GaussianKind, NoiseKind
@@ -46,15 +46,15 @@ class NoRecords:
         """The same rows every time."""
         return key.hex()
 
-    def measure(self, scope: Scope) -> CellCounts:
+    def measure(self, grouping: Grouping) -> CellCounts:
         """No occupied cell."""
         nothing = np.zeros(0, dtype=np.int64)
-        return CellCounts(tuple(nothing for _ in scope), nothing)
+        return CellCounts(tuple(nothing for _ in grouping.scope), nothing)
 
-    def measure_units(self, scope: Scope) -> UnitCells:
+    def measure_units(self, grouping: Grouping) -> UnitCells:
         """No unit."""
         nothing = np.zeros(0, dtype=np.int64)
-        return UnitCells(tuple(nothing for _ in scope), nothing, nothing, nothing)
+        return UnitCells(tuple(nothing for _ in grouping.scope), nothing, nothing, nothing)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ FLOORS = {
         "gate auditor",
         "ledger exact",
         "cost noise source",
+        "grouping",
     ),
     "inference": (
         "estimator independence",

@@ -18,9 +18,11 @@ McSherry & Talwar 2007, "Mechanism Design via Differential Privacy", section 3.
 from collections.abc import Callable, Iterator, Sequence
 from secrets import randbelow
 
+from accountant.exact.counted_together import grouping_of_views
 from accountant.exact.exact_answers import check_counts
 from accountant.exact.read_together import read_together
 from accountant.exact.scores import Contingency, grid_scores, sensitivity
+from accountant.grouping import Grouping
 from accountant.noise.exact_sampling import bernoulli_exp
 from accountant.source import CellCounts
 from cube.measurement import UNITS_PER_EPSILON, Weight
@@ -30,7 +32,7 @@ from cube.statistic import Choice, ChoiceCandidate
 
 
 def chosen(
-    choice: Choice, weight: Weight, read: Callable[[Scope], CellCounts], schema: Schema
+    choice: Choice, weight: Weight, read: Callable[[Grouping], CellCounts], schema: Schema
 ) -> int:
     """The place of the chosen candidate.
 
@@ -41,8 +43,8 @@ def chosen(
     weight : Weight
         The weight that was paid.
     read : callable
-        Returns the exact counts of a scope; called once for each union of scopes that are
-        read together.
+        Returns the exact counts of a scope's cells; called once for each union of scopes that
+        are read together.
     schema : Schema
 
     Raises
@@ -56,7 +58,7 @@ def chosen(
     def tables() -> Iterator[Contingency]:
         """The candidates' tables, those of one read together."""
         for scope, places in together.items():
-            counts = read(scope)
+            counts = read(grouping_of_views(choice, scope, schema))
             check_counts(scope, counts, schema)
             yield from _tables(
                 choice, [choice.candidates[place] for place in places], scope, counts

@@ -67,8 +67,8 @@ class EndedGeneration(Gate):
         plan: Sequence[PlannedMeasurement],
         payer: Payer,  # noqa: ARG002 - as of a gate; nobody is charged
         *,
-        epsilon_cap: Fraction | None,  # noqa: ARG002
-        n_read: int | None = None,  # noqa: ARG002
+        epsilon_cap: Fraction | None,  # noqa: ARG002 - the same
+        n_read: int | None = None,  # noqa: ARG002 - the same
         statistics: Sequence[Asked] = (),
     ) -> Payment:
         """Refuse, whatever it would cost.

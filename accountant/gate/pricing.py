@@ -14,6 +14,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from accountant.cost.history_cost import Price, price_of
+from accountant.exact.counted_together import check_read
 from accountant.exact.exact_answers import answer_bound
 from accountant.gate.statistics import (
     check_fits,
@@ -54,7 +55,7 @@ class Pricing:
         Raises
         ------
         TooLarge
-            If a row cannot be measured at its weight, or raised to it.
+            If a row cannot be measured at its weight, or raised to it, or needs too many cells.
         StalePlan
             If a measurement that the plan raises has been raised since.
         InvalidRequest
@@ -118,6 +119,7 @@ class Pricing:
         )
         if name not in self._checked:
             check_fits(planned.block, self._schema)
+            check_read(planned.block, self._schema)
             noise = self._history.raises.noise_for(planned)
             noise.lattice_bound(answer_bound(planned.block, self._schema))
             self._checked.add(name)

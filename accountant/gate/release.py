@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
+from accountant.exact.counted_together import grouping_for, groupings_for
 from accountant.exact.exact_answers import (
     answer_bound,
     exact_answers,
@@ -21,6 +22,7 @@ from accountant.exact.exact_answers import (
 )
 from accountant.exact.exponential_mechanism import chosen
 from accountant.exact.unit_counts import exact_unit_counts
+from accountant.grouping import Grouping
 from accountant.ledger.charged import (
     ChargedBlock,
     ChargedChoice,
@@ -34,9 +36,9 @@ from accountant.ledger.table_history import TableHistory
 from accountant.noise.gaussian import GaussianNoise
 from accountant.noise.laplace import LatticeNoise, NoiseSource
 from accountant.source import CellCounts, ReadRows, Source, UnitCells
+from cube.block import QueryBlock
 from cube.gaussian import GaussianStatistic
 from cube.measurement import Measurement
-from cube.query import Scope
 from cube.refusals import SourceUnavailable
 from cube.schema import Schema
 from cube.statistic import Distance
@@ -94,8 +96,8 @@ class Release:
     ) -> Noisy | None:
         """The noisy values of a charge; None if the source could not be read."""
         try:
-            scopes = {charged.block.scope for charged in charge.blocks}
-            counts = {scope: _read(source, scope) for scope in scopes}
+            blocks = [one.block for one in charge.blocks]
+            exact = self._answers(source, blocks)
             released = tuple(
                 number
                 for one in charge.statistics
@@ -103,14 +105,20 @@ class Release:
             )
         except _NotReadError:
             return None
-        exact = (
-            exact_answers(one.block, counts[one.block.scope], self.schema) for one in charge.blocks
-        )
         values = (
             self._noisy(one, answers, known.measurements)
             for one, answers in zip(charge.blocks, exact, strict=True)
         )
         return tuple(values), released
+
+    def _answers(self, source: Source | ReadRows, blocks: Sequence[QueryBlock]) -> list[list[int]]:
+        """The exact answers of each of some blocks; those of one scope are read together."""
+        answers: list[list[int]] = [[] for _ in blocks]
+        for grouping, places in groupings_for(blocks, self.schema):
+            counts = _read(source, grouping)
+            for place in places:
+                answers[place] = exact_answers(blocks[place], counts, self.schema)
+        return answers
 
     def _noisy(
         self, charged: ChargedBlock, exact: Sequence[int], known: Sequence[Measurement]
@@ -134,7 +142,7 @@ class Release:
         match charged:
             case ChargedUnitCount(count):
                 reach = count.reach(known.unit_counts.rows_per_unit)
-                units = _read_units(source, count.block.scope)
+                units = _read_units(source, grouping_for([count.block], self.schema))
                 exact = exact_unit_counts(count, reach, units, self.schema)
                 return self._noisy(charged.rows, exact, known.unit_counts.measurements)
             case ChargedChoice(choice, weight):
@@ -150,23 +158,23 @@ class Release:
 
     def _exact(self, source: Source | ReadRows, statistic: GaussianStatistic) -> list[int]:
         """The exact numbers to which noise is added."""
-        counts = _read(source, statistic.block.scope)
+        counts = _read(source, grouping_for([statistic.block], self.schema))
         if isinstance(statistic, Distance):
             return [exact_distance(statistic, counts, self.schema)]
         return exact_answers(statistic.block, counts, self.schema)
 
 
-def _read_units(source: Source | ReadRows, scope: Scope) -> UnitCells:
+def _read_units(source: Source | ReadRows, grouping: Grouping) -> UnitCells:
     """The cells of a scope in which each unit has rows."""
     try:
-        return source.measure_units(scope)
+        return source.measure_units(grouping)
     except Exception:  # noqa: BLE001 - as `_read`
         raise _NotReadError from None
 
 
-def _read(source: Source | ReadRows, scope: Scope) -> CellCounts:
-    """The exact counts of a scope."""
+def _read(source: Source | ReadRows, grouping: Grouping) -> CellCounts:
+    """The exact counts of the cells of a scope."""
     try:
-        return source.measure(scope)
+        return source.measure(grouping)
     except Exception:  # noqa: BLE001 - a source may fail in any way, and none may be shown
         raise _NotReadError from None

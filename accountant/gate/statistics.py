@@ -9,6 +9,7 @@ Proof: proofs/gate.md, "Statistics"; proofs/gaussian_noise.md; proofs/units.md, 
 
 from collections.abc import Sequence
 
+from accountant.exact.counted_together import check_read
 from accountant.exact.exact_answers import answer_bound, statistic_bound
 from accountant.ledger.charged import (
     ChargedChoice,
@@ -67,6 +68,7 @@ def check_statistic(asked: Asked, schema: Schema, known: UnitCounts) -> None:
             check_fits(QueryBlock(counting(), view), schema)
         return
     check_fits(statistic.block, schema)
+    check_read(statistic.block, schema)
     if isinstance(asked, PlannedGaussian):
         noise: OnLattice = GaussianNoise.for_rho(asked.rho, sensitivity_of(statistic))
     else:

@@ -10,6 +10,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
 from itertools import count
 from threading import Lock
 from typing import Final, TypeAlias
@@ -79,9 +80,6 @@ class Scratchpad:
 
     def __init__(self, schemas: Mapping[str, Schema]) -> None:
         self._schemas = schemas
-        self._database = duckdb.connect(":memory:")
-        for setting in SETTINGS:
-            self._database.execute(setting)
         self._relations: dict[tuple[str, str], str] = {}
         self._lookups: OrderedDict[str, tuple[int, dict[str, str]]] = OrderedDict()
         self._numbers = count()
@@ -91,6 +89,17 @@ class Scratchpad:
         self._cache: BoundedCache[object, Evaluated] = BoundedCache(
             n_entries_max=N_ENTRIES_MAX, n_bytes_max=N_BYTES_MAX
         )
+
+    @cached_property
+    def _database(self) -> duckdb.DuckDBPyConnection:
+        """The database; opened when it is first needed, with the lock held.
+
+        Plain comparisons never need it, and opening one takes longer than most statements.
+        """
+        database = duckdb.connect(":memory:")
+        for setting in SETTINGS:
+            database.execute(setting)
+        return database
 
     def evaluate(
         self,

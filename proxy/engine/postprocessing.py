@@ -7,6 +7,7 @@ already.
 
 import re
 from collections.abc import Mapping
+from functools import cached_property
 from threading import Lock
 from typing import Final
 
@@ -47,10 +48,15 @@ class OuterSql:
     """Runs SQL on the given relations. Thread-safe."""
 
     def __init__(self) -> None:
-        self._database = duckdb.connect(":memory:")
-        for setting in _SETTINGS:
-            self._database.execute(setting)
         self._lock = Lock()
+
+    @cached_property
+    def _database(self) -> duckdb.DuckDBPyConnection:
+        """The database; opened when it is first needed, with the lock held."""
+        database = duckdb.connect(":memory:")
+        for setting in _SETTINGS:
+            database.execute(setting)
+        return database
 
     def run(self, sql: str, relations: Mapping[str, pa.Table], what: str = ON_ANSWERS) -> pa.Table:
         """The result of a query over `relations`, by their names.

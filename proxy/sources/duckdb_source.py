@@ -5,18 +5,21 @@ kept contains only declared columns, and positions instead of values, in a datab
 no files, extensions or settings. Only the accountant's gate may call `measure` and
 `measure_units`.
 
-Counts of earlier scopes are cached beside it: they are as private as the table, are protected by a
-lock, and leave only through `measure`. The table never changes, so the cached counts stay exact.
+Counts of earlier groupings are cached beside it: they are as private as the table, are protected by
+a lock, and leave only through `measure`. The table never changes, so cached counts stay exact.
 """
 
 import csv
 import hashlib
 import hmac
-from collections.abc import Iterator
+import math
+from collections.abc import Hashable, Iterator
 
 import duckdb
 import numpy as np
+from numpy.typing import NDArray
 
+from accountant.grouping import Grouping
 from accountant.source import CellCounts, UnitCells
 from cube.encoding import canonical_json
 from cube.refusals import ConfigurationInvalid, DataChanged, SourceUnavailable
@@ -24,13 +27,15 @@ from cube.schema import Schema
 from planner.cache import BoundedCache
 from proxy.sources import files, private_view
 from proxy.sources.bounding import UNIT_DIGEST, UNIT_NUMBER, UNIT_WAS_CUT, RowsRead
-from proxy.sources.cells_in_order import EVERYTHING, cells_in_order, counting_sql
+from proxy.sources.cells_in_order import EVERYTHING, cells_in_order
 from proxy.sources.closed import closed_database
+from proxy.sources.grouping_sql import GroupedCells, grouped_cells
 from proxy.sources.loading import load
 from proxy.sources.location import Location, PrivateView, SourceKind, SourceLocation, UnitRows
 
 ALL_ROWS = RowsRead()
 N_SCOPES_KEPT = 256
+N_CELLS_EACH_MAX = 2**14  # of a scope: so few are counted as fast as classes of them
 N_COUNTED_BYTES_MAX = 64 * 2**20
 
 HINTS = {
@@ -66,7 +71,7 @@ class DuckDbSource:
         self._whose = [UNIT_DIGEST] if has_several else []  # what later rows do not change
         self._location = location
         self._connection = closed_database()
-        self._counted: BoundedCache[tuple[str, ...], CellCounts] = BoundedCache(
+        self._counted: BoundedCache[Hashable, CellCounts] = BoundedCache(
             n_entries_max=N_SCOPES_KEPT, n_bytes_max=N_COUNTED_BYTES_MAX
         )
         unreadable = _unreadable(location)
@@ -128,41 +133,48 @@ class DuckDbSource:
         except duckdb.Error:
             raise SourceUnavailable("The private table could not be read.") from None
 
-    def measure(self, scope: tuple[str, ...]) -> CellCounts:
-        """Exact counts of the cells of `scope` that are not empty, in the order of positions."""
-        known = self._counted.get(scope)
+    def measure(self, grouping: Grouping) -> CellCounts:
+        """Exact counts of the cells of a scope that are not empty.
+
+        Where a scope has few cells each of them is counted, and that once for all groupings.
+        """
+        sizes = tuple(runs.n_levels for runs in grouping.runs)
+        if math.prod(sizes) <= N_CELLS_EACH_MAX:
+            grouping = Grouping.of_each(grouping.scope, sizes)
+        known = self._counted.get(grouping.content)
         if known is None:
-            known = self._count(scope)
-            n_bytes = 8 * known.counts.size * (len(scope) + 1)
-            self._counted.put(scope, known, n_bytes=n_bytes)
+            known = self._count(grouping)
+            n_bytes = 8 * known.counts.size * (len(sizes) + 1)
+            n_bytes += sum(16 * runs.n_runs for runs in grouping.runs)
+            self._counted.put(grouping.content, known, n_bytes=n_bytes)
         return known
 
-    def _count(self, scope: tuple[str, ...]) -> CellCounts:
-        columns = [self._column[name] for name in scope]
-        try:
-            # One connection serves one thread at a time; a cursor is a connection of its own.
-            with self._connection.cursor() as cursor:
-                found = cursor.sql(counting_sql(columns)).to_arrow_table()
-        except duckdb.Error:
-            raise SourceUnavailable("The private table could not be read.") from None
-        arrays = [column.to_numpy().astype(np.int64) for column in found.columns]
+    def _count(self, grouping: Grouping) -> CellCounts:
+        cells = grouped_cells(grouping, self._column)
+        arrays = self._read(cells, cells.counting_sql)
         for array in arrays:
             array.setflags(write=False)
         return CellCounts(levels=tuple(arrays[:-1]), counts=arrays[-1])
 
-    def measure_units(self, scope: tuple[str, ...]) -> UnitCells:
-        """The cells of `scope` in which each unit has rows; nothing of them is kept."""
+    def measure_units(self, grouping: Grouping) -> UnitCells:
+        """The cells of a scope in which each unit has rows; nothing of them is kept."""
         if not self._of_units:
             raise ValueError("units with one row each are counted as rows")
-        columns = [self._column[name] for name in scope]
-        named = ", ".join([*columns, *self._of_units])
+        cells = grouped_cells(grouping, self._column)
+        arrays = self._read(cells, cells.distinct_sql(self._of_units))
+        return UnitCells(tuple(arrays[:-3]), *arrays[-3:])
+
+    def _read(self, cells: GroupedCells, sql: str) -> list[NDArray[np.int64]]:
+        """The columns of what is read of some cells."""
         try:
+            # One connection serves one thread at a time; a cursor is a connection of its own.
             with self._connection.cursor() as cursor:
-                found = cursor.sql(f"SELECT DISTINCT {named} FROM cells").to_arrow_table()  # noqa: S608 - generated names only
+                for name, table in cells.tables.items():
+                    cursor.register(name, table)
+                found = cursor.sql(sql).to_arrow_table()
         except duckdb.Error:
             raise SourceUnavailable("The private table could not be read.") from None
-        arrays = [column.to_numpy().astype(np.int64) for column in found.columns]
-        return UnitCells(tuple(arrays[:-3]), *arrays[-3:])
+        return [column.to_numpy().astype(np.int64) for column in found.columns]
 
 
 def _unreadable(location: Location) -> ConfigurationInvalid:

@@ -9,6 +9,7 @@ from benchmarks.synthesis_tables import BenchTable, example, positions
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
 from proxy.synthetic_tables.decoding import decoded
+from tests.support.groupings import each
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +21,7 @@ def test_rows_in_plain_sight_have_the_counts_that_the_source_has(adult: BenchTab
     rows = adult.rows()
     source = DuckDbSource(adult.schema, SourceLocation(path=adult.path))
     for scope in (("age",), ("capital_gain", "native_country"), ("education", "race")):
-        found = source.measure(scope)
+        found = source.measure(each(adult.schema, *scope))
         sizes = adult.schema.sizes(scope)
         exact = np.zeros(sizes, dtype=np.int64)
         exact[found.levels] = found.counts

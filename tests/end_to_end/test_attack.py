@@ -45,6 +45,7 @@ from cube.rows_by_level import RowsByLevel
 from cube.schema import Schema
 from tests.support.fakes import KnownTable
 from tests.support.gaussian import TERMS
+from tests.support.groupings import each
 
 ALPHA = 1e-4
 N_WORLDS = 500
@@ -247,7 +248,7 @@ def in_every_world(records: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def answers_by_world(block: QueryBlock, source: KnownTable) -> NDArray[np.float64]:
-    exact = exact_answers(block, source.measure(block.scope), SCHEMA)
+    exact = exact_answers(block, source.measure(each(SCHEMA, *block.scope)), SCHEMA)
     return np.array(exact, dtype=float).reshape(N_WORLDS, -1)
 
 

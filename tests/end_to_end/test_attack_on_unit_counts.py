@@ -20,6 +20,7 @@ from accountant.exact.unit_counts import exact_unit_counts
 from accountant.gate import release
 from accountant.gate.gate import Gate
 from accountant.gate.open_table import open_table
+from accountant.grouping import Grouping
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.laplace import SystemNoise
@@ -31,6 +32,7 @@ from cube.query import counting
 from cube.schema import Schema
 from cube.statistic import PlannedUnitCount, UnitCount
 from tests.end_to_end.test_attack import N_WORLDS, epsilon_shown
+from tests.support.groupings import each
 
 ROWS_MAX = 3
 AGES = 5
@@ -72,11 +74,12 @@ class Worlds:
     def rows_fingerprint(self, key: bytes) -> str:
         return key.hex()
 
-    def measure(self, scope: tuple[str, ...]) -> CellCounts:
-        raise NotImplementedError(f"nobody asks for rows of {scope}")
+    def measure(self, grouping: Grouping) -> CellCounts:
+        raise NotImplementedError(f"nobody asks for rows of {grouping.scope}")
 
-    def measure_units(self, scope: tuple[str, ...]) -> UnitCells:
-        places = [("age", "world").index(name) for name in scope]
+    def measure_units(self, grouping: Grouping) -> UnitCells:
+        """Cells may be told apart that are counted alike."""
+        places = [("age", "world").index(name) for name in grouping.scope]
         pairs = np.unique(self.rows[:, [*places, 2, 3]], axis=0)
         *levels, units, digests = (np.ascontiguousarray(column) for column in pairs.T)
         return UnitCells(tuple(levels), units, digests, np.zeros_like(units))
@@ -129,7 +132,7 @@ def attacked(tmp_path: Path) -> Attacked:
 
 def exact_in(source: Worlds, count: UnitCount) -> NDArray[np.float64]:
     """The exact counts of each world, as the server counts them, (N_WORLDS, n)."""
-    cells = source.measure_units(count.block.scope)
+    cells = source.measure_units(each(SCHEMA, *count.block.scope))
     found = release.exact_unit_counts(count, count.reach(ROWS_MAX), cells, SCHEMA)  # type: ignore[attr-defined]  # perhaps replaced
     return np.array(found, dtype=float).reshape(N_WORLDS, -1)
 

@@ -14,7 +14,7 @@ from planner.workload import RequestedTarget
 from proxy.api.requests import LOCAL, BatchRequest, QueryRequest
 from proxy.tables.direct_purchases import DirectPurchases
 from proxy.tables.extent import DataReplaced
-from tests.end_to_end.test_renewing import (
+from tests.support.renewed_customers import (
     AFTER,
     BEFORE,
     BY_CITY,

@@ -1,69 +1,41 @@
 """A table of customers whose data is replaced: servers, replicas, owners at the command line."""
 
-import csv
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
-from accountant.auditor.verify import verify
-from accountant.ledger import ledger as ledgers
-from accountant.ledger.credentials import Role
 from accountant.ledger.limits import Payer
-from accountant.ledger.open_ledger import open_ledger
 from cube.block import QueryBlock
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
 from cube.query import counting
 from cube.refusals import (
     CostAboveCap,
     DataChanged,
-    GenerationOver,
-    InvalidRequest,
-    OutsideDomain,
     SourceUnavailable,
-    TargetNotReached,
-    UnknownName,
-    UnsupportedSql,
 )
 from planner.fallback import Fallback
 from planner.workload import RequestedTarget
-from proxy.api.requests import LOCAL, BatchRequest, QueryRequest, QueryResult
-from proxy.bootstrap import Service, build
-from proxy.cli import app as cli
+from proxy.api.requests import LOCAL
+from proxy.bootstrap import build
 from proxy.config.settings import load
 from proxy.reporting.amounts import exact_text
-
-CONFIG = """
-[ledger]
-path = "a.ledger"
-[tables.customers]
-source = "customers.csv"
-unit = "id"
-budget = "1000"
-n_records_max = 10000
-half_width = 2
-[tables.customers.columns]
-city = {kind = "category", levels = ["Oslo", "Bergen"]}
-age = {kind = "integer", low = 0, high = 99}
-"""
-# A whole number is told from its neighbours, but for one time in ten million.
-PRECISE = RequestedTarget(half_width=0.49, confidence=0.9999999)
-BY_CITY = "SELECT city, COUNT(*) AS n FROM customers GROUP BY city"
-BEFORE = {"Oslo": 30, "Bergen": 50}
-AFTER = {"Oslo": 70, "Bergen": 20}
-
-
-def write(folder: Path, cities: dict[str, int]) -> None:
-    rows = [(city, place) for city, n in cities.items() for place in range(n)]
-    with (folder / "customers.csv").open("w", newline="") as file:
-        csv.writer(file).writerows(
-            [("id", "city", "age"), *((n, city, age) for n, (city, age) in enumerate(rows))]
-        )
+from tests.support.renewed_customers import (
+    AFTER,
+    BEFORE,
+    CONFIG,
+    PRECISE,
+    ask,
+    check_ledger,
+    counts,
+    follow,
+    renew,
+    served,
+    tacit,
+    write,
+)
 
 
 @pytest.fixture
@@ -71,52 +43,6 @@ def folder(tmp_path: Path) -> Path:
     write(tmp_path, BEFORE)
     (tmp_path / "tacit.toml").write_text(CONFIG)
     return tmp_path
-
-
-@contextmanager
-def served(folder: Path) -> Iterator[Service]:
-    service = build(load(folder / "tacit.toml"))
-    try:
-        yield service
-    finally:
-        service.close()
-
-
-def ask(service: Service, sql: str = BY_CITY, target: RequestedTarget = PRECISE) -> QueryResult:
-    return service.engine.answer(QueryRequest(sql=sql, caller=LOCAL, target=target))
-
-
-def counts(found: pa.Table) -> dict[str, int]:
-    return {row["city"]: round(row["n"]) for row in found.to_pylist()}
-
-
-def tacit(*arguments: str) -> int:
-    """Run a command; its exit code."""
-    with pytest.raises(SystemExit) as ended:
-        cli.main(arguments)
-    return int(ended.value.code or 0)
-
-
-def renew(folder: Path, cities: dict[str, int] = AFTER) -> None:
-    """The owner replaces the file, and says so."""
-    write(folder, cities)
-    config = str(folder / "tacit.toml")
-    assert tacit("table", "renew", "customers", "--by", "ann", "--config", config) == 0
-
-
-def follow(service: Service) -> None:
-    """What a server does about once a second."""
-    service.ledger.refresh()
-    service.renewing.look()
-
-
-def check_ledger(folder: Path, n_generations: int) -> None:
-    with open_ledger(folder / "a.ledger") as ledger:
-        verdict = verify(ledger.entries())
-    assert verdict.problem is None
-    (table,) = verdict.tables
-    assert table.n_generations == n_generations
-    assert table.spent == table.recomputed
 
 
 def test_a_running_server_goes_on_with_the_new_data(
@@ -273,156 +199,6 @@ def test_a_report_shows_generations_and_their_sum(
     assert "Its data was replaced" in page.read_text()
     assert tacit("audit", "verify", str(folder / "a.ledger")) == 0
     assert "customers (2 generations)" in capsys.readouterr().out
-
-
-FIRST, SECOND, THIRD = "2026-08-03", "2026-09-10", "2026-10-02"
-AS_OF = "SELECT city, COUNT(*) AS n FROM customers AS OF '{}' GROUP BY city"
-AND_NOW = (
-    "SELECT (SELECT COUNT(*) FROM customers) "
-    "- (SELECT COUNT(*) FROM customers AS OF '{}') AS difference"
-)
-FINALLY = {"Oslo": 10, "Bergen": 90}
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The day of the ledger's clock, which a test turns."""
-    day = [FIRST]
-    monkeypatch.setattr(ledgers, "utc_now", lambda: f"{day[0]}T09:00:00.000+00:00")
-    return day
-
-
-@pytest.fixture
-def renewed(folder: Path, clock: list[str], capsys: pytest.CaptureFixture[str]) -> Path:
-    """Three generations; of the first and the third the counts are known."""
-    with served(folder) as service:
-        ask(service)
-        ask(service, "SELECT AVG(age) AS a FROM customers", RequestedTarget(half_width=3))
-    clock[0] = SECOND
-    renew(folder)
-    clock[0] = THIRD
-    renew(folder, FINALLY)
-    with served(folder) as service:
-        ask(service)
-    capsys.readouterr()
-    return folder
-
-
-@pytest.mark.parametrize(
-    ("day", "right"),
-    [
-        (FIRST, BEFORE),
-        ("2026-09-09", BEFORE),
-        ("2026-09-10T08:59", BEFORE),
-        (THIRD, FINALLY),
-        ("2026-11-01", FINALLY),
-    ],
-)
-def test_an_earlier_generation_answers_as_of_a_day_of_its_own(
-    renewed: Path, day: str, right: dict[str, int]
-) -> None:
-    with served(renewed) as service:
-        before = service.budgets()[0].spent
-        ask(service, "EXPLAIN " + AS_OF.format(day))
-        for found in (
-            ask(service, AS_OF.format(day)),
-            ask(service, target=replace(PRECISE, as_of=day)),
-        ):
-            assert counts(found.data) == right
-            assert found.receipt is not None
-            assert found.receipt.epsilon_spent == 0
-            is_over = right == BEFORE
-            note = "customers, generation 1: its data was replaced on 2026-09-10."
-            assert (note in found.receipt.notes) == is_over
-            assert found.receipt.table == ("customers, generation 1" if is_over else "customers")
-        if right == BEFORE:
-            then = AND_NOW.format(day)
-            difference = ask(service, then, RequestedTarget(half_width=5))
-            assert round(difference.data.column(0)[0].as_py()) == 20
-        assert service.budgets()[0].spent == before
-        service.write_usage()  # under the name that the ledger knows
-    check_ledger(renewed, 3)
-
-
-def test_what_was_not_asked_then_is_refused_with_what_would_be_free(renewed: Path) -> None:
-    with served(renewed) as service:
-        before = service.budgets()[0]
-        average = "SELECT AVG(age) AS a FROM customers AS OF '2026-08-03'"
-        ask(service, average, RequestedTarget(half_width=3))
-        for sql, target in (
-            (average, RequestedTarget(half_width=0.01)),
-            (AS_OF.format(FIRST), RequestedTarget(half_width=0.01)),
-            ("SELECT COUNT(*) FROM customers AS OF '2026-08-03' WHERE age = 7", PRECISE),
-            (AS_OF.format(SECOND), RequestedTarget(half_width=50)),  # nothing was asked of it
-        ):
-            for asked in (sql, f"EXPLAIN {sql}"):
-                with pytest.raises((GenerationOver, TargetNotReached)) as refused:
-                    ask(service, asked, target)
-                assert "is over" in refused.value.message
-        with pytest.raises(GenerationOver) as refused:
-            ask(service, AS_OF.format(FIRST), RequestedTarget(half_width=0.01))
-        assert "Free right now: half_width 0." in (refused.value.hint or "")
-        fallen = ask(
-            service,
-            AS_OF.format(FIRST),
-            replace(PRECISE, half_width=0.01, fallback=Fallback.HISTORY),
-        )
-        assert counts(fallen.data) == BEFORE
-        assert service.budgets()[0] == before
-    check_ledger(renewed, 3)
-
-
-def test_days_on_which_there_was_no_such_table_are_refused(renewed: Path) -> None:
-    with served(renewed) as service:
-        for moment, error, says in (
-            ("2026-08-02", OutsideDomain, "served from 2026-08-03 on"),
-            ("2999-01-01", OutsideDomain, "still to come"),
-            ("soon", UnsupportedSql, "not a day"),
-        ):
-            with pytest.raises(error, match=says):
-                ask(service, AS_OF.format(moment))
-        with pytest.raises(OutsideDomain, match=r"tacit\.as_of = 7 is no day"):
-            ask(service, target=replace(PRECISE, as_of="7"))
-        with pytest.raises(UnknownName):
-            ask(service, 'SELECT COUNT(*) FROM "customers, generation 1"')
-        with pytest.raises(InvalidRequest, match="was replaced"):
-            service.engine.plan_batch(
-                BatchRequest(sql=AS_OF.format(FIRST), caller=LOCAL, target=PRECISE, buy=False)
-            )
-    assert "generation" not in str([one.schema.table for one in service.engine.tables(LOCAL)])
-
-
-def test_analysts_who_do_not_see_a_history_are_not_answered_from_an_earlier_one(
-    renewed: Path,
-) -> None:
-    config = renewed / "tacit.toml"
-    config.write_text(CONFIG.replace("half_width = 2", 'half_width = 2\nhistory = "private"'))
-    analyst = replace(LOCAL, role=Role.ANALYST)
-    with served(renewed) as service:
-        request = QueryRequest(sql=AS_OF.format(FIRST), caller=LOCAL, target=PRECISE)
-        assert counts(service.engine.answer(request).data) == BEFORE
-        with pytest.raises(OutsideDomain, match="served from 2026-10-02 on"):
-            service.engine.answer(replace(request, caller=analyst))
-        of_session = QueryRequest(sql=BY_CITY, caller=analyst, target=replace(PRECISE, as_of=FIRST))
-        with pytest.raises(OutsideDomain, match="served from 2026-10-02 on"):
-            service.engine.answer(of_session)  # and not as if nothing had been said
-
-
-def test_a_running_server_has_earlier_answers_as_soon_as_a_generation_begins(
-    folder: Path, clock: list[str]
-) -> None:
-    with served(folder) as service:
-        ask(service)
-        with pytest.raises(UnsupportedSql, match="does not grow"):
-            ask(service, AS_OF.format(FIRST))
-        clock[0] = SECOND
-        renew(folder)
-        service.ledger.refresh()  # and the new data is not read
-        assert counts(ask(service, AS_OF.format(FIRST)).data) == BEFORE
-        follow(service)
-        assert counts(ask(service).data) == AFTER
-        assert counts(ask(service, AS_OF.format(FIRST)).data) == BEFORE
-        assert counts(ask(service, AS_OF.format(SECOND)).data) == AFTER
 
 
 def test_a_synthetic_table_is_of_the_generation_that_it_was_made_of(folder: Path) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from proxy.config.settings import Settings, load
 from proxy.sources.duckdb_source import DuckDbSource
+from tests.support.groupings import each
 
 N_RECORDS = 48_842  # published with the data set
 N_OVER_50K = 11_687  # published: 23.93 % of the records
@@ -39,8 +40,8 @@ def test_the_domain_is_the_published_one(settings: Settings) -> None:
 def test_every_record_has_a_level_in_every_column(settings: Settings) -> None:
     (table,) = settings.tables
     source = DuckDbSource(table.schema, table.location)
-    assert source.measure(()).counts.tolist() == [N_RECORDS]
-    income = source.measure(("income",))
+    assert source.measure(each(table.schema)).counts.tolist() == [N_RECORDS]
+    income = source.measure(each(table.schema, "income"))
     assert dict(zip(income.levels[0].tolist(), income.counts.tolist(), strict=True)) == {
         0: N_RECORDS - N_OVER_50K,
         1: N_OVER_50K,

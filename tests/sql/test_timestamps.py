@@ -37,6 +37,7 @@ from proxy.tables.private_table import ServedTable
 from tests.planner.people import block_of
 from tests.sql.comparing import ABSOLUTE_ERROR_MAX, Row, oracle_rows, rows_of, same_rows
 from tests.support.fakes import NoNoise
+from tests.support.groupings import each
 
 N_ROWS = 3000
 LOW, HIGH = dt.datetime(2024, 3, 1), dt.datetime(2024, 4, 30, 23, 59)  # noqa: DTZ001 - no zone
@@ -334,7 +335,7 @@ def test_a_csv_file_may_write_moments_with_and_without_an_offset(tmp_path: Path)
             name="paid", low=low, high=low.replace(hour=5), step="hour", time_zone=zone
         )
         schema = Schema(table="visits", axes=(axis,), n_records_max=10)
-        found = DuckDbSource(schema, location).measure(("paid",))
+        found = DuckDbSource(schema, location).measure(each(schema, "paid"))
         return dict(zip(found.levels[0].tolist(), found.counts.tolist(), strict=True))
 
     assert counted("Europe/Oslo") == {0: 2, 1: 1, 3: 2}

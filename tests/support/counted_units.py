@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from accountant.exact.unit_counts import exact_unit_counts
 from accountant.gate.gate import Gate
 from accountant.gate.open_table import open_table
+from accountant.grouping import Grouping
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.laplace import NoiseSource, SystemNoise
@@ -22,6 +23,7 @@ from cube.measurement import PlannedMeasurement, Weight
 from cube.query import Factor, LinearQuery, Term, counting
 from cube.schema import Schema
 from cube.statistic import PlannedUnitCount, UnitCount
+from tests.support.groupings import each
 
 ANN = Payer("ann")
 CITY = CategoryAxis(name="city", values=("a", "b", "c"))
@@ -77,14 +79,17 @@ class Orders:
     def rows_fingerprint(self, key: bytes) -> str:
         return f"the rows of {self.units} {len(key)}"
 
-    def measure(self, scope: tuple[str, ...]) -> CellCounts:
+    def measure(self, grouping: Grouping) -> CellCounts:
+        scope = grouping.scope
         counts = Counter(levels_of(cell, scope) for unit in self.units.values() for cell in unit)
         if not scope:
             return CellCounts((), np.array([sum(counts.values())], dtype=np.int64))
         levels = np.array(list(counts), dtype=np.int64).reshape(len(counts), len(scope))
         return CellCounts(tuple(levels.T), np.array(list(counts.values()), dtype=np.int64))
 
-    def measure_units(self, scope: tuple[str, ...]) -> UnitCells:
+    def measure_units(self, grouping: Grouping) -> UnitCells:
+        """Cells may be told apart that are counted alike."""
+        scope = grouping.scope
         pairs = sorted(
             {
                 (*levels_of(cell, scope), number, digest)
@@ -103,7 +108,7 @@ def levels_of(cell: Cell, scope: tuple[str, ...]) -> tuple[int, ...]:
 
 def counts(units: dict[int, Unit], count: UnitCount, rows_max: int = ROWS_MAX) -> list[int]:
     """The exact counts, as the gate computes them."""
-    cells = Orders(units).measure_units(count.block.scope)
+    cells = Orders(units).measure_units(each(schema(rows_max), *count.block.scope))
     return exact_unit_counts(count, count.reach(rows_max), cells, schema(rows_max))
 
 

@@ -62,7 +62,7 @@ def n_accepted(ledger: Ledger) -> int:
     return sum(entry.kind == "changes_accepted" for entry in ledger._store.entries_after(0))
 
 
-def live(path: str) -> None:
+def live(path: str, _number: int) -> None:
     """Go on from where the ledger is."""
     with open_ledger(Path(path)) as ledger:
         table = ChangingTable(ledger)

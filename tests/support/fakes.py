@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant.gate.gate import CellCounts, Source
+from accountant.grouping import Grouping
 from accountant.ledger.entries import Body, TableBody
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.stores.key_file import fingerprint_key, key_beside
@@ -20,6 +21,7 @@ from accountant.noise.gaussian import GaussianNoise
 from accountant.noise.laplace import LatticeNoise, NoiseSource, SystemNoise
 from accountant.source import UnitCells
 from cube.schema import Schema
+from tests.support.groupings import counted_levels
 
 
 class KnownTable:
@@ -48,22 +50,28 @@ class KnownTable:
         rows = sorted(self.records[:, places].tolist())
         return hmac.new(key, repr(rows).encode(), hashlib.sha256).hexdigest()
 
-    def measure(self, scope: tuple[str, ...]) -> CellCounts:
-        self.scopes_read.append(scope)
-        if not scope:
+    def measure(self, grouping: Grouping) -> CellCounts:
+        self.scopes_read.append(grouping.scope)
+        if not grouping.scope:
             return CellCounts((), np.array([len(self.records)], dtype=np.int64))
-        names = [axis.name for axis in self.schema.axes]
-        columns = self.records[:, [names.index(name) for name in scope]]
-        cells, counts = np.unique(columns, axis=0, return_counts=True)
-        levels = tuple(np.ascontiguousarray(column) for column in cells.T.astype(np.int64))
+        columns, _ = self._counted(grouping)
+        cells, counts = np.unique(np.stack(columns, axis=1), axis=0, return_counts=True)
+        levels = tuple(np.ascontiguousarray(column) for column in cells.T)
         return CellCounts(levels, counts.astype(np.int64))
 
-    def measure_units(self, scope: tuple[str, ...]) -> UnitCells:
+    def measure_units(self, grouping: Grouping) -> UnitCells:
         """Every record is a unit."""
+        levels, is_counted = self._counted(grouping)
+        units = np.flatnonzero(is_counted)
+        return UnitCells(levels, units, units, np.zeros_like(units))
+
+    def _counted(
+        self, grouping: Grouping
+    ) -> tuple[tuple[NDArray[np.int64], ...], NDArray[np.bool_]]:
         names = [axis.name for axis in self.schema.axes]
-        units = np.arange(len(self.records), dtype=np.int64)
-        levels = (self.records[:, names.index(name)].astype(np.int64) for name in scope)
-        return UnitCells(tuple(levels), units, units, np.zeros_like(units))
+        records = self.records.astype(np.int64)
+        levels = [records[:, names.index(name)] for name in grouping.scope]
+        return counted_levels(grouping, levels, len(records))
 
 
 class FailingSource:
@@ -80,13 +88,13 @@ class FailingSource:
     def rows_fingerprint(self, key: bytes) -> str:
         return self.source.rows_fingerprint(key)
 
-    def measure(self, scope: tuple[str, ...]) -> CellCounts:
-        counts = self.source.measure(scope)
+    def measure(self, grouping: Grouping) -> CellCounts:
+        counts = self.source.measure(grouping)
         self._fail(counts.counts)
         return counts
 
-    def measure_units(self, scope: tuple[str, ...]) -> UnitCells:
-        cells = self.source.measure_units(scope)
+    def measure_units(self, grouping: Grouping) -> UnitCells:
+        cells = self.source.measure_units(grouping)
         self._fail(cells.units)
         return cells
 
@@ -161,15 +169,15 @@ class DyingSource:
     def rows_fingerprint(self, key: bytes) -> str:
         return self.source.rows_fingerprint(key)
 
-    def measure(self, scope: tuple[str, ...]) -> CellCounts:
+    def measure(self, grouping: Grouping) -> CellCounts:
         self.before()
-        counts = self.source.measure(scope)
+        counts = self.source.measure(grouping)
         self.after()
         return counts
 
-    def measure_units(self, scope: tuple[str, ...]) -> UnitCells:
+    def measure_units(self, grouping: Grouping) -> UnitCells:
         self.before()
-        cells = self.source.measure_units(scope)
+        cells = self.source.measure_units(grouping)
         self.after()
         return cells
 

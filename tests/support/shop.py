@@ -6,7 +6,9 @@ import duckdb
 import numpy as np
 import pytest
 
+from accountant.grouping import Grouping
 from cube.axis import Axis, IntegerAxis, MeasureAxis
+from cube.pieces import SIZE_MAX
 from cube.refusals import ConfigurationInvalid
 from cube.schema import Schema
 from proxy.sources.duckdb_source import DuckDbSource
@@ -57,6 +59,9 @@ def refusal(schema: Schema, location: PrivateView | SourceLocation) -> str:
 
 
 def rows(source: DuckDbSource, *scope: str) -> list[tuple[int, ...]]:
-    found = source.measure(scope)
-    stacked = np.column_stack([*found.levels, found.counts])
-    return [tuple(row) for row in stacked.tolist()]
+    """The cells of some columns with their counts, in order."""
+    names = tuple(sorted(scope))
+    found = source.measure(Grouping.of_each(names, [SIZE_MAX] * len(names)))
+    levels = dict(zip(names, found.levels, strict=True))
+    stacked = np.column_stack([*(levels[name] for name in scope), found.counts])
+    return sorted(tuple(row) for row in stacked.tolist())

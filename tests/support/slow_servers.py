@@ -14,6 +14,7 @@ from pathlib import Path
 
 from accountant.gate.gate import CellCounts, Source
 from accountant.gate.open_table import open_table
+from accountant.grouping import Grouping
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.laplace import SystemNoise
@@ -46,16 +47,16 @@ class SlowSource:
     def rows_fingerprint(self, key: bytes) -> str:
         return self.source.rows_fingerprint(key)
 
-    def measure(self, scope: tuple[str, ...]) -> CellCounts:
+    def measure(self, grouping: Grouping) -> CellCounts:
         self.n_reads += 1
         assert self.may_read.wait(30)
         time.sleep(self.seconds)
         if self.is_broken:
             raise OSError("gone")
-        return self.source.measure(scope)
+        return self.source.measure(grouping)
 
-    def measure_units(self, scope: tuple[str, ...]) -> UnitCells:
-        return self.source.measure_units(scope)
+    def measure_units(self, grouping: Grouping) -> UnitCells:
+        return self.source.measure_units(grouping)
 
 
 class Server:

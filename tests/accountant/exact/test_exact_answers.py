@@ -14,6 +14,7 @@ from cube.block import QueryBlock
 from cube.schema import Schema
 from tests.support.cubes import SIZES, blocks, dense_rows
 from tests.support.fakes import KnownTable
+from tests.support.groupings import each
 from tests.support.seven_people import ADULTS, SCHEMA
 
 
@@ -25,7 +26,7 @@ def test_exact_answers_are_the_rows_times_the_cells(block: QueryBlock, cells: li
     schema = Schema(table="cube", axes=axes, n_records_max=30)
     sizes = [SIZES[name] for name in sorted(SIZES)]
     records = np.stack(np.unravel_index(np.array(cells, dtype=np.int64), sizes), axis=1)
-    counts = KnownTable(schema, records.astype(np.int64)).measure(block.scope)
+    counts = KnownTable(schema, records.astype(np.int64)).measure(each(schema, *block.scope))
     expected = [sum((row[cell] for cell in cells), Fraction(0)) for row in dense_rows(block)]
     assert exact_answers(block, counts, schema) == expected
     assert max(map(abs, expected)) <= answer_bound(block, schema)

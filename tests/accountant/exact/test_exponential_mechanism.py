@@ -14,6 +14,7 @@ from scipy import stats
 from accountant.exact import exponential_mechanism as choosing
 from accountant.exact.exponential_mechanism import chosen, exponential
 from accountant.exact.scores import SCORE_UNITS, Contingency, grid_scores, sensitivity
+from accountant.grouping import Grouping
 from accountant.source import CellCounts
 from cube.axis import IntegerAxis
 from cube.block import Partition
@@ -248,8 +249,8 @@ def test_the_best_predicted_candidate_is_chosen() -> None:
 
 
 def test_no_choice_is_made_from_counts_of_no_possible_table() -> None:
-    def read(scope: tuple[str, ...]) -> CellCounts:
-        levels = tuple(np.array([1], dtype=np.int64) for _ in scope)
+    def read(grouping: Grouping) -> CellCounts:
+        levels = tuple(np.array([1], dtype=np.int64) for _ in grouping.scope)
         return CellCounts(levels, np.array([1001], dtype=np.int64))
 
     choice = Choice(Score.DISTANCE, VIEWS, tuple(PAIRS))

@@ -7,9 +7,6 @@ once in e**32.
 """
 
 import json
-import multiprocessing as mp
-import random
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -17,26 +14,16 @@ import pytest
 
 from accountant.auditor.verify import verify
 from accountant.ledger.entries import Entry
-from accountant.ledger.open_ledger import open_ledger, open_reader
+from accountant.ledger.open_ledger import open_ledger
 from tests.support import dying_renewer
 from tests.support.dying_renewer import ROWS_EACH
+from tests.support.killing import kill_again_and_again, written
 
 N_KILLS = 8
-SECONDS_MAX = 1.0
-SECONDS_TO_BEGIN_MAX = 30.0
 
 
-def written(path: Path) -> list[Entry]:
-    reader = open_reader(str(path))
-    try:
-        return list(reader.entries_after(0))
-    finally:
-        reader.close()
-
-
-def check(path: Path) -> Counter[str]:
-    """Hold a ledger against what may be; how many entries of each kind it has."""
-    entries = written(path)
+def check(entries: list[Entry]) -> None:
+    """Hold a ledger against what may be."""
     verdict = verify(entries)
     assert verdict.problem is None
     generation, charged_in, bits, measured = 1, dict[int, int](), dict[int, int](), set[int]()
@@ -61,34 +48,13 @@ def check(path: Path) -> Counter[str]:
     (table,) = verdict.tables
     assert table.n_generations == generation
     assert table.spent == table.recomputed
-    return Counter(entry.kind for entry in entries)
 
 
 @pytest.mark.slow
 def test_renewers_killed_at_any_moment(tmp_path: Path) -> None:
     path = tmp_path / "a.ledger"
-    with open_ledger(path):
-        pass
-    context = mp.get_context("forkserver")
-    context.set_forkserver_preload(["tests.support.dying_renewer"])
-    moments = random.Random(7)  # noqa: S311 - moments of a test
-    before, kinds = 0, Counter[str]()
-    for kill in range(N_KILLS):
-        processes = [
-            context.Process(target=dying_renewer.live, args=(str(path), 2 * kill + one))
-            for one in range(2)
-        ]
-        for one in processes:
-            one.start()
-        end = time.monotonic() + SECONDS_TO_BEGIN_MAX
-        while len(written(path)) < before + 8 and time.monotonic() < end:
-            time.sleep(0.05)
-        time.sleep(moments.uniform(0, SECONDS_MAX))
-        for one in processes:
-            one.kill()
-            one.join(60)
-        kinds = check(path)
-        before = sum(kinds.values())
+    kill_again_and_again(path, dying_renewer.live, check, N_KILLS)
+    kinds = Counter(entry.kind for entry in written(path))
     assert kinds["generation_begun"] > N_KILLS
     assert kinds["measurement"] > N_KILLS
     with open_ledger(path) as ledger:  # and a server opens it

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from accountant.gate.gate import CellCounts, Source
 from accountant.gate.open_table import open_table
+from accountant.grouping import Grouping
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
@@ -26,6 +27,7 @@ from cube.schema import Schema
 from cube.statistic import Distance
 from tests.support.fakes import BrokenNoise, FailingSource, KnownTable, PlantedNoise
 from tests.support.gaussian import TERMS, with_gaussian_noise
+from tests.support.groupings import each
 from tests.support.seven_people import (
     ADULTS,
     AGE,
@@ -55,13 +57,13 @@ class CanarySource:
     def rows_fingerprint(self, key: bytes) -> str:
         return f"the same rows for every key of {len(key)} bytes"
 
-    def measure(self, scope: tuple[str, ...]) -> CellCounts:
-        levels = tuple(np.array([1], dtype=np.int64) for _ in scope)
+    def measure(self, grouping: Grouping) -> CellCounts:
+        levels = tuple(np.array([1], dtype=np.int64) for _ in grouping.scope)
         return CellCounts(levels, np.array([CANARY], dtype=np.int64))
 
-    def measure_units(self, scope: tuple[str, ...]) -> UnitCells:
+    def measure_units(self, grouping: Grouping) -> UnitCells:
         one = np.array([1], dtype=np.int64)
-        return UnitCells(tuple(one for _ in scope), CANARY * one, one, one)
+        return UnitCells(tuple(one for _ in grouping.scope), CANARY * one, one, one)
 
 
 def traces(secret: int) -> list[bytes]:
@@ -85,7 +87,7 @@ def frames_of(error: BaseException) -> Iterator[types.FrameType]:
 
 
 def test_the_search_for_the_canary_has_teeth() -> None:
-    counts = CanarySource().measure(())
+    counts = CanarySource().measure(each(CANARY_SCHEMA))
     assert shows_canary(counts.counts.tobytes())
     assert shows_canary(str(counts.counts.tolist()).encode())
     assert not shows_canary(repr(counts).encode())

@@ -13,6 +13,7 @@ from cube.timestamps import TimestampAxis
 from proxy.cli import app as cli
 from proxy.config.settings import load
 from proxy.sources.duckdb_source import DuckDbSource
+from tests.support.groupings import each
 
 CANARY = "8675309"
 ROWS = f"""\
@@ -86,7 +87,9 @@ def test_reading_levels_says_that_it_is_not_private_and_serves_every_row(people:
     output = drafted(people, "--read-levels-from-data", "--n-records-max", "10")
     assert "NOT PRIVATE" in output.read_text()
     (table,) = load(output).tables
-    assert DuckDbSource(table.schema, table.location).measure(()).counts.tolist() == [2]
+    assert DuckDbSource(table.schema, table.location).measure(
+        each(table.schema)
+    ).counts.tolist() == [2]
     columns = columns_of(output)
     assert columns["age"] == {"kind": "integer", "low": 35, "high": 85}
     assert columns['an "odd" name'] == {"kind": "category", "levels": ["x"], "null": True}
@@ -113,7 +116,9 @@ def test_moments_with_a_zone_are_drafted_with_one_and_unserved_types_are_said(
     assert isinstance(zoned, TimestampAxis)
     assert isinstance(early, TimestampAxis)
     assert (zoned.time_zone, early.time_zone) == ("UTC", None)
-    assert DuckDbSource(table.schema, table.location).measure(()).counts.tolist() == [1]
+    assert DuckDbSource(table.schema, table.location).measure(
+        each(table.schema)
+    ).counts.tolist() == [1]
 
 
 def test_levels_are_left_open_where_there_are_none_or_far_too_many(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from accountant.gate.gate import CellCounts
+from accountant.grouping import Grouping
 from accountant.ledger.credentials import Role
 from accountant.ledger.limits import Payer
 from cube.pace import Deadline, checkpoint, paced
@@ -143,9 +144,9 @@ def test_what_is_paid_for_is_answered_though_the_time_is_over(
     monkeypatch.setattr("cube.pace.time", clock)
     measure = server.source.measure
 
-    def read(scope: tuple[str, ...]) -> CellCounts:
+    def read(grouping: Grouping) -> CellCounts:
         clock.skipped += 60.0
-        return measure(scope)
+        return measure(grouping)
 
     monkeypatch.setattr(server.source, "measure", read)
     monkeypatch.setattr("proxy.tables.in_flight.ANSWER_SECONDS", 0.0)

@@ -32,6 +32,7 @@ from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
 from proxy.sources.problems import Problems
 from tests.support.fakes import NoNoise
+from tests.support.groupings import each
 
 DECIMALS = st.decimals(-20, 20, places=2, allow_nan=False).map(Fraction)
 STEPS = st.sampled_from([Fraction(step) for step in ("1", "2", "5", "0.5", "0.1", "0.25", "1.3")])
@@ -81,7 +82,7 @@ def brute_force(axis: MeasureAxis, values: Sequence[Any]) -> Counter[int]:
 
 def counted(axis: MeasureAxis, path: Path) -> Counter[int]:
     schema = Schema(table="t", axes=(axis,), n_records_max=1000)
-    found = DuckDbSource(schema, SourceLocation(path=path)).measure((axis.name,))
+    found = DuckDbSource(schema, SourceLocation(path=path)).measure(each(schema, axis.name))
     return Counter(dict(zip(found.levels[0].tolist(), found.counts.tolist(), strict=True)))
 
 
@@ -169,7 +170,7 @@ def test_the_sum_over_levels_is_the_sum_that_duckdb_computes(tmp_path: Path) -> 
     path = write_parquet(tmp_path / "a.parquet", values, pa.int64())
     axis = MeasureAxis(name="pay", low=0, high=50_000, step=1)
     schema = Schema(table="t", axes=(axis,), n_records_max=10_000)
-    found = DuckDbSource(schema, SourceLocation(path=path)).measure(("pay",))
+    found = DuckDbSource(schema, SourceLocation(path=path)).measure(each(schema, "pay"))
     total = int(np.array(axis.levels)[found.levels[0]] @ found.counts)
     with duckdb.connect() as connection:
         ((expected,),) = connection.execute(
@@ -221,9 +222,10 @@ def test_measures_and_other_columns_are_counted_together(tmp_path: Path) -> None
         n_records_max=10,
     )
     source = DuckDbSource(schema, SourceLocation(path=tmp_path / "a.csv"))
-    found = source.measure(("age", "pay", "tip"))
-    assert [levels.tolist() for levels in found.levels] == [[1, 1, 2], [2, 2, 10], [0, 4, 5]]
-    assert source.measure(()).counts.tolist() == [3]
+    found = source.measure(each(schema, "age", "pay", "tip"))
+    cells = zip(*(levels.tolist() for levels in found.levels), strict=True)
+    assert sorted(cells) == [(1, 2, 0), (1, 2, 4), (2, 10, 5)]
+    assert source.measure(each(schema)).counts.tolist() == [3]
 
 
 def test_the_gate_sells_a_sum_about_the_middle_for_half_the_range(tmp_path: Path) -> None:

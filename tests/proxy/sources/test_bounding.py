@@ -16,6 +16,7 @@ from cube.schema import Schema
 from proxy.sources.bounding import RowsRead
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
+from tests.support.groupings import each
 
 KEY = b"k" * 32
 AGE = IntegerAxis(name="age", low=0, high=9)
@@ -50,7 +51,7 @@ def kept(
     lines = [f"{person},{age},{shop}" for person, age, shop in rows]
     path.write_text("\n".join(["person,age,shop", *lines]) + "\n")
     source = DuckDbSource(schema(n_rows, by=by), SourceLocation(path=path), RowsRead(key))
-    found = source.measure(("age", "shop"))
+    found = source.measure(each(schema(n_rows), "age", "shop"))
     return Counter(
         {
             (int(age), int(shop)): int(n)
@@ -131,7 +132,8 @@ def test_another_key_keeps_other_rows_and_every_row_has_the_same_chance(tmp_path
     many = Schema(
         table="orders", axes=(AGE, SHOP), n_records_max=2000, unit="person", rows_per_unit_max=3
     )
-    counts = DuckDbSource(many, SourceLocation(path=path), RowsRead(KEY)).measure(("age",)).counts
+    source = DuckDbSource(many, SourceLocation(path=path), RowsRead(KEY))
+    counts = source.measure(each(many, "age")).counts
     low, high = binom.interval(1 - 1e-7, len(units), 0.3)
     assert counts.sum() == 3 * len(units)
     assert low <= counts.min() <= counts.max() <= high

@@ -30,6 +30,7 @@ from cube.timestamps import TimestampAxis
 from proxy.sources import duckdb_source as module
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
+from tests.support.groupings import each
 
 Row: TypeAlias = tuple[Any, ...]
 Writer: TypeAlias = Callable[[Path, Schema, Sequence[Row]], SourceLocation]
@@ -135,8 +136,8 @@ def brute_force(schema: Schema, rows: Sequence[Row], scope: Sequence[str]) -> Co
     return counted
 
 
-def measured(source: DuckDbSource, scope: Sequence[str]) -> Counter[Row]:
-    found = source.measure(tuple(scope))
+def measured(source: DuckDbSource, schema: Schema, scope: Sequence[str]) -> Counter[Row]:
+    found = source.measure(each(schema, *scope))
     cells = zip(*(levels.tolist() for levels in found.levels), strict=True)
     keys: Iterator[Row] = cells if scope else iter([()])
     return Counter(dict(zip(keys, found.counts.tolist(), strict=True)))
@@ -186,13 +187,13 @@ def test_every_scope_is_counted_as_brute_force_counts_it(
 ) -> None:
     schema, rows = table
     source = DuckDbSource(schema, write(tmp_path_factory.mktemp("source"), schema, rows))
-    names = [axis.name for axis in schema.axes]
+    names = sorted(schema.by_name)
     for size in range(len(names) + 1):
         for scope in combinations(names, size):
             expected = brute_force(schema, rows, scope)
             if not scope and not expected:
                 expected = Counter({(): 0})
-            found = measured(source, scope)
+            found = measured(source, schema, scope)
             assert found == expected
             assert set(found) == set(expected)
 
@@ -207,8 +208,7 @@ def test_levels_come_in_the_order_of_the_scope(tmp_path: Path) -> None:
         n_records_max=10,
     )
     source = DuckDbSource(schema, write_csv(tmp_path, schema, [(7, "yes"), (7, "yes"), (3, "no")]))
-    assert measured(source, ("a", "b")) == {(7, 1): 2, (3, 0): 1}
-    assert measured(source, ("b", "a")) == {(1, 7): 2, (0, 3): 1}
+    assert measured(source, schema, ("a", "b")) == {(7, 1): 2, (3, 0): 1}
 
 
 def test_counts_are_made_once_and_cannot_be_changed(
@@ -218,15 +218,15 @@ def test_counts_are_made_once_and_cannot_be_changed(
     schema = Schema(table="t", axes=axes, n_records_max=10)
     path = write_csv(tmp_path, schema, [(7, 1), (7, 1), (3, 0)])
     source = DuckDbSource(schema, path)
-    first = source.measure(("a",))
-    assert source.measure(("a",)) is first
+    first = source.measure(each(schema, "a"))
+    assert source.measure(each(schema, "a")) is first
     for array in (*first.levels, first.counts):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 5
     # With room for one scope of two cells the other is counted again, and alike.
     monkeypatch.setattr(module, "N_COUNTED_BYTES_MAX", 32)
     small = DuckDbSource(schema, path)
-    counted = [small.measure(scope) for scope in (("a",), ("b",), ("a",))]
+    counted = [small.measure(each(schema, name)) for name in ("a", "b", "a")]
     assert counted[0] is not counted[2]
     assert counted[0].counts.tolist() == counted[2].counts.tolist() == first.counts.tolist()
 
@@ -239,9 +239,9 @@ def test_a_row_without_a_level_is_left_out_of_every_count(tmp_path: Path) -> Non
     )
     rows = [(1, "yes"), (10, "yes"), (1, "maybe"), (None, "yes"), (2, None)]
     source = DuckDbSource(schema, write_csv(tmp_path, schema, rows))
-    assert measured(source, ()) == {(): 1}
-    assert measured(source, ("a",)) == {(1,): 1}
-    assert measured(source, ("b",)) == {(0,): 1}
+    assert measured(source, schema, ()) == {(): 1}
+    assert measured(source, schema, ("a",)) == {(1,): 1}
+    assert measured(source, schema, ("b",)) == {(0,): 1}
 
 
 @pytest.mark.parametrize(
@@ -269,7 +269,9 @@ def test_any_number_type_serves_a_number_axis(
     )
     schema = Schema(table="t", axes=(axis,), n_records_max=10)
     source = DuckDbSource(schema, SourceLocation(path=tmp_path / "a.parquet"))
-    assert measured(source, ("a",)) == brute_force(schema, [(value,) for value in values], ("a",))
+    assert measured(source, schema, ("a",)) == brute_force(
+        schema, [(value,) for value in values], ("a",)
+    )
 
 
 def test_whole_numbers_written_with_a_decimal_point_are_whole(tmp_path: Path) -> None:
@@ -277,7 +279,7 @@ def test_whole_numbers_written_with_a_decimal_point_are_whole(tmp_path: Path) ->
     axis = IntegerAxis(name="a", low=0, high=9, other=-1)
     schema = Schema(table="t", axes=(axis,), n_records_max=10)
     source = DuckDbSource(schema, SourceLocation(path=tmp_path / "a.csv"))
-    assert measured(source, ("a",)) == {(3,): 1, (4,): 1, (5,): 1, (10,): 1}
+    assert measured(source, schema, ("a",)) == {(3,): 1, (4,): 1, (5,): 1, (10,): 1}
 
 
 @pytest.mark.parametrize(
@@ -294,7 +296,7 @@ def test_nan_is_outside_even_where_a_parquet_file_hides_it(
     pq.write_table(pa.table({"a": values}), tmp_path / "a.parquet")
     schema = Schema(table="t", axes=(axis,), n_records_max=10)
     source = DuckDbSource(schema, SourceLocation(path=tmp_path / "a.parquet"))
-    assert measured(source, ()) == {(): 1}
+    assert measured(source, schema, ()) == {(): 1}
 
 
 def test_an_enum_column_serves_a_category(tmp_path: Path) -> None:
@@ -302,4 +304,4 @@ def test_an_enum_column_serves_a_category(tmp_path: Path) -> None:
         connection.execute("CREATE TABLE t AS SELECT 'x'::ENUM('z', 'x') AS a")
     schema = Schema(table="t", axes=(CategoryAxis(name="a", values=("w", "x")),), n_records_max=9)
     source = DuckDbSource(schema, SourceLocation(path=tmp_path / "a.duckdb", source_table="t"))
-    assert measured(source, ("a",)) == {(1,): 1}
+    assert measured(source, schema, ("a",)) == {(1,): 1}

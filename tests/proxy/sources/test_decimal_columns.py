@@ -19,6 +19,7 @@ from cube.axis import Axis, MeasureAxis, NumericAxis
 from cube.schema import Schema
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
+from tests.support.groupings import each
 
 TYPES = [(4, 2), (9, 3), (18, 2), (18, 18), (30, 20), (38, 0), (38, 18), (38, 37)]
 EDGES = {
@@ -55,7 +56,7 @@ def counted(axis: Axis, values: list[int], kind: tuple[int, int], folder: Path) 
     path = folder / "values.parquet"
     pq.write_table(pa.table({"x": pa.array(numbers, pa.decimal128(precision, places))}), path)
     schema = Schema(table="t", axes=(axis,), n_records_max=len(values))
-    counts = DuckDbSource(schema, SourceLocation(path=path)).measure(("x",))
+    counts = DuckDbSource(schema, SourceLocation(path=path)).measure(each(schema, "x"))
     return dict(zip(counts.levels[0].tolist(), counts.counts.tolist(), strict=True))
 
 

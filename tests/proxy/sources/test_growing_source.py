@@ -13,6 +13,7 @@ from cube.refusals import ConfigurationInvalid
 from cube.schema import Schema
 from proxy.sources.growing_source import GrowingFile
 from proxy.sources.location import SourceLocation
+from tests.support.groupings import each
 
 KEY = b"k" * 32
 LOW, N_DAYS = dt.date(2026, 1, 1), 30
@@ -52,7 +53,7 @@ def written(folder: Path, rows: list[Row]) -> SourceLocation:
 
 
 def cells(source: GrowingFile, horizon: int) -> dict[tuple[int, int], int]:
-    found = source.read_up_to(horizon).measure(("amount", "day"))
+    found = source.read_up_to(horizon).measure(each(schema(3), "amount", "day"))
     amounts, days = (one.tolist() for one in found.levels)
     return dict(zip(zip(days, amounts, strict=True), found.counts.tolist(), strict=True))
 

@@ -18,6 +18,7 @@ from cube.schema import Schema
 from proxy.sources import closed
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
+from tests.support.groupings import each
 
 CANARY = "8675309"
 INTEGER = IntegerAxis(name="a", low=0, high=9)
@@ -174,7 +175,7 @@ def test_a_database_file_is_let_go_once_it_is_read(tmp_path: Path) -> None:
         connection.execute("CREATE TABLE t AS SELECT 1 AS a")
     source = DuckDbSource(schema_of(INTEGER), SourceLocation(path=path, source_table="t"))
     path.unlink()
-    assert source.measure(()).counts.tolist() == [1]
+    assert source.measure(each(schema_of(INTEGER))).counts.tolist() == [1]
 
 
 def test_the_outside_world_is_closed(tmp_path: Path) -> None:
@@ -209,7 +210,7 @@ def test_a_failing_read_says_so_and_nothing_else(tmp_path: Path) -> None:
     source = DuckDbSource(schema_of(INTEGER), csv_of(tmp_path, "a\n1\n"))
     source._connection.execute("DROP TABLE cells")
     with pytest.raises(SourceUnavailable) as caught:
-        source.measure(("a",))
+        source.measure(each(schema_of(INTEGER), "a"))
     assert caught.value.__suppress_context__
     assert caught.value.explain() == "The private table could not be read."
 

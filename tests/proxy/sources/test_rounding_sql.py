@@ -14,6 +14,7 @@ from cube.axis import MeasureAxis
 from cube.schema import Schema
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
+from tests.support.groupings import each
 
 N_POINTS = 400
 MEASURES = {
@@ -45,7 +46,7 @@ def test_a_value_is_in_the_level_whose_rounding_point_it_reaches(name: str, tmp_
     path = tmp_path / "values.parquet"
     pq.write_table(pa.table({"x": pa.array(values, pa.float64())}), path)
     schema = Schema(table="t", axes=(axis,), n_records_max=len(values))
-    counts = DuckDbSource(schema, SourceLocation(path=path)).measure(("x",))
+    counts = DuckDbSource(schema, SourceLocation(path=path)).measure(each(schema, "x"))
     levels = [bisect_right(axis.rounding_points, value) for value in values]
     found = dict(zip(counts.levels[0].tolist(), counts.counts.tolist(), strict=True))
     assert found == {level: levels.count(level) for level in set(levels)}

@@ -22,6 +22,7 @@ from cube.schema import Schema
 from proxy.sources import files
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import Location, PrivateView, SourceLocation
+from tests.support.groupings import each
 
 AGE = IntegerAxis(name="age", low=0, high=9)
 SCHEMA = Schema(table="people", axes=(AGE,), n_records_max=1000)
@@ -39,7 +40,7 @@ def write(path: Path, n_rows: int, line: str = "1") -> SourceLocation:
 
 
 def counted(location: Location) -> int:
-    return int(DuckDbSource(SCHEMA, location).measure(()).counts[0])
+    return int(DuckDbSource(SCHEMA, location).measure(each(SCHEMA)).counts[0])
 
 
 def refusal(location: Location) -> str:
@@ -120,7 +121,7 @@ def test_what_was_worked_out_when_rows_were_written_is_stored_and_served(tmp_pat
         "CREATE TABLE people (age INTEGER DEFAULT nextval('numbers'), kind few DEFAULT '1')",
         "INSERT INTO people (kind) VALUES ('3'), ('1')",
     )
-    assert DuckDbSource(SCHEMA, location).measure(("age",)).levels[0].tolist() == [1, 2]
+    assert DuckDbSource(SCHEMA, location).measure(each(SCHEMA, "age")).levels[0].tolist() == [1, 2]
     serve(tmp_path, location)
     serve(tmp_path, location)
 
@@ -334,7 +335,7 @@ def test_names_of_folders_are_no_columns(tmp_path: Path) -> None:
     pq.write_table(pa.table({"x": [1]}), folder / "people.parquet")
     assert "no such column" in refusal(SourceLocation(path=folder / "people.parquet"))
     written = write(folder / "people.csv", 1)
-    assert DuckDbSource(SCHEMA, written).measure(("age",)).levels[0].tolist() == [1]
+    assert DuckDbSource(SCHEMA, written).measure(each(SCHEMA, "age")).levels[0].tolist() == [1]
     (folder / "people.csv").write_text("x\n1\n")
     assert "no such column" in refusal(SourceLocation(path=folder / "people.csv"))
     view = PrivateView(sql="FROM a", sources=(("a", SourceLocation(path=folder / "people.csv")),))

@@ -18,6 +18,7 @@ from cube.statistic import UnitCount
 from proxy.sources.bounding import RowsRead
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
+from tests.support.groupings import each
 
 KEY = b"k" * 32
 AGE = IntegerAxis(name="age", low=0, high=9)
@@ -60,7 +61,7 @@ def block(*names: str) -> QueryBlock:
 
 
 def counted(found: DuckDbSource, asked: UnitCount, rows_max: int = 40) -> list[int]:
-    cells = found.measure_units(asked.block.scope)
+    cells = found.measure_units(each(schema(rows_max), *asked.block.scope))
     return exact_unit_counts(asked, asked.reach(rows_max), cells, schema(rows_max))
 
 
@@ -105,9 +106,10 @@ def test_units_of_which_rows_are_left_out_say_so(
 
 
 def test_digests_depend_on_the_unit_and_the_key_alone(tmp_path: Path) -> None:
-    first = source(tmp_path, [(1, 0, "a"), (2, 0, "b")]).measure_units(("age",))
-    again = source(tmp_path, [(3, 5, "a"), (2, 7, "c"), (2, 7, "c")]).measure_units(("age",))
-    other = source(tmp_path, [(2, 0, "b"), (1, 0, "a")], key=b"l" * 32).measure_units(("age",))
+    by_age = each(schema(), "age")
+    first = source(tmp_path, [(1, 0, "a"), (2, 0, "b")]).measure_units(by_age)
+    again = source(tmp_path, [(3, 5, "a"), (2, 7, "c"), (2, 7, "c")]).measure_units(by_age)
+    other = source(tmp_path, [(2, 0, "b"), (1, 0, "a")], key=b"l" * 32).measure_units(by_age)
     assert len(set(first.digests.tolist()) & set(again.digests.tolist())) == 1
     assert not set(first.digests.tolist()) & set(other.digests.tolist())
     assert again.units.tolist() in ([0, 1], [1, 0])
@@ -137,4 +139,4 @@ def test_the_snapshot_has_no_unit_in_it(tmp_path: Path) -> None:
     single = source(tmp_path, [(1, 0, "a"), (2, 1, "b")], rows_max=1)
     assert len(single._connection.execute("DESCRIBE cells").fetchall()) == 2
     with pytest.raises(ValueError, match="one row each"):
-        single.measure_units(())
+        single.measure_units(each(schema()))

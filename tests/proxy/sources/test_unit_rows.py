@@ -15,6 +15,7 @@ from cube.schema import Schema
 from proxy.sources.bounding import RowsRead
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import PrivateView, SourceLocation, UnitRows
+from tests.support.groupings import each
 
 KEY = b"k" * 32
 CANARY = "8675309"
@@ -58,7 +59,7 @@ def counted(location: SourceLocation | PrivateView, *axes: Any) -> Counter[tuple
     """How often each cell has a unit."""
     schema = units_schema(*axes)
     source = DuckDbSource(schema, UnitRows(of=location), RowsRead(KEY))
-    found = source.measure(tuple(axis.name for axis in schema.axes))
+    found = source.measure(each(schema, *sorted(schema.by_name)))
     cells = zip(*(column.tolist() for column in found.levels), strict=True)
     return Counter(dict(zip(cells, found.counts.tolist(), strict=True)))
 
