@@ -19,9 +19,9 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
+from accountant.grouping import NOT_COUNTED, Grouping
 from accountant.source import CellCounts, UnitCells
 from cube.encoding import canonical_json
-from cube.query import Scope
 from cube.refusals import ConfigurationInvalid, SourceUnavailable
 from cube.schema import Schema
 from proxy.sources.pushdown.dialect import N_DIGEST_PARTS
@@ -113,8 +113,8 @@ class PushedDownSource:
         heading = ["pushed down rows", *names, *self._digests()]
         return hmac.new(key, canonical_json(heading).encode(), hashlib.sha256).hexdigest()
 
-    def measure(self, scope: Scope) -> CellCounts:
-        """Exact counts of the cells of `scope` that are not empty.
+    def measure(self, grouping: Grouping) -> CellCounts:
+        """Exact counts of the cells of a scope that are not empty, each level as it is counted.
 
         Raises
         ------
@@ -122,7 +122,7 @@ class PushedDownSource:
             If the engine gave no answer, or its rows are no longer those that were surveyed.
         """
         try:
-            return self._tried(lambda reading: self._counted(reading, scope))
+            return self._tried(lambda reading: self._counted(reading, grouping))
         except EngineError:
             raise SourceUnavailable("The private table could not be read.") from None
 
@@ -146,7 +146,7 @@ class PushedDownSource:
         if self._is_changed or reading.identity.marks != self._known.identity.marks:
             self._check_again(reading)
 
-    def measure_units(self, scope: Scope) -> UnitCells:  # noqa: ARG002 - of every source
+    def measure_units(self, grouping: Grouping) -> UnitCells:  # noqa: ARG002 - of every source
         """Each unit has one row here."""
         raise ValueError("units with one row each are counted as rows")
 
@@ -175,7 +175,7 @@ class PushedDownSource:
         (found,) = reading.rows(statement).to_pylist()
         return _Known(found, reading.identity)
 
-    def _counted(self, reading: Reading, scope: Scope) -> CellCounts:
+    def _counted(self, reading: Reading, grouping: Grouping) -> CellCounts:
         """The cells of a scope, of rows that are known to be those that were surveyed."""
         known = self._known
         outside = [
@@ -183,7 +183,7 @@ class PushedDownSource:
             for place, axis in enumerate(self._schema.axes)
             if known.found[f"outside_{place}"]
         ]
-        statement = self._statements(reading).counting(reading.table, scope, outside)
+        statement = self._statements(reading).counting(reading.table, grouping, outside)
         found = reading.rows(statement)
         is_same = reading.identity.marks == known.identity.marks
         if AGE in found.column_names:
@@ -195,8 +195,14 @@ class PushedDownSource:
             found = found.filter(~is_total)
         if not is_same:
             self._check_again(reading)
-        arrays = [np.array(column, dtype=np.int64) for column in found.columns[: len(scope) + 1]]
-        return CellCounts(levels=tuple(arrays[:-1]), counts=arrays[-1])
+        arrays = [
+            np.array(column, dtype=np.int64) for column in found.columns[: len(grouping.scope) + 1]
+        ]
+        *levels, counts = arrays
+        is_counted = np.ones(counts.size, dtype=bool)
+        for runs, array in zip(grouping.runs, levels, strict=True):
+            is_counted &= runs.at(array) != NOT_COUNTED
+        return CellCounts(tuple(array[is_counted] for array in levels), counts[is_counted])
 
     def _has_no_other(self, reading: Reading, n_rows: int, age: int | None) -> bool:
         """Whether no row is younger than the survey, and none of its rows is missing."""

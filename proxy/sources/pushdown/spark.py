@@ -147,7 +147,9 @@ class _Reading:
 def _session(location: SparkTable) -> "SparkSession":
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it warns of newer releases of pandas, which we never use
+            warnings.simplefilter(
+                "ignore"
+            )  # it warns of newer releases of pandas, which we never use
             from pyspark.sql.connect.session import SparkSession  # noqa: PLC0415 - an extra
     except ImportError:
         raise EngineError(Failure.NOT_INSTALLED) from None

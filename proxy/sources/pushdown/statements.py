@@ -11,6 +11,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from accountant.grouping import BY_ITSELF, Grouping, LevelRuns
 from cube.schema import Schema
 from proxy.sources.axis_sql import LEFT_OUT, WRONG_TYPE
 from proxy.sources.pushdown.dialect import N_DIGEST_PARTS, Dialect
@@ -26,6 +27,7 @@ TOTAL: Final = "is_total"
 GROUPED: Final = "grouped"
 DIGEST: Final = "digest"
 N_ALL: Final = "n_all"
+N_RUNS_MAX: Final = 64  # that are compared one by one
 LARGE: Final = "DECIMAL(38, 0)"  # holds the sum of a quintillion digests
 
 
@@ -85,8 +87,8 @@ class Statements:
             found.append(call("min", exp.column(AGE)).as_(AGE))
         return exp.select(*found).from_(levelled)
 
-    def counting(self, table: exp.Expr, scope: Sequence[str], outside: Sequence[str]) -> exp.Expr:
-        """The occupied cells of a scope: the level of each axis, and how many rows.
+    def counting(self, table: exp.Expr, grouping: Grouping, outside: Sequence[str]) -> exp.Expr:
+        """The occupied cells of a scope: the level of each axis as it is counted, and how many rows.
 
         Where the engine knows how old a row is, one more row follows, of which `TOTAL` is true: how
         many rows there are in all, and the age of the youngest.
@@ -94,11 +96,13 @@ class Statements:
         Parameters
         ----------
         table : Expression
-        scope : sequence of str
-            Axes.
+        grouping : Grouping
+            Which axes, and which of their levels are counted together; of very many runs of levels,
+            each level is counted by itself.
         outside : sequence of str
             The axes of which some values have no level.
         """
+        scope = grouping.scope
         places = [axis.name for axis in self.schema.axes]
         shown = [places.index(one) for one in scope]
         hidden = [places.index(one) for one in outside if one not in scope]
@@ -108,9 +112,13 @@ class Statements:
         kept = [exp.column(one) for one in [COUNT, *([INSIDE] if hidden else [])]]
         source = grouped.subquery(GROUPED) if age is None else relation
         levelled = self._levelled(exp.select("*").from_(source), shown, kept).subquery("levelled")
-        levels = [exp.column(f"level_{place}") for place in shown]
+        levels = [
+            _counted_as(exp.column(f"level_{place}"), runs)
+            for place, runs in zip(shown, grouping.runs, strict=True)
+        ]
         n_rows = exp.cast(call("coalesce", call("sum", exp.column(COUNT)), whole(0)), BIG)
-        cells = exp.select(*levels, n_rows.as_(COUNT)).from_(levelled)
+        named = [level.as_(f"cell_{place}") for place, level in zip(shown, levels, strict=True)]
+        cells = exp.select(*named, n_rows.as_(COUNT)).from_(levelled)
         conditions = [_has_level(place) for place in shown] + kept[1:]
         cells = cells.where(both(*conditions)).group_by(*levels) if conditions else cells
         if age is None:
@@ -172,6 +180,18 @@ class Statements:
         digest = self.dialect.digest_part(call("concat", text(key), *texts), part)
         summed = call("sum", case(((is_inside, exp.cast(digest, LARGE)),)))
         return exp.cast(call("coalesce", summed, whole(0)), "TEXT")
+
+
+def _counted_as(level: exp.Expr, runs: LevelRuns) -> exp.Expr:
+    """The level as which a level is counted, which is itself where there are too many runs."""
+    if runs.counts_each or runs.n_runs > N_RUNS_MAX:
+        return level
+    ends = zip(runs.ends.tolist(), runs.counted_as.tolist(), strict=True)
+    branches = [
+        (exp.LT(this=level, expression=whole(end)), level if as_ == BY_ITSELF else whole(as_))
+        for end, as_ in ends
+    ]
+    return case(branches)
 
 
 def _of_units() -> list[exp.Expr]:

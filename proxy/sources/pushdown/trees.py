@@ -12,6 +12,7 @@ from sqlglot import exp
 
 BIG: Final = "BIGINT"
 DOUBLE: Final = "DOUBLE"
+FAN_OUT: Final = 32  # of a tree of comparisons
 
 
 def whole(value: int) -> exp.Expr:
@@ -89,15 +90,19 @@ def clamped(value: exp.Expr, low: int, high: int) -> exp.Expr:
 def searched(value: exp.Expr, edges: Sequence[exp.Expr]) -> exp.Expr:
     """The place of the last of some edges, in order, that is at most a value; NULL if none is.
 
-    A tree of comparisons as deep as the number of edges has binary digits.
+    A tree of comparisons, broad and not deep: engines read what is nested slowly.
     """
 
     def among(first: int, end: int) -> exp.Expr:
         if end - first == 1:
             return whole(first)
-        middle = (first + end) // 2
-        reached = exp.GTE(this=value.copy(), expression=edges[middle].copy())
-        return case(((reached, among(middle, end)),), among(first, middle))
+        each = -(-(end - first) // FAN_OUT)
+        starts = list(range(first, end, each))
+        branches = [
+            (exp.GTE(this=value.copy(), expression=edges[start].copy()), among(start, stop))
+            for start, stop in zip(starts[1:], [*starts[2:], end], strict=True)
+        ]
+        return case(reversed(branches), among(first, starts[1]))
 
     reached = exp.GTE(this=value.copy(), expression=edges[0].copy())
     return case(((reached, among(0, len(edges))),))

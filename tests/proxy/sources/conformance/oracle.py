@@ -66,7 +66,7 @@ def _regular(axis: Axis, value: Any) -> int | None:
     raise TypeError(type(axis).__name__)
 
 
-def _bin(axis: NumericAxis, value: float | int | Decimal) -> int | None:
+def _bin(axis: NumericAxis, value: float | Decimal) -> int | None:
     if not math.isfinite(value):
         return None
     if isinstance(value, Decimal):
@@ -76,7 +76,7 @@ def _bin(axis: NumericAxis, value: float | int | Decimal) -> int | None:
     return bisect_right(edges[:-1], value) - 1 if edges[0] <= value <= edges[-1] else None
 
 
-def _nearest(axis: MeasureAxis, value: float | int | Decimal) -> int:
+def _nearest(axis: MeasureAxis, value: float | Decimal) -> int:
     if isinstance(value, Decimal):
         low, step = Fraction(axis.low), Fraction(axis.step)
         found = math.floor((Fraction(value) - low) / step + Fraction(1, 2))
