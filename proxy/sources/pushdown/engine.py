@@ -61,9 +61,20 @@ class Identity:
 class Reading(Protocol):
     """One look at a table, all of whose statements see the same rows."""
 
-    identity: Identity
-    table: exp.Expr
-    columns: Mapping[str, SourceColumn]
+    @property
+    def identity(self) -> Identity:
+        """Which table it is."""
+        ...
+
+    @property
+    def table(self) -> exp.Expr:
+        """What follows FROM."""
+        ...
+
+    @property
+    def columns(self) -> Mapping[str, SourceColumn]:
+        """The table's columns by their names in lower case."""
+        ...
 
     def rows(self, query: exp.Expr) -> pa.Table:
         """What a statement gives; EngineError."""
@@ -77,8 +88,15 @@ class Reading(Protocol):
 class Engine(Protocol):
     """Where a table is."""
 
-    dialect: Dialect
-    label: str
+    @property
+    def dialect(self) -> Dialect:
+        """Its own words."""
+        ...
+
+    @property
+    def label(self) -> str:
+        """The name for the table in messages."""
+        ...
 
     def reading(self) -> AbstractContextManager[Reading]:
         """Begin a look at the table; EngineError."""

@@ -88,7 +88,7 @@ class Statements:
         return exp.select(*found).from_(levelled)
 
     def counting(self, table: exp.Expr, grouping: Grouping, outside: Sequence[str]) -> exp.Expr:
-        """The occupied cells of a scope: the level of each axis as it is counted, and how many rows.
+        """The occupied cells of a scope: the levels as which rows are counted, and how many are.
 
         Where the engine knows how old a row is, one more row follows, of which `TOTAL` is true: how
         many rows there are in all, and the age of the youngest.

@@ -46,7 +46,7 @@ def cells(
     return dict(found) if scope else {(): found[()]}
 
 
-def _regular(axis: Axis, value: Any) -> int | None:
+def _regular(axis: Axis, value: Any) -> int | None:  # noqa: PLR0911 - a case for each kind of axis
     match axis:
         case CategoryAxis():
             return axis.values.index(value) if value in axis.values else None

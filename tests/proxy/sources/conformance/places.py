@@ -1,4 +1,4 @@
-"""The same table in every place that a private table may be in, each as the source that reads it."""
+"""The same table in every place that it may be in, each as the source that reads it."""
 
 import datetime as dt
 from collections.abc import Callable, Iterator, Mapping
