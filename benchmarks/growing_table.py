@@ -20,7 +20,7 @@ from benchmarks.thrift import NoRecords
 from cube.measurement import Measurement
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from inference.posterior import RowEstimate
+from inference.block_estimates import RowEstimates
 from planner.measuring.strategy import Strategy
 from planner.workload import Wanted
 from proxy.tables.private_table import ServedTable
@@ -78,7 +78,7 @@ class GrowingTable:
         """Everything that was measured, as rows of all levels."""
         return self._gate.history.measurements
 
-    def known(self, one: Wanted) -> tuple[RowEstimate, ...]:
+    def known(self, one: Wanted) -> RowEstimates:
         """What the history says of a block."""
         return self.served.look([one])[0]
 

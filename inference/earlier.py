@@ -14,8 +14,8 @@ from typing import Final, Protocol
 
 from cube.block import QueryBlock
 from cube.measurement import Measurement
+from inference.block_estimates import RowEstimates
 from inference.history import History
-from inference.posterior import RowEstimate
 
 N_KEPT: Final = 8  # histories: each has an estimator with workspaces of its own
 
@@ -23,9 +23,7 @@ N_KEPT: Final = 8  # histories: each has an estimator with workspaces of its own
 class Estimates(Protocol):
     """What is asked for estimates from one history."""
 
-    def estimate(
-        self, block: QueryBlock, confidence: float, half_width: float
-    ) -> tuple[RowEstimate, ...]:
+    def estimate(self, block: QueryBlock, confidence: float, half_width: float) -> RowEstimates:
         """The posterior of each row of a block."""
         ...
 
@@ -62,7 +60,7 @@ class EarlierHistories:
         block: QueryBlock,
         confidence: float,
         half_width: float,
-    ) -> Iterator[tuple[RowEstimate, ...]]:
+    ) -> Iterator[RowEstimates]:
         """What the history up to each place says, one after the other.
 
         Parameters

@@ -20,6 +20,14 @@ from cube.encoding import fingerprint
 from cube.measurement import Measurement
 from cube.query import Scope
 from cube.schema import Schema
+from inference.block_estimates import (
+    RowEstimates,
+    half_widths,
+    narrowest,
+    standard_deviations,
+    unknown,
+    widest,
+)
 from inference.blue.partition_reader import Reading
 from inference.blue.stretches_reader import StretchesReader
 from inference.blue.workspace import LinearEstimates, Workspace
@@ -28,7 +36,7 @@ from inference.counted_groups import CountedGroups
 from inference.earlier import EarlierHistories
 from inference.history import History
 from inference.noise_law.error_terms import ErrorTerms
-from inference.posterior import NotEstimable, Posterior, RowEstimate, narrowest, widest
+from inference.posterior import RowEstimate
 from inference.recalled import RecalledAnswer, RecalledAnswers
 from inference.scaling import Scaling, posteriors_of, split_dust
 
@@ -99,7 +107,7 @@ class Estimator:
 
     def estimate(
         self, block: QueryBlock, confidence: float, half_width: float = 0.0
-    ) -> tuple[RowEstimate, ...]:
+    ) -> RowEstimates:
         """The posterior of each row of a block.
 
         Parameters
@@ -124,9 +132,7 @@ class Estimator:
         self.answers.keep(asked, answer)
         return answer.rows
 
-    def estimates(
-        self, asked: Sequence[tuple[QueryBlock, float, float]]
-    ) -> Iterator[tuple[RowEstimate, ...]]:
+    def estimates(self, asked: Sequence[tuple[QueryBlock, float, float]]) -> Iterator[RowEstimates]:
         """`estimate` for several blocks, one after another.
 
         A block that is asked for twice is one thing with one estimate, as narrow as either asks.
@@ -144,7 +150,7 @@ class Estimator:
 
     def recalled(
         self, asked: Sequence[tuple[QueryBlock, float, float]], n_measurements: int
-    ) -> list[tuple[RowEstimate, ...]] | None:
+    ) -> list[RowEstimates] | None:
         """The remembered results of `estimate` for several blocks. Thread-safe.
 
         None if some block was not estimated, or not to this half-width, from `n_measurements`.
@@ -175,7 +181,7 @@ class Estimator:
 
     def with_measured(
         self, block: QueryBlock, confidence: float, measurement: Measurement
-    ) -> tuple[RowEstimate, ...]:
+    ) -> RowEstimates:
         """The posterior of each row of a block that stands apart, given its own measurement."""
         scaling = self._scaling(block)
         rows = scaling.of_own(measurement, len(self._history))
@@ -263,10 +269,10 @@ class Estimator:
     def _with_margins(
         self,
         measured: QueryBlock,
-        rows: tuple[RowEstimate, ...],
+        rows: RowEstimates,
         scaling: Scaling,
         confidence: float,
-    ) -> tuple[RowEstimate, ...]:
+    ) -> RowEstimates:
         """The rows, or narrower ones from all tables that were counted with a block's column.
 
         What is tried depends on this history alone, not on answers before, which a forecast has
@@ -282,8 +288,8 @@ class Estimator:
         block: QueryBlock,
         confidence: float,
         half_width: float,
-        rows: tuple[RowEstimate, ...],
-    ) -> tuple[RowEstimate, ...]:
+        rows: RowEstimates,
+    ) -> RowEstimates:
         """The rows, or narrower ones: from what the history was when these may have been bought."""
         measured, _ = block.primitive
         last = map(self._history.last_on, self._groups.scopes_of_cells(measured.scope))
@@ -307,20 +313,20 @@ class Estimator:
         is_next = before.is_apart and before.n_seen == len(self._history) - 1
         return is_next and self._history.most_precise(measured) == before.n_seen
 
-    def _alone(self, block: QueryBlock, scaling: Scaling) -> tuple[RowEstimate, ...]:
+    def _alone(self, block: QueryBlock, scaling: Scaling) -> RowEstimates:
         """Estimates from the most precise measurement of the same rows."""
         place = self._history.most_precise(block)
         if place is None:
-            return (NotEstimable("these rows were never measured"),) * block.n_rows
+            return unknown("these rows were never measured", block.n_rows)
         return scaling.of_own(self._history[place], place)
 
     def _together(
         self, block: QueryBlock, workspace: Workspace, scaling: Scaling, confidence: float
-    ) -> tuple[RowEstimate, ...]:
+    ) -> RowEstimates:
         """Joint estimates from all relevant rows."""
         estimates = workspace.estimate(block)
         if estimates is None:
-            return (NotEstimable("too many rows to combine with the history"),) * block.n_rows
+            return unknown("too many rows to combine with the history", block.n_rows)
         posteriors = self._posteriors(workspace, estimates, scaling)
         if self._bias_is_too_large(estimates, posteriors, scaling, confidence):
             workspace.refresh()
@@ -330,12 +336,15 @@ class Estimator:
 
     def _posteriors(
         self, workspace: Workspace, estimates: LinearEstimates, scaling: Scaling
-    ) -> tuple[RowEstimate, ...]:
+    ) -> RowEstimates:
+        nothing = unknown("the history does not determine it", len(estimates.is_estimable))
+        if not estimates.is_estimable.any():
+            return nothing
         bias = estimates.residual * self._schema.n_records_max
         result: list[RowEstimate] = []
         for place, coefficients in enumerate(estimates.coefficients):
             if not estimates.is_estimable[place]:
-                result.append(NotEstimable("the history does not determine it"))
+                result.append(nothing[place])
                 continue
             size = np.abs(coefficients)
             value = float(coefficients @ workspace.values)
@@ -352,23 +361,17 @@ class Estimator:
     def _bias_is_too_large(
         self,
         estimates: LinearEstimates,
-        posteriors: Sequence[RowEstimate],
+        posteriors: RowEstimates,
         scaling: Scaling,
         confidence: float,
     ) -> bool:
         bias = estimates.residual * self._schema.n_records_max * abs(scaling.multiplier)
-        return any(
-            isinstance(posterior, Posterior)
-            and bias[place] > BIAS_SHARE_MAX * posterior.half_width(confidence)
-            for place, posterior in enumerate(posteriors)
-        )
+        most = BIAS_SHARE_MAX * half_widths(posteriors, confidence)
+        return bool((estimates.is_estimable & (bias > most)).any())
 
 
-def _may_be_narrower(reading: Reading, rows: Sequence[RowEstimate], scaling: Scaling) -> bool:
+def _may_be_narrower(reading: Reading, rows: RowEstimates, scaling: Scaling) -> bool:
     """Whether a reading may be narrower than what is known of some row that it covers."""
-    deviations = np.sqrt(2 * reading.variances) * abs(scaling.multiplier)
-    return any(
-        is_covered
-        and not (isinstance(row, Posterior) and row.standard_deviation * DEVIATION_MAX <= found)
-        for row, found, is_covered in zip(rows, deviations, reading.is_covered, strict=True)
-    )
+    found = np.sqrt(2 * reading.variances) * abs(scaling.multiplier)
+    is_as_good = standard_deviations(rows) * DEVIATION_MAX <= found
+    return bool((reading.is_covered & ~is_as_good).any())

@@ -8,7 +8,6 @@ No prior is used. A publicly known range clips intervals and changes nothing els
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -139,36 +138,3 @@ class Posterior:
 
 
 RowEstimate = Posterior | NotEstimable
-
-
-def widest(rows: Sequence[RowEstimate], confidence: float) -> float:
-    """The largest half-width among rows; infinite if any of them is not estimable."""
-    return max(half_widths(rows, confidence), default=0.0)
-
-
-def narrowest(
-    first: Sequence[RowEstimate], second: Sequence[RowEstimate], confidence: float
-) -> tuple[RowEstimate, ...]:
-    """Row by row, the narrower of two estimates; the first if neither is."""
-    widths = half_widths(first, confidence), half_widths(second, confidence)
-    return tuple(
-        one if width <= other_width else other
-        for one, other, width, other_width in zip(first, second, *widths, strict=True)
-    )
-
-
-def half_widths(rows: Sequence[RowEstimate], confidence: float) -> list[float]:
-    """The half-width of each row; infinite if it is not estimable.
-
-    Rows that were counted together share a law, which is asked once.
-    """
-    found: list[float] = []
-    law, of_law = None, 0.0
-    for row in rows:
-        if isinstance(row, NotEstimable):
-            found.append(math.inf)
-            continue
-        if row.law is not law:
-            law, of_law = row.law, row.law.half_width(confidence)
-        found.append(of_law + row.lattice_widening)
-    return found

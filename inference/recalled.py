@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from inference.posterior import Posterior, RowEstimate, narrowest
+from inference.block_estimates import RowEstimates, n_terms, narrowest
 
 N_ANSWERS_MAX = 4096
 N_TERMS_MAX = 2**22  # of all answers together: 100 MB; a term is a place, a row and a coefficient
@@ -20,7 +20,7 @@ class RecalledAnswer:
 
     Parameters
     ----------
-    rows : tuple of (Posterior or NotEstimable)
+    rows : sequence of (Posterior or NotEstimable)
         One for each row; empty if the block was never estimated.
     is_narrowest : bool
         Whether every way to estimate the rows was tried.
@@ -30,14 +30,14 @@ class RecalledAnswer:
         Whether no measurement at that time said anything about the rows, or combinations of them.
     """
 
-    rows: tuple[RowEstimate, ...]
+    rows: RowEstimates
     is_narrowest: bool
     n_seen: int
     is_apart: bool = False
 
     def narrowed(
         self,
-        rows: tuple[RowEstimate, ...],
+        rows: RowEstimates,
         confidence: float,
         *,
         is_narrowest: bool,
@@ -50,8 +50,7 @@ class RecalledAnswer:
     @property
     def n_terms(self) -> int:
         """The memory that its rows take, counted in terms."""
-        found = (row.terms.place.size for row in self.rows if isinstance(row, Posterior))
-        return N_TERMS_A_ROW * len(self.rows) + sum(found)
+        return N_TERMS_A_ROW * len(self.rows) + n_terms(self.rows)
 
 
 NEVER_ASKED = RecalledAnswer((), is_narrowest=False, n_seen=-1)

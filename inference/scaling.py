@@ -7,7 +7,9 @@ Noise has two kinds. Its scale is that of Laplace noise of the same variance, wh
 """
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +17,12 @@ from numpy.typing import NDArray
 from cube.block import QueryBlock
 from cube.measurement import Measurement
 from cube.query import LinearQuery
+from inference.block_estimates import BlockPosteriors, RowEstimates, unknown
 from inference.blue.partition_reader import Reading
 from inference.noise_law.error_terms import ErrorTerms
 from inference.noise_law.laplace_sum import standard_deviation
 from inference.noise_law.law import NoiseLaw, law_of_noise
-from inference.posterior import NotEstimable, Posterior, RowEstimate
+from inference.posterior import Posterior
 
 SCALE_BITS = 30  # scales are rounded up to this many bits: a billionth wider, and laws are shared
 SCALE_MIN = 1e-13  # relative to the largest; less is rounding and needs no term of its own
@@ -88,13 +91,39 @@ class Scaling:
             terms=terms.times(self.multiplier),
         )
 
-    def of_own(self, measurement: Measurement, place: int) -> tuple[Posterior, ...]:
+    def posteriors(  # noqa: PLR0913, PLR0917 - the arrays of `BlockPosteriors`
+        self,
+        values: NDArray[np.float64],
+        laws: Sequence[NoiseLaw],
+        law_of: NDArray[np.int64],
+        widenings: NDArray[np.float64],
+        terms: ErrorTerms,
+        ends: NDArray[np.int64],
+    ) -> BlockPosteriors:
+        """The posteriors of all rows of a block; see `posterior`, and `BlockPosteriors`."""
+        return BlockPosteriors(
+            values=self.multiplier * values + self._constant,
+            laws=tuple(laws),
+            law_of=law_of,
+            lattice_widenings=abs(self.multiplier) * widenings,
+            low=self._low,
+            high=self._high,
+            terms=terms.times(self.multiplier),
+            ends=ends,
+        )
+
+    def of_own(self, measurement: Measurement, place: int) -> BlockPosteriors:
         """From a measurement of the very same rows, at its place in the history."""
         law = self.law_of(np.array([measurement.noise_scale]), np.array([measurement.is_gaussian]))
-        every = ErrorTerms.of_rows(place, measurement.block.n_rows)
-        return tuple(
-            self.posterior(value, law, measurement.lattice_widening, terms)
-            for value, terms in zip(measurement.values.tolist(), every, strict=True)
+        n_rows = measurement.block.n_rows
+        rows = np.arange(n_rows)
+        return self.posteriors(
+            measurement.values,
+            [law],
+            np.zeros(n_rows, dtype=np.int64),
+            np.full(n_rows, measurement.lattice_widening),
+            ErrorTerms(np.full(n_rows, place), rows, np.ones(n_rows)),
+            np.arange(n_rows + 1),
         )
 
     def constant(self) -> Posterior:
@@ -177,23 +206,40 @@ def coefficient_range(query: LinearQuery) -> tuple[Fraction, Fraction]:
     return low, high
 
 
-def posteriors_of(reading: Reading, scaling: Scaling) -> tuple[RowEstimate, ...]:
+def posteriors_of(reading: Reading, scaling: Scaling) -> RowEstimates:
     """The posterior of each row that the groups add up to."""
     n_rows, size = reading.is_covered.size, np.abs(reading.coefficient)
-    values = np.bincount(reading.row, reading.coefficient * reading.value, n_rows)
-    widenings = np.bincount(reading.row, size * reading.lattice_widening, n_rows)
+    values = _summed(reading.row, reading.coefficient * reading.value, n_rows)
+    widenings = _summed(reading.row, size * reading.lattice_widening, n_rows)
     order = np.argsort(reading.row, kind="stable")
-    ends = np.searchsorted(reading.row[order], np.arange(n_rows + 1)).tolist()
+    ends = np.searchsorted(reading.row[order], np.arange(n_rows + 1))
     scales, is_gaussian = (size * reading.noise_scale)[order], reading.is_gaussian[order]
-    places, rows = reading.noise_place[order], reading.noise_row[order]
-    coefficients = reading.coefficient[order]
-    result: list[RowEstimate] = []
-    for row, is_covered in enumerate(reading.is_covered):
-        if not is_covered:
-            result.append(NotEstimable("no counted groups add up to it"))
-            continue
-        used = slice(ends[row], ends[row + 1])
-        terms = ErrorTerms(places[used], rows[used], coefficients[used])
-        law = scaling.law_of(scales[used], is_gaussian[used])
-        result.append(scaling.posterior(float(values[row]), law, float(widenings[row]), terms))
-    return tuple(result)
+    terms = ErrorTerms(
+        reading.noise_place[order], reading.noise_row[order], reading.coefficient[order]
+    )
+    laws: list[NoiseLaw] = []
+    of_noises: dict[bytes, int] = {}  # rows with the same noises have the same law
+    law_of = []
+    for start, end in pairwise(ends.tolist()):
+        name = scales[start:end].tobytes() + is_gaussian[start:end].tobytes()
+        if name not in of_noises:
+            of_noises[name] = len(laws)
+            laws.append(scaling.law_of(scales[start:end], is_gaussian[start:end]))
+        law_of.append(of_noises[name])
+    found = scaling.posteriors(
+        values, laws, np.array(law_of, dtype=np.int64), widenings, terms, ends
+    )
+    if reading.is_covered.all():
+        return found
+    (nothing,) = unknown("no counted groups add up to it", 1)
+    return tuple(
+        row if is_covered else nothing
+        for row, is_covered in zip(found, reading.is_covered.tolist(), strict=True)
+    )
+
+
+def _summed(
+    row: NDArray[np.int64], numbers: NDArray[np.float64], n_rows: int
+) -> NDArray[np.float64]:
+    """The sum of the numbers of each row, (n_rows,)."""
+    return np.bincount(row, numbers, n_rows).astype(np.float64)

@@ -35,7 +35,8 @@ FLOORS = {
     "inference": (
         "estimator independence",
         "joint recalled remap scaling earlier counted_groups combined_rows",
-        "posterior marginals blue noise_places",
+        "block_estimates marginals blue noise_places",
+        "posterior",
         "noise_law history",
     ),
     "synthesis": (
@@ -66,7 +67,7 @@ FLOORS = {
         "engine",
         "marginals catalog",
         "synthetic_tables",
-        "tables identity",
+        "tables identity workers",
         "admin monitoring",
         "config",
         "api reporting scheduling sources",

@@ -5,6 +5,7 @@ know which of them use the same measurements; these terms say so, for `joint.py`
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -49,18 +50,21 @@ class ErrorTerms:
         object.__setattr__(self, "row", _locked(row))
         object.__setattr__(self, "coefficient", _locked(coefficient))
 
-    @classmethod
-    def of_rows(cls, place: int, n_rows: int) -> list[Self]:
-        """The terms of each row of a measurement by itself: its own noise, once."""
-        arrays = [np.array([place]), np.arange(n_rows), np.ones(1)]
-        places, rows, ones = map(_locked, arrays)
+    def split(self, ends: NDArray[np.int64]) -> list[Self]:
+        """The terms of several answers: those between each two ends.
+
+        Parameters
+        ----------
+        ends : (n + 1,) ndarray of int64
+            From 0 up to the number of terms.
+        """
         found = []
-        for row in range(n_rows):
-            # What is checked of each is true of all; and the array that they share is theirs.
-            terms = object.__new__(cls)
-            object.__setattr__(terms, "place", places)
-            object.__setattr__(terms, "row", rows[row : row + 1])
-            object.__setattr__(terms, "coefficient", ones)
+        for start, end in pairwise(ends.tolist()):
+            # What is checked of all is true of each. Copies, as above.
+            terms = object.__new__(type(self))
+            object.__setattr__(terms, "place", _locked(self.place[start:end]))
+            object.__setattr__(terms, "row", _locked(self.row[start:end]))
+            object.__setattr__(terms, "coefficient", _locked(self.coefficient[start:end]))
             found.append(terms)
         return found
 

@@ -20,7 +20,7 @@ from cube.pace import checkpoint
 from cube.query import Scope
 from cube.refusals import InvalidTarget
 from cube.target import AccuracyTarget
-from inference.posterior import RowEstimate, widest
+from inference.block_estimates import RowEstimates, widest
 from planner.measuring.candidates import (
     N_CUBOIDS_MAX,
     Candidate,
@@ -42,14 +42,14 @@ from planner.workload import Wanted
 N_LOOKS_MAX = 3  # at a whole plan; a second one is rarely needed
 
 
-def meets(rows: Sequence[RowEstimate], target: AccuracyTarget) -> bool:
+def meets(rows: RowEstimates, target: AccuracyTarget) -> bool:
     """Whether every row is known as accurately as the target asks."""
     return widest(rows, target.confidence) <= target.half_width
 
 
 def plan_purchases(
     wanted: Sequence[Wanted],
-    estimates: Sequence[Sequence[RowEstimate]],
+    estimates: Sequence[RowEstimates],
     context: PricingContext,
     *,
     every_offer: bool = False,
@@ -91,7 +91,7 @@ def plan_purchases(
 
 def _planned(
     wanted: Sequence[Wanted],
-    estimates: Sequence[Sequence[RowEstimate]],
+    estimates: Sequence[RowEstimates],
     context: PricingContext,
     *,
     every_offer: bool,

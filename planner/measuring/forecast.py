@@ -16,8 +16,8 @@ from cube.encoding import fingerprint
 from cube.measurement import Measurement, PlannedMeasurement
 from cube.pace import checkpoint
 from cube.target import AccuracyTarget
+from inference.block_estimates import widest
 from inference.estimator import Estimator
-from inference.posterior import widest
 
 _Named: TypeAlias = tuple[str, bool]  # a block's fingerprint, and whether its noise is Gaussian
 

@@ -24,10 +24,10 @@ from cube.gaussian_terms import UNITS_PER_PRECISION
 from cube.measurement import UNITS_PER_EPSILON, WEIGHT_UNITS_MAX, Measurement
 from cube.pace import checkpoint
 from cube.schema import Schema
+from inference.block_estimates import widest
 from inference.blue.hierarchy_reader import HierarchyReader
 from inference.blue.partition_reader import PartitionReader
 from inference.blue.remainders import Divided
-from inference.posterior import widest
 from inference.scaling import Scaling, posteriors_of
 from planner.measuring.candidates import may_be_whole
 from planner.measuring.noise_kinds import LAPLACE, NoiseKind

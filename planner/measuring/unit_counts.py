@@ -19,8 +19,9 @@ from cube.refusals import TooLarge
 from cube.schema import Schema
 from cube.statistic import PlannedUnitCount, UnitCount
 from cube.target import AccuracyTarget
+from inference.block_estimates import RowEstimates, widest
 from inference.noise_places import FIRST_BESIDE
-from inference.posterior import NotEstimable, RowEstimate, widest
+from inference.posterior import NotEstimable
 from inference.scaling import Scaling
 from planner.measuring.choose import meets
 from planner.measuring.offers import Offer
@@ -42,7 +43,7 @@ def unit_count_of(wanted: Wanted) -> UnitCount | None:
 
 def known_unit_count(
     wanted: Wanted, count: UnitCount, known: UnitCounts, schema: Schema
-) -> tuple[RowEstimate, ...]:
+) -> RowEstimates:
     """What the history says of each number of a count of units."""
     place = known.latest.get(name_of(count))
     if place is None:
@@ -56,7 +57,7 @@ class CountWanted:
 
     count: UnitCount
     target: AccuracyTarget
-    known: Sequence[RowEstimate]
+    known: RowEstimates
 
 
 def plan_unit_counts(
@@ -125,6 +126,6 @@ def _offer(planned: PlannedUnitCount, price: Priced) -> Offer:
 
 def _posteriors(
     block: QueryBlock, measurement: Measurement, schema: Schema, place: int = 0
-) -> tuple[RowEstimate, ...]:
+) -> RowEstimates:
     """The posterior of each number, from the count at a place among those of units."""
     return Scaling(block, schema.n_records_max).of_own(measurement, FIRST_BESIDE + place)

@@ -37,10 +37,10 @@ import numpy as np
 
 from cube.block import QueryBlock
 from cube.measurement import UNITS_PER_EPSILON, WEIGHT_UNITS_MAX, PlannedMeasurement, Weight
+from inference.block_estimates import widest
 from inference.blue.stretches import Stretch, on_stretch
 from inference.blue.stretches_reader import StretchesReader
 from inference.noise_law.law import law_of_noise
-from inference.posterior import widest
 from planner.measuring.candidates import Candidate
 from planner.measuring.noise_kinds import LAPLACE
 from planner.measuring.weighing import Weighing

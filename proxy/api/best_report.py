@@ -7,7 +7,8 @@ the user's own, and have no effect on other users.
 from dataclasses import dataclass
 
 from cube.refusals import InvalidRequest, UnsupportedSql
-from inference.posterior import Posterior, RowEstimate
+from inference.block_estimates import RowEstimates
+from inference.posterior import Posterior
 from inference.remap import (
     Floats,
     Loss,
@@ -42,7 +43,7 @@ class Belief:
                 "per count.",
             ) from None
 
-    def reported(self, rows: tuple[RowEstimate, ...]) -> "ReportedCount":
+    def reported(self, rows: RowEstimates) -> "ReportedCount":
         """The best report for the row that was answered."""
         (estimate,) = rows
         if not isinstance(estimate, Posterior):

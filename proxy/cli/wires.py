@@ -20,6 +20,7 @@ from proxy.wire.postgres.listener import PostgresListener
 from proxy.wire.postgres.login import Door
 from proxy.wire.server import RunningServer, start_server
 from proxy.wire.tls import TlsIdentity, endpoint_hash, server_context
+from proxy.workers.crew import ALONE, Crew
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,11 @@ def tls_identity(server: ServerSettings) -> TlsIdentity | None:
 
 
 def start_wires(
-    settings: Settings, service: Service, tls: TlsIdentity | None, monitoring: Monitoring
+    settings: Settings,
+    service: Service,
+    tls: TlsIdentity | None,
+    monitoring: Monitoring,
+    crew: Crew = ALONE,
 ) -> RunningWires:
     """Serve a service, whose callers are known by the ledger's credentials."""
     names = [table.schema.table for table in settings.tables]
@@ -69,27 +74,22 @@ def start_wires(
         monitoring=monitoring,
         times=server.times,
         share=share,
+        crew=crew,
     )
     try:
         door = _door(server, tls, authenticator)
-        postgres = _postgres(server, service, door, share, monitoring)
+        house = House(service.engine, door, share, monitoring.watcher, server.times)
+        postgres = _postgres(server, house, crew)
     except BaseException:
         grpc.stop()
         raise
     return RunningWires(grpc, postgres)
 
 
-def _postgres(
-    server: ServerSettings,
-    service: Service,
-    door: Door,
-    share: FairShare,
-    monitoring: Monitoring,
-) -> PostgresListener | None:
+def _postgres(server: ServerSettings, house: House, crew: Crew) -> PostgresListener | None:
     if server.postgres_listen is None:
         return None
-    house = House(service.engine, door, share, monitoring.watcher, server.times)
-    listener = PostgresListener(house, server.postgres_listen)
+    listener = PostgresListener(house, server.postgres_listen, crew=crew)
     listener.start()
     return listener
 

@@ -6,7 +6,7 @@ It is the only part of the configuration that environment variables may override
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pydantic import Field
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
@@ -25,6 +25,8 @@ from proxy.config.synthetic_limits import (
 )
 from proxy.scheduling.fair_share import DEFAULT_TIMES, CallTimes
 from proxy.sources.problems import Problems
+
+N_WORKERS_MAX: Final = 64  # each has the tables in memory, and follows the ledger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +62,8 @@ class ServerSettings:
         Limits on what is kept there.
     times : CallTimes
         How long the work for a call may take.
+    workers : int
+        How many processes serve.
     """
 
     listen: str
@@ -70,6 +74,7 @@ class ServerSettings:
     synthetic_dir: Path | None = None
     synthetic_limits: SyntheticLimits = DEFAULT_LIMITS
     times: CallTimes = DEFAULT_TIMES
+    workers: int = 1
 
 
 class ServerSection(BaseSettings):
@@ -92,6 +97,7 @@ class ServerSection(BaseSettings):
     synthetic_rows_max: int = Field(default=DEFAULT_LIMITS.n_rows, ge=1, le=N_ROWS_HIGHEST)
     synthetic_bytes_max: int = Field(default=DEFAULT_LIMITS.n_bytes, ge=1, le=N_BYTES_HIGHEST)
     synthetic_tables_max: int = Field(default=DEFAULT_LIMITS.n_tables, ge=1)
+    workers: int = Field(default=1, ge=1, le=N_WORKERS_MAX)
 
     @classmethod
     def settings_customise_sources(
@@ -139,6 +145,7 @@ def read_server(values: Any, folder: Path, problems: Problems) -> ServerSettings
             n_tables=section.synthetic_tables_max,
         ),
         times=CallTimes(statement=section.statement_seconds, job=section.job_seconds),
+        workers=section.workers,
     )
 
 

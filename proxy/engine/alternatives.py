@@ -23,7 +23,7 @@ from cube.refusals import (
     TooSlow,
 )
 from cube.shortfall import OfferedWidth, Shortfall
-from inference.posterior import RowEstimate, widest
+from inference.block_estimates import RowEstimates, widest
 from planner.workload import Wanted
 from proxy.tables.snapshot import TableSnapshot
 
@@ -79,7 +79,7 @@ class _Payable:
         return None
 
 
-def _free_factor(wanted: Sequence[Wanted], known: Sequence[Sequence[RowEstimate]]) -> float:
+def _free_factor(wanted: Sequence[Wanted], known: Sequence[RowEstimates]) -> float:
     """How many times wider than asked for all of it is known; infinite if it is not."""
     factors = (
         widest(rows, one.target.confidence) / one.target.half_width

@@ -15,7 +15,8 @@ import pyarrow as pa
 from accountant.ledger.raises import StalePlan
 from cube.refusals import BudgetExhausted, CannotStart, InvalidRequest, LimitReached
 from cube.target import AccuracyTarget
-from inference.posterior import Posterior, RowEstimate
+from inference.block_estimates import RowEstimates
+from inference.posterior import Posterior
 from planner.batch.plan import BatchPlan
 from planner.sql.statements import Explain, Query, Statement, not_answered, read_file
 from planner.workload import Aggregate, Part, RequestedTarget, Wanted, Workload
@@ -248,7 +249,7 @@ def _planned(snapshot: TableSnapshot, items: Sequence[_Item]) -> BatchPlan:
         raise InvalidRequest(missing.message, hint=missing.hint) from None
 
 
-def _widest(rows: Sequence[RowEstimate], confidence: float) -> float | None:
+def _widest(rows: RowEstimates, confidence: float) -> float | None:
     known = [row.half_width(confidence) for row in rows if isinstance(row, Posterior)]
     return max(known, default=0.0) if len(known) == len(rows) else None
 

@@ -16,6 +16,7 @@ from accountant.ledger.budget import Budget
 from accountant.ledger.limits import Payer
 from cube.refusals import CostAboveCap, NotCovered
 from cube.shortfall import Shortfall
+from inference.block_estimates import RowEstimates
 from inference.marginals.error_law import UnknownLaw
 from inference.noise_law.asked_law import AskedLaw
 from inference.posterior import Posterior, RowEstimate
@@ -80,19 +81,17 @@ def disclosed(
 
 
 def disclosed_rows(
-    empty_history: EmptyHistory | None, wanted: Wanted, rows: Sequence[RowEstimate]
-) -> tuple[RowEstimate, ...]:
+    empty_history: EmptyHistory | None, wanted: Wanted, rows: RowEstimates
+) -> RowEstimates:
     """The estimates of one block as they may be shown."""
     return (
-        tuple(rows)
+        rows
         if empty_history is None
         else _shown_rows(wanted, empty_history.estimates([wanted])[0], rows)
     )
 
 
-def _shown_rows(
-    wanted: Wanted, public: Sequence[RowEstimate], rows: Sequence[RowEstimate]
-) -> tuple[RowEstimate, ...]:
+def _shown_rows(wanted: Wanted, public: RowEstimates, rows: RowEstimates) -> RowEstimates:
     """Estimates at the requested accuracy; rows that are public without any history stay exact."""
     target = wanted.target
     law = AskedLaw(target.half_width, target.confidence)
@@ -137,7 +136,7 @@ def unaffordable(refusal: NotCovered, empty_history: EmptyHistory, epsilon: Frac
 def _shown_aggregate(
     part: AnsweredPart,
     item: AnsweredAggregate,
-    public: Sequence[Sequence[RowEstimate]],
+    public: Sequence[RowEstimates],
     costs: Sequence[Fraction],
 ) -> AnsweredAggregate:
     is_public = all(meets(rows, one.target) for one, rows in zip(item.asked, public, strict=True))
@@ -150,9 +149,7 @@ def _shown_aggregate(
     )
 
 
-def _widened(
-    item: AnsweredAggregate, public: Sequence[Sequence[RowEstimate]]
-) -> tuple[Posterior, ...]:
+def _widened(item: AnsweredAggregate, public: Sequence[RowEstimates]) -> tuple[Posterior, ...]:
     found: list[RowEstimate] = []
     for one, free in zip(item.asked, public, strict=True):
         rows = item.posteriors[len(found) : len(found) + one.block.n_rows]

@@ -8,7 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from cube.schema import Schema
-from inference.posterior import Posterior, RowEstimate
+from inference.block_estimates import RowEstimates
+from inference.posterior import Posterior
 from planner.measuring.offers import Offer
 from planner.workload import Part, Wanted
 from proxy.api.requests import (
@@ -73,7 +74,7 @@ class ExplainedBlock:
 
     aggregate: int
     wanted: Wanted
-    known: tuple[RowEstimate, ...]
+    known: RowEstimates
     offers: tuple[Offer, ...]
     advice: str | None = None
 
@@ -219,7 +220,7 @@ def _remaining(left: Fraction) -> dict[str, Any]:
     return {"epsilon_left_after": float(max(left, Fraction(0))), "fits_budget": left >= 0}
 
 
-def _widest(rows: Sequence[RowEstimate], confidence: float) -> float | None:
+def _widest(rows: RowEstimates, confidence: float) -> float | None:
     """The widest half-width among the rows; None if any is not determined."""
     known = [row for row in rows if isinstance(row, Posterior)]
     if len(known) < len(rows):

@@ -19,7 +19,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from inference.posterior import widest
+from inference.block_estimates import widest
 from planner.workload import Answer, Part
 from proxy.engine.asked import Asked, Step
 from proxy.engine.relative_widths import COARSE_SHARE, TOLD

@@ -12,7 +12,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from inference.posterior import Posterior, RowEstimate
+from inference.block_estimates import RowEstimates
+from inference.posterior import Posterior
 from planner.workload import Answer, Part
 from proxy.engine.asked import Asked, Step
 from proxy.engine.formula_widths import PartsOfFormula, has_target
@@ -25,7 +26,7 @@ Floats: TypeAlias = NDArray[np.float64]
 def opening(
     asked: Sequence[Asked],
     parts: Sequence[Part],
-    known: Sequence[Sequence[RowEstimate]],
+    known: Sequence[RowEstimates],
     answered: Sequence[AnsweredPart | None],
     largest: Sequence[Floats],
 ) -> Step:
@@ -118,7 +119,7 @@ def _ask_relative(  # noqa: PLR0913, PLR0917 - a block, its answer, and what is 
         step.ask(place, float(half_widths.max(initial=0.0)) or one.wanted.target.half_width)
 
 
-def _known_rows(one: Asked, rows: Sequence[RowEstimate], largest: Floats) -> tuple[Floats, Floats]:
+def _known_rows(one: Asked, rows: RowEstimates, largest: Floats) -> tuple[Floats, Floats]:
     """What is known of rows; of others, that they are 0 to within the largest they can be."""
     values, half_widths = np.zeros(len(rows)), largest.copy()
     for number, row in enumerate(rows):

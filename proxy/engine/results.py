@@ -4,6 +4,7 @@ An answer that is one linear query has its posterior's interval. The law of a fo
 simulated (`simulation.py`); its value and interval are cut to the public range.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from cube.cached import cached_property
 from cube.encoding import fingerprint
+from inference.block_estimates import half_widths, intervals, standard_deviations, values
 from inference.noise_places import Places
 from inference.posterior import Posterior
 from planner.workload import Aggregate, Answer, Part, Wanted
@@ -28,7 +30,7 @@ class AnsweredAggregate:
     """
 
     aggregate: Aggregate
-    posteriors: tuple[Posterior, ...]
+    posteriors: Sequence[Posterior]
     source: str
     epsilon_spent: Fraction
     asked: tuple[Wanted, ...]
@@ -84,7 +86,7 @@ class AnsweredPart:
     def values(self, aggregate: int) -> NDArray[np.float64]:
         """What is shown of an aggregate in every row of the part, (n_rows,)."""
         answered = self.aggregates[aggregate]
-        found = np.array([one.value for one in answered.posteriors])
+        found = values(answered.posteriors)
         if answered.aggregate.is_nonnegative:
             found = np.maximum(found, 0.0)
         return np.repeat(found, self.part.n_rows) if answered.aggregate.is_total else found
@@ -103,7 +105,7 @@ class AnsweredItem:
     epsilon_spent : Fraction
     part : Part
         Determines the confidence of the intervals.
-    posteriors : tuple of Posterior
+    posteriors : sequence of Posterior
         For a linear answer: one per row.
     law : SimulatedLaw, optional
         For a formula.
@@ -114,7 +116,7 @@ class AnsweredItem:
     source: str
     epsilon_spent: Fraction
     part: Part
-    posteriors: tuple[Posterior, ...] = ()
+    posteriors: Sequence[Posterior] = ()
     law: SimulatedLaw | None = None
 
     @property
@@ -134,14 +136,12 @@ class AnsweredItem:
         cut_at = self.part.cut_at(confidence)
         if self.law is not None:
             return self.law.interval(cut_at)
-        ends = [posterior.interval(cut_at) for posterior in self.posteriors]
-        return np.array([low for low, _ in ends]), np.array([high for _, high in ends])
+        return intervals(self.posteriors, cut_at)
 
     def half_widths(self, confidence: float) -> NDArray[np.float64]:
         """How far the true value may be from the answer, (n_rows,)."""
         if self.law is None:
-            cut_at = self.part.cut_at(confidence)
-            return np.array([posterior.half_width(cut_at) for posterior in self.posteriors])
+            return half_widths(self.posteriors, self.part.cut_at(confidence))
         low, high = self.intervals(confidence)
         wide = np.maximum(high - self.values, self.values - low)
         return np.where(np.isnan(wide), np.inf, wide)
@@ -150,7 +150,7 @@ class AnsweredItem:
         """The standard deviation of the true value about the answer, (n_rows,)."""
         if self.law is not None:
             return self.law.standard_errors()
-        return np.array([posterior.standard_deviation for posterior in self.posteriors])
+        return standard_deviations(self.posteriors)
 
 
 def _linear(answer: Answer, cost: Fraction, part: AnsweredPart) -> AnsweredItem:
@@ -164,7 +164,7 @@ def _simulated(answer: Answer, cost: Fraction, part: AnsweredPart) -> AnsweredIt
     simulation = Simulation(
         answer=answer,
         part=part.part,
-        rows=tuple(one.posteriors for one in used),
+        rows=tuple(tuple(one.posteriors) for one in used),
         names="".join(fingerprint(block) for one in used for block in one.aggregate.blocks),
         history=part.history,
         outer=part.outer,

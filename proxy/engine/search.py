@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from cube.block import QueryBlock
 from cube.query import counting
 from cube.schema import Schema
+from inference.block_estimates import RowEstimates, all_known, widest
 from inference.noise_places import Places
-from inference.posterior import Posterior, RowEstimate, widest
+from inference.posterior import Posterior
 from planner.workload import Part, Wanted
 from proxy.api.requests import SOURCE_HISTORY, SOURCE_MEASURED, SOURCE_PUBLIC
 from proxy.engine.asked import Asked, Step, at_widths
@@ -62,14 +63,14 @@ def opened(
     return _step_from(rows, known, schema, parts, asked, outer)
 
 
-def _remembered(known: Known, asked: Sequence[Asked]) -> Sequence[Sequence[RowEstimate]] | None:
+def _remembered(known: Known, asked: Sequence[Asked]) -> Sequence[RowEstimates] | None:
     """What was last said of every block, however roughly, if nothing was measured since."""
     if not isinstance(known, ServedTable):
         return None
     return known.recalled(at_widths(asked, dict.fromkeys(range(len(asked)), WIDEST), None))
 
 
-def _is_met_by(rows: Sequence[Sequence[RowEstimate]], asked: Sequence[Asked], step: Step) -> bool:
+def _is_met_by(rows: Sequence[RowEstimates], asked: Sequence[Asked], step: Step) -> bool:
     """Whether rows are known as well as a step asks."""
     return all(
         widest(found, one.wanted.target.confidence) <= step.likely.get(place, WIDEST)
@@ -78,7 +79,7 @@ def _is_met_by(rows: Sequence[Sequence[RowEstimate]], asked: Sequence[Asked], st
 
 
 def _step_from(  # noqa: PLR0913, PLR0917 - as `opened`, and what is known
-    rows: Sequence[Sequence[RowEstimate]],
+    rows: Sequence[RowEstimates],
     known: Known,
     schema: Schema,
     parts: Sequence[Part],
@@ -100,7 +101,7 @@ def answered_parts(
     table: ServedTable,
     parts: Sequence[Part],
     asked: Sequence[Asked],
-    rows: Sequence[Sequence[RowEstimate]],
+    rows: Sequence[RowEstimates],
     outer: OuterSql,
 ) -> list[AnsweredPart]:
     """The parts from the estimates of their blocks, after a purchase."""
@@ -118,7 +119,7 @@ def _answered_part(  # noqa: PLR0913, PLR0917 - a part, and everything that it i
     number: int,
     part: Part,
     asked: Sequence[Asked],
-    rows: Sequence[Sequence[RowEstimate]],
+    rows: Sequence[RowEstimates],
     history: Places,
     outer: OuterSql,
 ) -> AnsweredPart | None:
@@ -130,9 +131,8 @@ def _answered_part(  # noqa: PLR0913, PLR0917 - a part, and everything that it i
             for one, found in zip(asked, rows, strict=True)
             if (one.part, one.aggregate) == (number, place)
         ]
-        found = [row for _, rows_of_block in own for row in rows_of_block]
-        posteriors = tuple(row for row in found if isinstance(row, Posterior))
-        if len(posteriors) < len(found):
+        posteriors = all_known(found for _, found in own)
+        if posteriors is None:
             return None
         source = SOURCE_HISTORY if all(one.was_known for one, _ in own) else SOURCE_MEASURED
         aggregates.append(
@@ -147,12 +147,12 @@ def _answered_part(  # noqa: PLR0913, PLR0917 - a part, and everything that it i
     return AnsweredPart(part, tuple(aggregates), history, outer)
 
 
-def _estimates(known: Known, wanted: Sequence[Wanted]) -> Sequence[Sequence[RowEstimate]]:
+def _estimates(known: Known, wanted: Sequence[Wanted]) -> Sequence[RowEstimates]:
     return known.look(wanted) if isinstance(known, ServedTable) else known.estimates(wanted)
 
 
 def _largest(
-    known: Known, one: Asked, rows: Sequence[RowEstimate], n_records_max: int
+    known: Known, one: Asked, rows: RowEstimates, n_records_max: int
 ) -> NDArray[np.float64]:
     """How large the size of each row's answer can be, plausibly or certainly."""
     query = one.wanted.block.query

@@ -20,7 +20,7 @@ from accountant.ledger.limits import Payer
 from cube.pace import checkpoint
 from cube.refusals import InvalidTarget, NotCovered, Refused, TargetNotReached, TooSlow
 from cube.shortfall import FreeWidth
-from inference.posterior import RowEstimate
+from inference.block_estimates import RowEstimates
 from planner.workload import Part, Wanted
 from proxy.engine.alternatives import advised
 from proxy.engine.asked import Asked, asked_of, at_widths, smallest_cap, take_step
@@ -280,7 +280,7 @@ def _bought(
     cap: Fraction | None,
     *,
     is_binding: bool = True,
-) -> tuple[list[Sequence[RowEstimate]], Fraction]:
+) -> tuple[list[RowEstimates], Fraction]:
     """The estimates of every block once they meet their targets, and what that cost now.
 
     A cap that is not binding has already been compared with another price, and is not checked

@@ -19,7 +19,7 @@ from accountant.ledger.ledger import Ledger
 from cube.encoding import fingerprint
 from cube.refusals import InvalidTarget, LedgerUnavailable, TooLarge
 from cube.schema import Schema
-from inference.posterior import widest
+from inference.block_estimates import widest
 from planner.cache import BoundedCache
 from planner.measuring.weights import weight_for
 from planner.workload import Aggregate, Wanted

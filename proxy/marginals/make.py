@@ -15,9 +15,10 @@ from cube.block import QueryBlock
 from cube.query import Scope, counting
 from cube.refusals import InvalidRequest, TooLarge
 from cube.target import AccuracyTarget
+from inference.block_estimates import RowEstimates
 from inference.marginals.joint import N_JOINT_CELLS_MAX
 from inference.marginals.projection import meeting_sets
-from inference.posterior import Posterior, RowEstimate
+from inference.posterior import Posterior
 from planner.consistent_sets import Consistency
 from planner.sql.messages import listed
 from planner.workload import Wanted
@@ -198,6 +199,6 @@ def _wanted(table: ServedTable, request: MarginalsRequest, target: AccuracyTarge
     ]
 
 
-def _all_known(rows: Sequence[RowEstimate]) -> tuple[Posterior, ...] | None:
+def _all_known(rows: RowEstimates) -> tuple[Posterior, ...] | None:
     known = tuple(row for row in rows if isinstance(row, Posterior))
     return known if len(known) == len(rows) else None

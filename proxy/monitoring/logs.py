@@ -29,6 +29,7 @@ ALLOWED_FIELDS: Mapping[str, tuple[type, ...]] = {
     "stage": (str,),
     "table": (str,),
     "timestamp": (str,),
+    "worker": (int,),
 }
 # A sentence could contain a value; a fixed event name cannot.
 EVENT_NAME = re.compile(r"[a-z]+(_[a-z]+)*", re.ASCII)
@@ -36,16 +37,21 @@ TEXT_LENGTH_MAX = 200
 WITHHELD = "event_withheld"
 
 
-def configure_logs(stream: TextIO | None = None) -> None:
-    """Send the process's logs to `stream` (standard error unless given)."""
+def configure_logs(stream: TextIO | None = None, worker: int | None = None) -> None:
+    """Send the process's logs to `stream` (standard error unless given).
+
+    If the process is one of several workers, each line says which.
+    """
     out = sys.stderr if stream is None else stream
     show: structlog.types.Processor = structlog.processors.JSONRenderer(sort_keys=True)
     if out.isatty():
         show = structlog.dev.ConsoleRenderer()
+    said_by: list[structlog.types.Processor] = [] if worker is None else [_said_by(worker)]
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
+            *said_by,
             keep_allowed,
             show,
         ],
@@ -81,3 +87,12 @@ def keep_allowed(
         if type(value) in ALLOWED_FIELDS.get(name, ()):
             kept[name] = value[:TEXT_LENGTH_MAX] if isinstance(value, str) else value
     return kept
+
+
+def _said_by(worker: int) -> structlog.types.Processor:
+    def add(
+        _logger: Any, _method: str, fields: MutableMapping[str, Any]
+    ) -> MutableMapping[str, Any]:
+        return {**fields, "worker": worker}
+
+    return add

@@ -19,7 +19,7 @@ from accountant.ledger.raises import StalePlan
 from cube.measurement import UNITS_PER_EPSILON
 from cube.pace import checkpoint
 from cube.refusals import Refused
-from inference.posterior import RowEstimate
+from inference.block_estimates import RowEstimates
 from planner.measuring.choose import meets
 from planner.measuring.offers import PurchasePlan
 from planner.workload import Wanted
@@ -48,7 +48,7 @@ class Acquired:
         Whether each block was answered by what was bought before, or for others.
     """
 
-    known: tuple[tuple[RowEstimate, ...], ...]
+    known: tuple[RowEstimates, ...]
     epsilons: tuple[Fraction, ...]
     was_known: tuple[bool, ...]
 
@@ -210,7 +210,7 @@ def _planned(
 def _plan(
     snapshot: TableSnapshot,
     wanted: Sequence[Wanted],
-    known: Sequence[Sequence[RowEstimate]],
+    known: Sequence[RowEstimates],
     promises: PromisedPurchases,
 ) -> PurchasePlan | None:
     if promises.rows or promises.counts:

@@ -15,7 +15,7 @@ from typing import Final
 from accountant.ledger.limits import Payer
 from cube.pace import checkpoint, seconds_left, waiting
 from cube.refusals import SourceUnavailable
-from inference.posterior import RowEstimate
+from inference.block_estimates import RowEstimates
 from planner.measuring.choose import meets
 from planner.workload import Wanted
 
@@ -38,7 +38,7 @@ class PendingRequest:
     wanted: tuple[Wanted, ...]
     payer: Payer
     cap: Fraction | None
-    known: Sequence[Sequence[RowEstimate]] = ()
+    known: Sequence[RowEstimates] = ()
     epsilons: list[Fraction] = field(init=False)
     was_known: list[bool] = field(init=False)
     is_alone: bool = field(init=False)

@@ -11,8 +11,8 @@ from typing import Final, TypeAlias
 
 from accountant.gate.gate import Gate
 from cube.encoding import fingerprint
+from inference.block_estimates import RowEstimates
 from inference.estimator import Estimator
-from inference.posterior import RowEstimate
 from planner.cache import BoundedCache
 from planner.measuring.hindsight import Hindsight
 from planner.measuring.offers import PurchasePlan
@@ -61,7 +61,7 @@ class EmptyHistory:
         )
         return _Remembering(self._extent, self._strategy, known, self._plans)
 
-    def estimates(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
+    def estimates(self, wanted: Sequence[Wanted]) -> list[RowEstimates]:
         """The estimates of every block's rows without any history: only what is public."""
         return self.snapshot().estimates(wanted)
 
@@ -88,7 +88,7 @@ class _Remembering(TableSnapshot):
     def plan(
         self,
         wanted: Sequence[Wanted],
-        estimates: Sequence[Sequence[RowEstimate]],
+        estimates: Sequence[RowEstimates],
         *,
         every_offer: bool = False,
     ) -> PurchasePlan:

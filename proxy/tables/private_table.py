@@ -19,9 +19,9 @@ from cube.gaussian import Asked
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
 from cube.schema import Schema
 from cube.target import AccuracyTarget, SumTarget
+from inference.block_estimates import RowEstimates
 from inference.history import History
 from inference.noise_places import NoisePlaces
-from inference.posterior import RowEstimate
 from planner.measuring.gaussian_opening import GaussianOffer
 from planner.measuring.noise_kinds import LAPLACE, NoiseKind
 from planner.measuring.strategy import Strategy
@@ -128,14 +128,14 @@ class ServedTable:
         """Every measurement, of rows and of units; to be looked at only."""
         return self._state.noises
 
-    def recalled(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]] | None:
+    def recalled(self, wanted: Sequence[Wanted]) -> list[RowEstimates] | None:
         """What the history says, if all of it was asked since anything was measured.
 
         It takes no lock: a dashboard that asks again waits for nobody.
         """
         return self._state.recalled(wanted)
 
-    def look(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
+    def look(self, wanted: Sequence[Wanted]) -> list[RowEstimates]:
         """What the history says of every block's rows; all of one moment."""
         return self._state.look(wanted)
 

@@ -20,10 +20,10 @@ from accountant.ledger.unit_counts import Name, UnitCounts, name_of
 from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement
 from cube.pace import checkpoint
 from cube.statistic import PlannedUnitCount, UnitCount
+from inference.block_estimates import RowEstimates
 from inference.estimator import Estimator
 from inference.history import History
 from inference.noise_places import NoisePlaces
-from inference.posterior import RowEstimate
 from planner.batch.plan import BatchPlan
 from planner.batch.together import plan_together
 from planner.measuring.choose import plan_purchases
@@ -129,14 +129,12 @@ class TableSnapshot:
         charges = self._extent.served_charges([one.charge for one in found])
         return [replace(one, charge=charge) for one, charge in zip(found, charges, strict=True)]
 
-    def estimates(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
+    def estimates(self, wanted: Sequence[Wanted]) -> list[RowEstimates]:
         """What the history says of every block's rows."""
         with self._watcher.stage(Stage.LOOK):
             return self._estimates(self._estimator, wanted)
 
-    def _estimates(
-        self, estimator: Estimator, wanted: Sequence[Wanted]
-    ) -> list[tuple[RowEstimate, ...]]:
+    def _estimates(self, estimator: Estimator, wanted: Sequence[Wanted]) -> list[RowEstimates]:
         return estimates_of(
             wanted,
             lambda rows: _rows_of(estimator, rows),
@@ -151,7 +149,7 @@ class TableSnapshot:
     def plan(
         self,
         wanted: Sequence[Wanted],
-        estimates: Sequence[Sequence[RowEstimate]],
+        estimates: Sequence[RowEstimates],
         *,
         every_offer: bool = False,
     ) -> PurchasePlan:
@@ -167,7 +165,7 @@ class TableSnapshot:
     def _plan(
         self,
         wanted: Sequence[Wanted],
-        estimates: Sequence[Sequence[RowEstimate]],
+        estimates: Sequence[RowEstimates],
         context: PricingContext,
         *,
         every_offer: bool = False,
@@ -267,10 +265,10 @@ class TableSnapshot:
 
 def estimates_of(
     wanted: Sequence[Wanted],
-    rows_of: Callable[[Sequence[Wanted]], Sequence[tuple[RowEstimate, ...]]],
+    rows_of: Callable[[Sequence[Wanted]], Sequence[RowEstimates]],
     known: UnitCounts,
     extent: Extent,
-) -> list[tuple[RowEstimate, ...]]:
+) -> list[RowEstimates]:
     """What is said of everything that is wanted: of rows by `rows_of`, of units by their counts."""
     counts = [kept_count(one, extent) for one in wanted]
     of_rows = [one for one, count in zip(wanted, counts, strict=True) if count is None]
@@ -287,7 +285,7 @@ def kept_count(wanted: Wanted, extent: Extent) -> UnitCount | None:
     return None if count is None else extent.kept_count(count)
 
 
-def _rows_of(estimator: Estimator, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
+def _rows_of(estimator: Estimator, wanted: Sequence[Wanted]) -> list[RowEstimates]:
     """What an estimator says of every block's rows."""
     found = []
     for rows in estimator.estimates([one.asked for one in wanted]):

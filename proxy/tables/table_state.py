@@ -13,10 +13,10 @@ from typing import Final
 from accountant.gate.gate import Gate
 from accountant.ledger.table_history import TableHistory
 from cube.pace import checkpoint
+from inference.block_estimates import RowEstimates
 from inference.estimator import Estimator
 from inference.history import History
 from inference.noise_places import NoisePlaces
-from inference.posterior import RowEstimate
 from planner.measuring.choose import meets
 from planner.measuring.gaussian_opening import GaussianOffer
 from planner.measuring.hindsight import Hindsight
@@ -76,7 +76,7 @@ class TableState:
         """Every measurement, of rows and of units; to be looked at only."""
         return NoisePlaces(self._estimator.history, self._gate.history.unit_counts.measurements)
 
-    def recalled(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]] | None:
+    def recalled(self, wanted: Sequence[Wanted]) -> list[RowEstimates] | None:
         """What history says of every block, if it was asked since anything was measured.
 
         It takes no lock: a dashboard that asks again waits for nobody.
@@ -94,7 +94,7 @@ class TableState:
             known = zip(found, wanted, strict=True)
             return found if all(meets(rows, one.target) for rows, one in known) else None
 
-    def look(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
+    def look(self, wanted: Sequence[Wanted]) -> list[RowEstimates]:
         """What the history says of every block's rows; all of one moment."""
         if len(wanted) <= N_BLOCKS_AT_ONCE and sum(map(_size, wanted)) <= N_NUMBERS_AT_ONCE:
             with self._held(), self._watcher.stage(Stage.LOOK):
@@ -121,7 +121,7 @@ class TableState:
         checkpoint()
         return TableSnapshot(self.extent, self._strategy, known, self._watcher, self._gaussian)
 
-    def _rows_of(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
+    def _rows_of(self, wanted: Sequence[Wanted]) -> list[RowEstimates]:
         """What the history says of rows. The lock is held."""
         return list(self._estimator.estimates([one.asked for one in wanted]))
 

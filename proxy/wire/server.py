@@ -29,6 +29,7 @@ from proxy.wire.flight.service import FlightSqlService
 from proxy.wire.sessions.sessions import Sessions
 from proxy.wire.tacit.service import TacitService
 from proxy.wire.tls import TlsIdentity
+from proxy.workers.crew import ALONE, Crew
 
 N_THREADS = 48  # many wait for the same commit of the ledger
 N_CALLS_MAX = 64  # beyond it, calls are turned away at once instead of piling up
@@ -50,7 +51,6 @@ _OPTIONS: Final = (
     ("grpc.max_connection_idle_ms", 2 * _HOUR),  # longer than any session is remembered
     ("grpc.max_connection_age_ms", 24 * _HOUR),  # TLS checks a certificate only at the beginning
     ("grpc.max_connection_age_grace_ms", _HOUR // 6),
-    ("grpc.so_reuseport", 0),  # otherwise a second server would silently share the port
 )
 SERVICES: Final = (
     tacit_pb2.DESCRIPTOR.services_by_name["Tacit"].full_name,
@@ -92,6 +92,7 @@ def start_server(  # noqa: PLR0913 - the parts of a server, by name
     monitoring: Monitoring | None = None,
     times: CallTimes = DEFAULT_TIMES,
     share: FairShare | None = None,
+    crew: Crew = ALONE,
 ) -> RunningServer:
     """Serve an engine.
 
@@ -118,6 +119,8 @@ def start_server(  # noqa: PLR0913 - the parts of a server, by name
         How long the work for a call may take.
     share : FairShare, optional
         The process's, if there are other wires; else one of this server's own.
+    crew : Crew
+        The processes that share the port, if this is one of several workers.
 
     Raises
     ------
@@ -134,7 +137,8 @@ def start_server(  # noqa: PLR0913 - the parts of a server, by name
             Firewall(monitoring.watcher),
             IdentityInterceptor(authenticator, slow_clients, times, share),
         ],
-        options=_OPTIONS,
+        # Unless workers share it, a second server must not get the same port in silence.
+        options=(*_OPTIONS, ("grpc.so_reuseport", int(not crew.seat.is_alone))),
         maximum_concurrent_rpcs=N_CALLS_MAX,
     )
     sessions = Sessions()  # one for both protocols: a session is a connection
@@ -142,7 +146,7 @@ def start_server(  # noqa: PLR0913 - the parts of a server, by name
         TacitService(engine, sessions, admin, synthetic), server
     )
     flight_pb2_grpc.add_FlightServiceServicer_to_server(
-        FlightSqlService(engine, sessions, public, synthetic), server
+        FlightSqlService(engine, sessions, public, synthetic, crew), server
     )
     _add_vitals(server, monitoring.readiness)
     bound_port = _bind(server, listen, tls)

@@ -13,8 +13,8 @@ from cube.block import Partition, QueryBlock
 from cube.measurement import Measurement
 from cube.query import counting
 from inference import combined_rows as module
+from inference.block_estimates import widest
 from inference.estimator import Estimator
-from inference.posterior import widest
 from tests.inference.test_estimator import CONFIDENCE, N_CELLS, SCHEMA, measured
 from tests.support.cubes import SIZES
 

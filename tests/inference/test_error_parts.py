@@ -57,13 +57,20 @@ def test_with_a_raise_an_interval_from_the_parts_covers(shares: tuple[float, flo
         assert held > confidence - 0.01
 
 
-def test_the_terms_of_every_row_are_those_of_each() -> None:
-    together = ErrorTerms.of_rows(7, 3)
-    for row, terms in enumerate(together):
-        alone = ErrorTerms(np.array([7]), np.array([row]), np.ones(1))
+def test_the_terms_of_every_answer_are_those_of_each() -> None:
+    places, rows, coefficients = (
+        np.array([7, 7, 9]),
+        np.array([0, 1, 2]),
+        np.array([1.0, -2.0, 0.5]),
+    )
+    together = ErrorTerms(places, rows, coefficients)
+    used = [slice(0, 1), slice(1, 1), slice(1, 3)]
+    for terms, own in zip(together.split(np.array([0, 1, 1, 3])), used, strict=True):
+        alone = ErrorTerms(places[own], rows[own], coefficients[own])
         for part in ("place", "row", "coefficient"):
             one, other = getattr(terms, part), getattr(alone, part)
             assert one.dtype == other.dtype
             assert not one.flags.writeable
+            assert one.base is None, "an answer keeps no other answer's array alive"
             np.testing.assert_array_equal(one, other)
-    assert ErrorTerms.of_rows(7, 0) == []
+    assert ErrorTerms(places[:0], rows[:0], coefficients[:0]).split(np.array([0])) == []

@@ -30,7 +30,7 @@ PLACES = NoisePlaces(ROWS, BESIDE)
 
 
 def posteriors(place: int) -> tuple[Posterior, ...]:
-    return SCALING.of_own(PLACES[place], place)
+    return tuple(SCALING.of_own(PLACES[place], place))
 
 
 def drawn(*answers: Posterior) -> np.ndarray:

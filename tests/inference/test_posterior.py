@@ -8,15 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inference.block_estimates import half_widths, narrowest, widest
 from inference.noise_law.law import NoiseLaw, law_of_noise
-from inference.posterior import (
-    NotEstimable,
-    Posterior,
-    RowEstimate,
-    half_widths,
-    narrowest,
-    widest,
-)
+from inference.posterior import NotEstimable, Posterior, RowEstimate
 
 N_REPLICATES = 40_000
 FALSE_ALARM = 1e-9  # probability that the coverage test fails although all is right
@@ -219,12 +213,12 @@ def test_the_widths_of_many_rows_are_those_of_each() -> None:
         Posterior(4.0, shared),
     ]
     expected = [row.half_width(0.9) if isinstance(row, Posterior) else math.inf for row in rows]
-    assert half_widths(rows, 0.9) == expected
+    assert half_widths(rows, 0.9).tolist() == expected
     assert widest(rows, 0.9) == math.inf
     assert widest(rows[:3], 0.9) == max(expected[:3])
     assert widest((), 0.9) == 0.0
     turned = rows[::-1]
     kept = narrowest(rows, turned, 0.9)
-    assert half_widths(kept, 0.9) == list(map(min, expected, expected[::-1]))
+    assert half_widths(kept, 0.9).tolist() == list(map(min, expected, expected[::-1]))
     again = [replace(one) if isinstance(one, Posterior) else one for one in rows]
-    assert narrowest(rows, again, 0.9) == tuple(rows), "the first, if neither is narrower"
+    assert narrowest(rows, again, 0.9) is rows, "the first, if neither is narrower"

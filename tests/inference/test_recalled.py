@@ -9,8 +9,8 @@ from cube.block import QueryBlock
 from cube.measurement import Measurement, Weight
 from cube.query import Factor, LinearQuery, Term
 from cube.schema import Schema
+from inference.block_estimates import widest
 from inference.estimator import Estimator
-from inference.posterior import widest
 
 N_LEVELS = 64
 SCHEMA = Schema(

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from cube.block import QueryBlock
 from cube.measurement import Measurement
 from cube.query import Factor, counting
+from inference.block_estimates import RowEstimates
 from inference.estimator import Estimator
-from inference.posterior import NotEstimable, Posterior, RowEstimate
+from inference.posterior import NotEstimable, Posterior
 from tests.inference.test_estimator import CONFIDENCE, N_CELLS, SCHEMA, measured, whole
 from tests.support.cubes import blocks
 
@@ -38,7 +39,7 @@ def of(measurements: list[Measurement]) -> Estimator:
     return estimator
 
 
-def assert_same(found: tuple[RowEstimate, ...], expected: tuple[RowEstimate, ...]) -> None:
+def assert_same(found: RowEstimates, expected: RowEstimates) -> None:
     for one, other in zip(found, expected, strict=True):
         assert isinstance(one, NotEstimable) == isinstance(other, NotEstimable)
         if isinstance(one, Posterior) and isinstance(other, Posterior):
@@ -129,7 +130,7 @@ def test_snapshots_are_asked_in_other_threads_while_the_estimator_goes_on() -> N
     everything = [measured(block, COUNTS, 0.5) for block in queries]
     estimator = of(everything[:1])
 
-    def asked(snapshot: Estimator) -> list[tuple[RowEstimate, ...]]:
+    def asked(snapshot: Estimator) -> list[RowEstimates]:
         return [snapshot.estimate(block, CONFIDENCE) for block in queries]
 
     running = []

@@ -12,6 +12,7 @@ from proxy.scheduling.fair_share import DEFAULT_TIMES, CallTimes, FairShare
 from proxy.wire.postgres.connection import House
 from proxy.wire.postgres.listener import DEFAULT_LIMITS, ConnectionLimits, PostgresListener
 from proxy.wire.postgres.login import Door
+from proxy.workers.crew import ALONE, Crew
 
 
 class AnybodyLocal:
@@ -37,11 +38,12 @@ def postgres_serving(  # noqa: PLR0913 - what a listener is made of, by name
     watcher: Watcher = UNWATCHED,
     times: CallTimes = DEFAULT_TIMES,
     limits: ConnectionLimits = DEFAULT_LIMITS,
+    crew: Crew = ALONE,
 ) -> Iterator[str]:
     """Serve; the address is ``host:port``."""
     door = Door(authenticator or AnybodyLocal(), tls, endpoint_hash, lambda _: None)
     house = House(engine, door, FairShare(), watcher, times)
-    listener = PostgresListener(house, "127.0.0.1:0", limits)
+    listener = PostgresListener(house, "127.0.0.1:0", limits, crew)
     listener.start()
     try:
         yield listener.address

@@ -17,6 +17,7 @@ from cube.block import Partition, QueryBlock
 from cube.gaussian import GaussianNoisyCounts
 from cube.query import Scope, counting
 from cube.target import AccuracyTarget
+from inference.block_estimates import RowEstimates
 from inference.history import History, counts_groups
 from inference.posterior import Posterior, RowEstimate
 from planner.workload import Wanted
@@ -134,7 +135,7 @@ def _product(scope: Scope, groups: tuple[Integers, ...]) -> Partition:
 
 
 def _known_table(
-    scope: Scope, groups: tuple[Integers, ...], rows: Sequence[RowEstimate], confidence: float
+    scope: Scope, groups: tuple[Integers, ...], rows: RowEstimates, confidence: float
 ) -> KnownTable:
     values = np.zeros(len(rows))
     ends = np.tile(np.array([-np.inf, np.inf]), (len(rows), 1))

@@ -43,6 +43,7 @@ from proxy.wire.flight.handles import HandleStore
 from proxy.wire.flight.prepared import PreparedStatement
 from proxy.wire.flight.session_options import SESSION_ACTIONS, session_action
 from proxy.wire.sessions.sessions import Sessions
+from proxy.workers.crew import ALONE, Crew
 
 N_RELEASES_MAX = 1_000
 RELEASES_BYTES_MAX = 64 * 2**20
@@ -82,6 +83,8 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         Tables to list beside the engine's private ones.
     synthetic : SyntheticTableService, optional
         Synthetic tables to list beside them.
+    crew : Crew
+        The workers of the server.
     """
 
     def __init__(
@@ -90,6 +93,7 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         sessions: Sessions,
         public: tuple[PublicTable, ...] = (),
         synthetic: SyntheticTableService = NO_TABLES,
+        crew: Crew = ALONE,
     ) -> None:
         self._engine = engine
         self._sessions = sessions
@@ -100,9 +104,14 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
             again="Prepare it again: that is free.",
             n_items_max=N_PREPARED_MAX,
             n_bytes_max=PREPARED_BYTES_MAX,
+            crew=crew,
         )
         self._releases: HandleStore[tuple[flight_pb2.FlightData, ...]] = HandleStore(
-            "result", again=_ASK_AGAIN, n_items_max=N_RELEASES_MAX, n_bytes_max=RELEASES_BYTES_MAX
+            "result",
+            again=_ASK_AGAIN,
+            n_items_max=N_RELEASES_MAX,
+            n_bytes_max=RELEASES_BYTES_MAX,
+            crew=crew,
         )
 
     def Handshake(
@@ -188,9 +197,10 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         first = next(request_iterator, flight_pb2.FlightData())
         command = _unpack(first.flight_descriptor.cmd, _PUT_BY_NAME)
         if isinstance(command, sql.CommandPreparedStatementQuery):
-            handle = command.prepared_statement_handle
-            prepared = self._prepared.get(handle, caller_of(context))
+            handle, caller = command.prepared_statement_handle, caller_of(context)
+            prepared = self._prepared.get(handle, caller)
             prepared.bind(chain((first,), request_iterator))
+            self._prepared.change(handle, prepared, caller)
             yield flight_pb2.PutResult()
             return
         if not isinstance(command, _UPDATES):

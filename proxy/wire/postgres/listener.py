@@ -23,9 +23,11 @@ from proxy.wire.postgres.connection import Connection, House
 from proxy.wire.postgres.frontend import CancelRequest
 from proxy.wire.postgres.sqlstates import FATAL, fields
 from proxy.wire.postgres.transport import Transport
+from proxy.workers.crew import ALONE, Crew
 
 BACKLOG: Final = 128
 SECONDS_UNTIL_NEXT: Final = 0.05  # after a connection that could not be accepted
+CANCEL: Final = "cancel"  # what workers ask each other
 _PROCESS_MAX: Final = 2**31 - 1
 
 
@@ -106,6 +108,9 @@ class PostgresListener:
     listen : str
         ``host:port``; port 0 takes any free one.
     limits : ConnectionLimits
+    crew : Crew
+        The processes that share the port, if this is one of several workers. A client that wants a
+        statement cancelled may reach any of them; the number of its connection says whose it is.
 
     Raises
     ------
@@ -114,19 +119,27 @@ class PostgresListener:
     """
 
     def __init__(
-        self, house: House, listen: str, limits: ConnectionLimits = DEFAULT_LIMITS
+        self,
+        house: House,
+        listen: str,
+        limits: ConnectionLimits = DEFAULT_LIMITS,
+        crew: Crew = ALONE,
     ) -> None:
         self._house = house
+        self._crew = crew
         self.places = CallSlots(limits.of_one_analyst)
-        self._socket = _bound(listen)
+        self._socket = _bound(listen, is_shared=not crew.seat.is_alone)
         self._count = _Count(limits)
         self._lock = threading.Lock()
         self._served: dict[int, _Served] = {}
-        self._processes = itertools.cycle(range(secrets.randbelow(2**20) + 1, _PROCESS_MAX))
+        n_places, place = crew.seat.n_places, crew.seat.place
+        first = (secrets.randbelow(2**20) + 1) * n_places + place
+        self._processes = itertools.cycle(range(first, _PROCESS_MAX, n_places))
         self._is_stopped = False
         self._thread = threading.Thread(target=self._accept, name="tacit-postgres", daemon=True)
         port = self._socket.getsockname()[1]
         self.address = f"{listen.rpartition(':')[0]}:{port}"
+        crew.answer(CANCEL, self._cancel_here)
 
     def start(self) -> None:
         """Begin to accept connections."""
@@ -201,6 +214,13 @@ class PostgresListener:
 
     def cancel(self, request: CancelRequest) -> None:
         """Stop what a connection does, if the key is right; nobody learns whether it was."""
+        place = request.process % self._crew.seat.n_places
+        if place == self._crew.seat.place:
+            self._cancel_here(request)
+        else:
+            self._crew.ask(place, CANCEL, request)
+
+    def _cancel_here(self, request: CancelRequest) -> None:
         with self._lock:
             found = self._served.get(request.process)
         if found is not None and _is_same(found.connection.key, request.key):
@@ -221,11 +241,13 @@ def _is_same(key: int, shown: int) -> bool:
     return hmac.compare_digest(key.to_bytes(4), shown.to_bytes(4))
 
 
-def _bound(listen: str) -> socket.socket:
+def _bound(listen: str, *, is_shared: bool) -> socket.socket:
     host, port = host_of(listen), int(listen.rpartition(":")[2])
     family = socket.AF_INET6 if ":" in (host or "") else socket.AF_INET
     try:
-        return socket.create_server((host or "", port), family=family, backlog=BACKLOG)
+        return socket.create_server(
+            (host or "", port), family=family, backlog=BACKLOG, reuse_port=is_shared
+        )
     except (OSError, OverflowError):
         raise ConfigurationInvalid(
             f"The server cannot listen on {listen}.",

@@ -15,11 +15,12 @@ from cube.block import Partition, QueryBlock
 from cube.measurement import Measurement, Weight
 from cube.query import Factor, counting
 from cube.schema import Schema
+from inference.block_estimates import widest
 from inference.blue.stretches import on_stretch, stretches_of
 from inference.blue.stretches_reader import StretchesReader
 from inference.estimator import Estimator
 from inference.history import History
-from inference.posterior import Posterior, widest
+from inference.posterior import Posterior
 
 N_DAYS, N_CITIES = 8, 3
 DAYS = IntegerAxis(name="day", low=0, high=N_DAYS - 1)

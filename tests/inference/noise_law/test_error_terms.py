@@ -14,9 +14,10 @@ from cube.measurement import Measurement, Weight
 from cube.query import Factor, LinearQuery, counting
 from cube.schema import Schema
 from inference import recalled as answers_module
+from inference.block_estimates import RowEstimates
 from inference.estimator import Estimator
 from inference.noise_law.error_terms import NO_TERMS, ErrorTerms
-from inference.posterior import NotEstimable, Posterior, RowEstimate
+from inference.posterior import NotEstimable, Posterior
 from inference.recalled import NEVER_ASKED, RecalledAnswer, RecalledAnswers
 from inference.scaling import Scaling, posteriors_of
 from tests.support.cubes import SIZES, blocks, dense_rows, partitions
@@ -64,7 +65,7 @@ def noise_in(measurement: Measurement) -> list[float]:
     return [float(v) - float(t) for v, t in zip(measurement.values, exact, strict=True)]
 
 
-def ways(estimator: Estimator, asked: QueryBlock) -> list[tuple[RowEstimate, ...]]:
+def ways(estimator: Estimator, asked: QueryBlock) -> list[RowEstimates]:
     """The posteriors of a block by each way there is: alone, together, as sums of groups."""
     measured, _ = asked.primitive
     scaling = Scaling(asked, SCHEMA.n_records_max)
@@ -81,7 +82,7 @@ def ways(estimator: Estimator, asked: QueryBlock) -> list[tuple[RowEstimate, ...
     ]
 
 
-def check_terms(estimator: Estimator, rows: tuple[RowEstimate, ...], asked: QueryBlock) -> None:
+def check_terms(estimator: Estimator, rows: RowEstimates, asked: QueryBlock) -> None:
     """Terms times known noise are ``value - truth``, and their sizes are the law's scales."""
     history = estimator.history
     for row, truth in zip(rows, truths(asked), strict=True):

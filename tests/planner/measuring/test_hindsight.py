@@ -17,8 +17,8 @@ from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
 from cube.query import Factor, counting
 from cube.schema import Schema
 from cube.target import AccuracyTarget
+from inference.block_estimates import widest
 from inference.estimator import Estimator
-from inference.posterior import widest
 from planner.measuring.candidates import families
 from planner.measuring.hindsight import Demand, Hindsight, demand_of
 from planner.measuring.noise_kinds import LAPLACE, GaussianKind, NoiseKind

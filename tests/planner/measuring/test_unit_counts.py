@@ -19,7 +19,8 @@ from cube.refusals import InvalidTarget
 from cube.schema import Schema
 from cube.statistic import PlannedUnitCount, UnitCount
 from cube.target import AccuracyTarget
-from inference.posterior import Posterior, RowEstimate, widest
+from inference.block_estimates import RowEstimates, widest
+from inference.posterior import Posterior
 from planner.measuring.unit_counts import (
     CountWanted,
     known_unit_count,
@@ -52,7 +53,7 @@ def planned(
     return found, [sum((one.epsilon for one in offers[place]), Fraction(0)) for place in places]
 
 
-def said(known: UnitCounts, wanted: Wanted) -> tuple[RowEstimate, ...]:
+def said(known: UnitCounts, wanted: Wanted) -> RowEstimates:
     return known_unit_count(wanted, counted(wanted), known, SCHEMA)
 
 

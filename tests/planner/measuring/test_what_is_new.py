@@ -19,7 +19,7 @@ from cube.encoding import fingerprint
 from cube.query import Factor, counting
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from inference.posterior import widest
+from inference.block_estimates import widest
 from planner.measuring.strategy import Strategy
 from planner.measuring.what_is_new import _quantile
 from planner.workload import Wanted

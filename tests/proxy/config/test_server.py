@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from cube.refusals import ConfigurationInvalid
-from proxy.cli.serve import who_may_come_in
+from proxy.cli.greeting import who_may_come_in
 from proxy.config.server import ServerSettings, TlsFiles, read_server
 from proxy.config.synthetic_limits import SyntheticLimits
 from proxy.scheduling.fair_share import CallTimes
@@ -139,3 +139,18 @@ def test_a_place_that_is_none_and_limits_beyond_reason_are_problems(
 ) -> None:
     with pytest.raises(ConfigurationInvalid, match=problem):
         read(folder, **values)
+
+
+def test_one_process_serves_unless_the_file_or_the_environment_says_more(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert read(folder).workers == 1
+    assert read(folder, workers=4).workers == 4
+    monkeypatch.setenv("TACIT_SERVER__WORKERS", "3")
+    assert read(folder, workers=4).workers == 3
+
+
+@pytest.mark.parametrize("value", [0, -1, 65, 1.5, "2", True])
+def test_a_number_of_workers_is_a_whole_one_in_reason(folder: Path, value: object) -> None:
+    with pytest.raises(ConfigurationInvalid, match=r"server\.workers"):
+        read(folder, workers=value)

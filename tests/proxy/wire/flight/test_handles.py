@@ -1,11 +1,17 @@
 """A shelf keeps what it can, forgets the least recently used, and says how to get it again."""
 
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cube.refusals import UnknownTicket
 from proxy.wire.flight.handles import KEY_BYTES, HandleStore
+from proxy.workers.crew import Crew, Seat
 
 ANN, BOB = "ann", "bob"
 
@@ -93,3 +99,52 @@ def test_a_shelf_keeps_exactly_what_its_bounds_allow(sizes: list[int], closed: s
             expected.pop()
     assert len(held) == len(expected)
     assert [held.get(key, ANN) for key, _ in expected] == ["x"] * len(expected)
+
+
+@pytest.fixture
+def shelves() -> Iterator[list[HandleStore[str]]]:
+    """The stores of three workers of one server."""
+    with tempfile.TemporaryDirectory(prefix="tacit-") as folder, ExitStack() as stack:
+        crews = [stack.enter_context(Crew(Seat(place, 3, Path(folder)))) for place in range(3)]
+        yield [
+            HandleStore("result", again="Ask again.", n_items_max=9, n_bytes_max=99, crew=crew)
+            for crew in crews
+        ]
+
+
+def test_an_item_is_found_whichever_worker_is_asked(shelves: list[HandleStore[str]]) -> None:
+    keys = [held.put(f"of {place}", 1, ANN) for place, held in enumerate(shelves)]
+    for held in shelves:
+        assert [held.get(key, ANN) for key in keys] == ["of 0", "of 1", "of 2"]
+    assert [len(held) for held in shelves] == [1, 1, 1]
+
+
+def test_another_worker_gives_an_item_to_its_owner_alone(shelves: list[HandleStore[str]]) -> None:
+    key = shelves[0].put("answer", 1, ANN)
+    forged = key[:1] + bytes(KEY_BYTES)
+    refusals = set()
+    for held in shelves:
+        for wanted, owner in ((key, BOB), (forged, ANN), (b"\x07" + key[1:], ANN), (key[1:], ANN)):
+            with pytest.raises(UnknownTicket) as caught:
+                held.get(wanted, owner)
+            refusals.add(caught.value.explain())
+        held.discard(key, BOB)
+        held.change(key, "worse", BOB)
+    assert refusals == {"This server no longer holds that result. Ask again."}
+    assert shelves[2].get(key, ANN) == "answer"
+
+
+def test_an_item_is_changed_and_forgotten_whichever_worker_is_asked(
+    shelves: list[HandleStore[str]],
+) -> None:
+    key = shelves[0].put("first", 1, ANN)
+    shelves[1].change(key, "second", ANN)
+    assert [held.get(key, ANN) for held in shelves] == ["second"] * 3
+    shelves[0].change(key, "third", ANN)
+    assert [held.get(key, ANN) for held in shelves] == ["third"] * 3
+    shelves[2].discard(key, ANN)
+    shelves[1].discard(key, ANN)
+    shelves[1].change(key, "fourth", ANN)
+    for held in shelves:
+        with pytest.raises(UnknownTicket):
+            held.get(key, ANN)

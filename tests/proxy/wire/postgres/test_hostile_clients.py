@@ -2,6 +2,7 @@
 
 import socket
 import struct
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from proxy.wire.postgres import conversation
 from proxy.wire.postgres.frontend import MESSAGE_BYTES_MAX
 from proxy.wire.postgres.listener import ConnectionLimits
 from proxy.wire.tls import server_context
+from proxy.workers.crew import Crew, Seat
 from tests.support.certificates import LOOPBACK, Authority
 from tests.support.engine_fake import ANSWERS, COUNT_ALL, BrokenEngine, CannedEngine
 from tests.support.identities import credentials, soon
@@ -362,6 +364,30 @@ def test_a_cancel_needs_the_right_key() -> None:
             assert ended(other) == []
         said = [reply for reply in client.until_ready() if reply.tag == "E"]
         assert [reply.fields["C"] for reply in said] == ["57014"]
+
+
+def test_a_cancel_reaches_the_worker_whose_connection_it_names() -> None:
+    engine = EndlessEngine()
+    with tempfile.TemporaryDirectory(prefix="tacit-") as folder, ExitStack() as stack:
+        crews = [stack.enter_context(Crew(Seat(place, 2, Path(folder)))) for place in range(2)]
+        first, second = (stack.enter_context(postgres_serving(engine, crew=one)) for one in crews)
+        with raw_client(second) as client:
+            process, key = keys(client.log_in())
+            client.send(query(COUNT_ALL))
+            assert engine.began.wait(10)
+            for wrong in ((process, key ^ 1), (process + 1, key)):
+                with raw_client(first) as other:
+                    other.send(cancelling(*wrong))
+                    assert ended(other) == []
+            client.socket.settimeout(0.5)
+            with pytest.raises(TimeoutError):
+                client.reply()
+            client.socket.settimeout(20)
+            with raw_client(first) as other:
+                other.send(cancelling(process, key))
+                assert ended(other) == []
+            said = [reply for reply in client.until_ready() if reply.tag == "E"]
+            assert [reply.fields["C"] for reply in said] == ["57014"]
 
 
 def test_a_cancel_of_nothing_stops_nothing_that_comes_later(address: str) -> None:
