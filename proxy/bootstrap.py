@@ -19,6 +19,7 @@ from proxy.monitoring.events import UNWATCHED, Watcher
 from proxy.sources.bounding import RowsRead
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.growing_source import GrowingFile
+from proxy.sources.opening import open_rows
 from proxy.sources.public_file import load_public_tables
 from proxy.sources.public_table import PublicTable
 from proxy.synthetic_tables.store import SyntheticStore
@@ -132,7 +133,8 @@ def _synthetic_store(settings: Settings) -> SyntheticStore | None:
 def _source(table: TableSettings, ledger: Ledger) -> DuckDbSource | GrowingFile:
     """The rows of a table; of one that grows, they are read once it is known up to where."""
     if table.closing is not None:
-        return GrowingFile(table.schema, table.location, ledger.key)
+        place = table.extract.place(ledger.key)
+        return GrowingFile(table.schema, table.location, ledger.key, place)
     return _snapshot(table, ledger)
 
 
@@ -144,5 +146,7 @@ def _open_gate(table: TableSettings, source: DuckDbSource | GrowingFile, ledger:
 
 
 def _snapshot(table: TableSettings, ledger: Ledger) -> DuckDbSource:
-    """The data of a table that does not grow, as it is now."""
-    return DuckDbSource(table.schema, table.location, RowsRead(ledger.key))
+    """The data of a table that does not grow: of the generation that its ledger has come to."""
+    known = ledger.history(table.schema.table).rows_fingerprint
+    place = table.extract.place(ledger.key)
+    return open_rows(table.schema, table.location, RowsRead(ledger.key), place, known)

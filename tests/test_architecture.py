@@ -109,6 +109,7 @@ DUCKDB_FILES = {
     "proxy/sources/duckdb_source.py",
     "proxy/sources/private_view.py",
     "proxy/sources/public_file.py",
+    "proxy/sources/reading.py",
 }
 N_LINES_MAX = 400
 

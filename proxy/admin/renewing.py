@@ -16,6 +16,7 @@ from cube.refusals import InvalidRequest
 from proxy.config.table_settings import TableSettings
 from proxy.sources.bounding import RowsRead
 from proxy.sources.duckdb_source import DuckDbSource
+from proxy.sources.opening import read_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ def renew(
                 "generation.",
                 hint="`tacit table accept-changes` goes on with closed rows that are others now.",
             )
-    read = [(table, _data(table, ledger)) for table in tables]
+    read = [(table, _data(table, ledger, is_kept=True)) for table in tables]
     begun = [renew_table(ledger, table.schema, table.funds, data, by=by) for table, data in read]
     return [
         GenerationStatus.of(ledger.history_now(table.schema.table)) if is_new else None
@@ -91,10 +92,12 @@ def generation(ledger: Ledger, table: TableSettings) -> tuple[GenerationStatus, 
         raise InvalidRequest(
             f"The ledger does not know {table.schema.table} yet.", hint="`tacit serve` enters it."
         )
-    found = _data(table, ledger).fingerprint(ledger.key)
+    found = _data(table, ledger, is_kept=False).fingerprint(ledger.key)
     is_same = hmac.compare_digest(history.generations.data[-1], found)
     return GenerationStatus.of(history), is_same
 
 
-def _data(table: TableSettings, ledger: Ledger) -> DuckDbSource:
-    return DuckDbSource(table.schema, table.location, RowsRead(ledger.key))
+def _data(table: TableSettings, ledger: Ledger, *, is_kept: bool) -> DuckDbSource:
+    """The data as it is now; an extract that is there is replaced if the new one is kept."""
+    place, read = table.extract.place(ledger.key), RowsRead(ledger.key)
+    return read_rows(table.schema, table.location, read, place, is_kept=is_kept)

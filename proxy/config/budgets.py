@@ -132,7 +132,8 @@ def funds_of(  # noqa: PLR0913, PLR0917 - what the file says, and where to say w
 def check_same_people(tables: Iterable[tuple[Schema, Location, Funds]], problems: Problems) -> None:
     """Record a problem if tables share a budget without units, or add up unseen.
 
-    They add up unseen if two are about the same unit, read from a common file, and do not share.
+    They add up unseen if two are about the same unit, read from a common file or database, and do
+    not share.
     """
     tables = list(tables)
     for schema, _, funds in tables:
@@ -143,15 +144,15 @@ def check_same_people(tables: Iterable[tuple[Schema, Location, Funds]], problems
             )
     with_unit = [one for one in tables if one[0].unit is not None]
     for (first, at_first, of_first), (second, at_second, of_second) in combinations(with_unit, 2):
-        files = [{file.resolve() for file in one.files} for one in (at_first, at_second)]
+        places = [set(one.places) for one in (at_first, at_second)]
         is_same = (first.unit or "").casefold() == (second.unit or "").casefold()
         is_shared = of_first.shared and of_first.shared == of_second.shared
-        if not is_same or files[0].isdisjoint(files[1]) or is_shared:
+        if not is_same or places[0].isdisjoint(places[1]) or is_shared:
             continue
         if not (of_first.separate or of_second.separate):
             problems.add(
                 ("tables", second.table, "budget"),
-                f"is about the same {second.unit} and file as {first.table}: what both spend adds "
+                f"is about the same {second.unit} and data as {first.table}: what both spend adds "
                 'up. Let them share one, as [budgets.NAME] and budget = "NAME" in both, or say why '
                 'not: separate_budget = "..."',
             )

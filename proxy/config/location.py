@@ -1,17 +1,31 @@
 """Where a table's rows come from, as the owner declares it: `source`, or `view` and `sources`.
 
-Nothing here opens a file; whether it can be read, and what is in it, is checked when the source
-opens.
+A source is a file, a folder or a pattern of files, or a table in PostgreSQL. Nothing here opens
+one; whether it can be read, and what is in it, is checked when the source opens.
 """
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pydantic import Field
 
-from proxy.sources.location import Location, PrivateView, SourceLocation
+from accountant.ledger.stores.postgres_location import PostgresLocation, is_postgres
+from proxy.sources.location import (
+    KIND_BY_SUFFIX,
+    Location,
+    PostgresRows,
+    PrivateView,
+    SourceFiles,
+    SourceKind,
+    SourceLocation,
+)
 from proxy.sources.problems import Problems, Section
+
+NO_FILE: Final = "names no file"
+IN_A_PATTERN: Final = frozenset("*?[")
+OF_POSTGRES: Final = ("source_query", "password_file", "immutable")
+OF_FILES: Final = tuple(one for one, kind in KIND_BY_SUFFIX.items() if kind != SourceKind.DUCKDB)
 
 
 class SourceSection(Section):
@@ -35,27 +49,94 @@ def read_location(
         problems.add((*keys, "source"), "is missing; a table needs source, or view and sources")
     if not has_view and "sources" in values:
         problems.add((*keys, "sources"), "goes with view")
-    if not has_source and "source_table" in values:
-        problems.add((*keys, "source_table"), "goes with source")
+    if not has_source:
+        for key in ("source_table", *OF_POSTGRES):
+            if key in values:
+                problems.add((*keys, key), "goes with source")
     # If both are given, both are read, so that neither hides the other's problems.
     view = _read_view(values, folder, keys, problems) if has_view else None
-    file = _read_file(values, folder, keys, problems) if has_source else None
-    return view or file
+    rows = _read_rows(values, folder, keys, problems) if has_source else None
+    return view or rows
 
 
-def _read_file(
+def _read_rows(
     values: Mapping[str, Any], folder: Path, keys: tuple[str, ...], problems: Problems
-) -> SourceLocation | None:
-    source, source_table = values.get("source"), values.get("source_table")
+) -> SourceLocation | SourceFiles | PostgresRows | None:
+    source = values.get("source")
     if not isinstance(source, str) or not source:
         return None
-    path = folder / source
+    if is_postgres(source):
+        return _read_postgres(source, values, folder, keys, problems)
+    for key in OF_POSTGRES:
+        if key in values:
+            problems.add((*keys, key), "goes with a source in PostgreSQL")
+    found = _read_files(folder / source, values.get("source_table"))
+    if isinstance(found, str):
+        problems.add((*keys, "source"), found)
+        return None
+    return found
+
+
+def _read_files(path: Path, source_table: str | None) -> SourceLocation | SourceFiles | str:
+    """A file, or those of a folder or a pattern; what is wrong, as text, if that is none."""
     try:
-        location = SourceLocation(path=path, source_table=source_table)
+        if path.is_dir():
+            found = _all_of_a_kind(path)
+        elif set(str(path)) & IN_A_PATTERN and not path.is_file():
+            first = next(at for at, part in enumerate(path.parts) if set(part) & IN_A_PATTERN)
+            found = SourceFiles(
+                folder=Path(*path.parts[:first]), pattern="/".join(path.parts[first:])
+            )
+        else:
+            location = SourceLocation(path=path, source_table=source_table)
+            return location if path.is_file() else NO_FILE
+    except ValueError as error:
+        return str(error)
+    if source_table is not None:
+        return "names several files; source_table is of one .duckdb file"
+    return found if found.names else NO_FILE
+
+
+def _all_of_a_kind(folder: Path) -> SourceFiles:
+    """The files of a folder that can be read; ValueError if they are not of one kind."""
+    each = [SourceFiles(folder=folder, pattern=f"*{suffix}") for suffix in OF_FILES]
+    there = [one for one in each if one.names]
+    if len(there) != 1:
+        raise ValueError(f"should be a folder with {' or '.join(OF_FILES)} files, of one kind")
+    return there[0]
+
+
+def _read_postgres(
+    source: str,
+    values: Mapping[str, Any],
+    folder: Path,
+    keys: tuple[str, ...],
+    problems: Problems,
+) -> PostgresRows | None:
+    """A table in PostgreSQL; values of a wrong type are recorded with the table's section."""
+    table, query = values.get("source_table"), values.get("source_query")
+    if not all(text is None or isinstance(text, str) for text in (table, query)):
+        return None
+    password_file = values.get("password_file")
+    path = folder / password_file if isinstance(password_file, str) else None
+    if path is not None and not path.is_file():
+        problems.add((*keys, "password_file"), "names no file")
+    try:
+        server = PostgresLocation.parse(source, "a file that holds it as password_file")
     except ValueError as error:
         problems.add((*keys, "source"), str(error))
         return None
-    return _existing(location, (*keys, "source"), problems)
+    try:
+        return PostgresRows(
+            server=server,
+            table=table,
+            query=query,
+            password_file=path,
+            immutable=values.get("immutable") is True,
+        )
+    except ValueError as error:
+        problems.add((*keys, "source"), str(error))
+        return None
 
 
 def _read_view(
@@ -81,24 +162,18 @@ def _read_view(
 
 def _read_source(
     value: Any, folder: Path, keys: tuple[str, ...], problems: Problems
-) -> SourceLocation | None:
+) -> SourceLocation | SourceFiles | None:
     values = value if isinstance(value, Mapping) else {"file": value}
     section = problems.section(SourceSection, values, keys)
     if section is None:
         return None
-    try:
-        location = SourceLocation(path=folder / section.file, source_table=section.table)
-    except ValueError:
-        what = 'a .csv or .parquet file, or {file = "x.duckdb", table = "t"}'
-        problems.add(keys, f"should be {what}")
+    if is_postgres(section.file):
+        problems.add(keys, "is in PostgreSQL; a view is over files, and source_query a view there")
         return None
-    return _existing(location, keys, problems)
-
-
-def _existing(
-    location: SourceLocation, keys: tuple[str, ...], problems: Problems
-) -> SourceLocation | None:
-    if location.path.is_file():
-        return location
-    problems.add(keys, "names no file")
-    return None
+    found = _read_files(folder / section.file, section.table)
+    if isinstance(found, str):
+        is_there = found == NO_FILE
+        what = 'should be a .csv or .parquet file, or {file = "x.duckdb", table = "t"}'
+        problems.add(keys, found if is_there else what)
+        return None
+    return found

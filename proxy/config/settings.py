@@ -7,7 +7,7 @@ opens the data; whether a declared column exists is checked when the source open
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
@@ -32,6 +32,7 @@ from proxy.config.budgets import (
     read_budgets,
 )
 from proxy.config.exact import EPSILON_MAX, parse_delta, parse_epsilon
+from proxy.config.extract import read_extract
 from proxy.config.growing import GrowsSection, closing_of, grows_section
 from proxy.config.ledger import LedgerSettings, read_ledger
 from proxy.config.levels_from import LevelFiles
@@ -41,7 +42,7 @@ from proxy.config.public import read_public
 from proxy.config.server import ServerSettings, read_server
 from proxy.config.sharing import PreviewRows, Sharing
 from proxy.config.table_settings import TableSettings
-from proxy.sources.location import Location
+from proxy.sources.location import Extract, Location
 from proxy.sources.problems import Problems, Section
 from proxy.sources.public_file import PublicSettings
 
@@ -73,6 +74,11 @@ class TableSection(Section):
 
     source: str | None = Field(default=None, min_length=1)
     source_table: str | None = Field(default=None, min_length=1)
+    source_query: str | None = Field(default=None, min_length=1)
+    password_file: str | None = Field(default=None, min_length=1)
+    immutable: bool = False
+    extract: str = Extract.MEMORY.value
+    extract_dir: str | None = Field(default=None, min_length=1)
     view: str | None = Field(default=None, min_length=1)
     sources: Any = None
     unit: str | None = Field(default=None, min_length=1)
@@ -147,6 +153,13 @@ class TableSection(Section):
             raise ValueError(f"should be one of {', '.join(PreviewRows)}")
         return value
 
+    @field_validator("extract")
+    @classmethod
+    def _extract_is_known(cls, value: str) -> str:
+        if value not in set(Extract):
+            raise ValueError(f"should be one of {', '.join(Extract)}")
+        return value
+
     @field_validator("history")
     @classmethod
     def _history_is_known(cls, value: str) -> str:
@@ -165,6 +178,8 @@ def load(path: Path) -> Settings:
     ledger = read_ledger(values["ledger"], folder, problems) if "ledger" in values else None
     budgets = read_budgets(values.get("budgets", {}), problems)
     tables = _read_tables(values["tables"], folder, budgets, problems) if "tables" in values else ()
+    if ledger is not None:
+        tables = _with_extracts(tables, ledger, problems)
     private = values.get("tables")
     names = list(private) if isinstance(private, Mapping) else []
     names += [table.schema.table for table in tables if table.schema.table not in names]
@@ -174,6 +189,18 @@ def load(path: Path) -> Settings:
     if server is None or ledger is None:
         raise RuntimeError("a part of the configuration is missing and no problem was recorded")
     return Settings(server=server, ledger=ledger, tables=tables, public=public)
+
+
+def _with_extracts(
+    tables: tuple[TableSettings, ...], ledger: LedgerSettings, problems: Problems
+) -> tuple[TableSettings, ...]:
+    """The tables, each with the folder of its extract, if it is to have one."""
+    found = [replace(one, extract=one.extract.beside(ledger.path)) for one in tables]
+    for one in found:
+        if one.extract.kept is Extract.FILE and one.extract.folder is None:
+            keys = ("tables", one.schema.table, "extract_dir")
+            problems.add(keys, "is missing; a ledger in a database has no folder beside it")
+    return tuple(found)
 
 
 def _check_public(
@@ -257,6 +284,9 @@ def _read_table(  # noqa: PLR0913, PLR0917 - what the file says, and where to sa
     return TableSettings(
         schema=schema,
         location=location,
+        extract=read_extract(
+            section.extract, section.extract_dir, location, files.folder, keys, problems
+        ),
         funds=funds,
         default=target,
         sums=_read_sums(columns),

@@ -9,6 +9,7 @@ from cube.schema import Schema
 from cube.target import AccuracyTarget, SumTarget
 from planner.measuring.gaussian_opening import GaussianOffer
 from planner.measuring.strategy import Strategy
+from proxy.config.extract import ExtractSettings
 from proxy.config.growing import Closing
 from proxy.config.sharing import Sharing
 from proxy.sources.location import Location
@@ -22,8 +23,8 @@ class TableSettings:
     ----------
     schema : Schema
         Its public schema.
-    location : SourceLocation, PrivateView or UnitRows
-        The file it is read from, or the SQL over several, or what has its units.
+    location : Location
+        What it is read from, or what has its units.
     funds : Funds
         The total epsilon that may be spent on it, exactly as written, and with whom it is shared.
     default : AccuracyTarget
@@ -43,6 +44,8 @@ class TableSettings:
         Of a table that grows, up to where its rows are closed.
     per_unit : tuple of str
         The columns that are the same in all rows of a unit.
+    extract : ExtractSettings
+        Where its rows are kept.
     """
 
     schema: Schema
@@ -56,6 +59,7 @@ class TableSettings:
     has_previews: bool = False
     closing: Closing | None = None
     per_unit: tuple[str, ...] = ()
+    extract: ExtractSettings = field(default_factory=ExtractSettings)
 
     @property
     def budget(self) -> Fraction:

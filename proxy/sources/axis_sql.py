@@ -118,8 +118,9 @@ def axis_sql(axis: Axis, column: SourceColumn, place: int) -> AxisSql:
             raise TypeError(f"{type(axis).__name__} cannot be read from a source")
     outside = LEFT_OUT if axis.other_position is None else axis.other_position
     null = outside if axis.null_position is None else axis.null_position
+    missing = column.missing or f"{column.sql} IS NULL"
     position = (
-        f"CAST(CASE WHEN {column.sql} IS NULL THEN {null} WHEN {wrong} THEN {WRONG_TYPE} "
+        f"CAST(CASE WHEN {missing} THEN {null} WHEN {wrong} THEN {WRONG_TYPE} "
         f"ELSE coalesce({found}, {outside}) END AS {code_type(axis)})"
     )
     return AxisSql(position, search, setup, listed)

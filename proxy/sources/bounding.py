@@ -76,7 +76,7 @@ def _first(n_rows: int, keys: str, order: str, rows: str) -> str:
     return f"SELECT * FROM ({rows}) QUALIFY {place} <= {n_rows}"  # noqa: S608 - the same
 
 
-def numbered_units_sql(schema: Schema, rows: str, kept: str) -> str:
+def numbered_units_sql(schema: Schema, rows: str, kept: str, n_before: int = 0) -> str:
     """The query of the rows that are kept, with what stands for their unit; the same parameter.
 
     The number only tells units apart: it depends on the others, and on how they were read. The
@@ -90,6 +90,8 @@ def numbered_units_sql(schema: Schema, rows: str, kept: str) -> str:
         The query of all rows.
     kept : str
         That of the rows that are kept (`bounded_rows_sql`).
+    n_before : int
+        How many units have a number already.
     """
     axes = ", ".join(f"axis_{place}" for place in range(len(schema.axes)))
     digest = f"sha256(concat($1, sha256(concat($1, 'unit/', {UNIT}))))"
@@ -97,7 +99,7 @@ def numbered_units_sql(schema: Schema, rows: str, kept: str) -> str:
         f"WITH kept AS MATERIALIZED ({kept}), "  # noqa: S608 - generated names only
         f"n_kept AS (SELECT {UNIT}, count(*) AS n_kept FROM kept GROUP BY {UNIT}), "
         f"n_all AS (SELECT {UNIT}, count(*) AS n_all FROM ({rows}) GROUP BY {UNIT}), "
-        f"units AS (SELECT {UNIT}, row_number() OVER () - 1 AS {UNIT_NUMBER}, "
+        f"units AS (SELECT {UNIT}, row_number() OVER () + {n_before - 1} AS {UNIT_NUMBER}, "
         f"CAST('0x' || substr({digest}, 1, 15) AS BIGINT) AS {UNIT_DIGEST}, "
         f"CAST(n_all > n_kept AS BIGINT) AS {UNIT_WAS_CUT} "
         f"FROM n_kept JOIN n_all USING ({UNIT})) "

@@ -8,6 +8,7 @@ grow with it. All of this is private.
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
+import pyarrow as pa
 
 from proxy.sources.closed import Connection
 
@@ -39,8 +40,13 @@ def cells_in_order(
         for batch in connection.sql(counting_sql(columns, condition)).to_arrow_reader(
             N_CELLS_A_BATCH
         ):
-            arrays = [column.to_numpy(zero_copy_only=False) for column in batch.columns]
-            yield np.column_stack(arrays).astype("<i8").tobytes()
+            yield cell_bytes(batch)
+
+
+def cell_bytes(batch: pa.RecordBatch) -> bytes:
+    """Cells and their counts, as bytes."""
+    arrays = [column.to_numpy(zero_copy_only=False) for column in batch.columns]
+    return np.column_stack(arrays).astype("<i8").tobytes()
 
 
 def _pieces(

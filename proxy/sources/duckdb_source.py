@@ -1,19 +1,18 @@
-"""A private table in memory: encoded once as positions of levels, then only counted.
+"""A private table as a snapshot: encoded once as positions of levels, then only counted.
 
-The table, or the result of the owner's view, is read when the source opens (loading.py). What is
-kept contains only declared columns, and positions instead of values, in a database that can reach
-no files, extensions or settings. Only the accountant's gate may call `measure` and
+The table, or the result of the owner's view, is read when the source opens (reading.py), into
+memory unless it was read into other cells before. What is kept contains only declared columns, and
+positions instead of values (cells.py). Only the accountant's gate may call `measure` and
 `measure_units`.
 
 Counts of earlier groupings are cached beside it: they are as private as the table, are protected by
 a lock, and leave only through `measure`. The table never changes, so cached counts stay exact.
 """
 
-import csv
 import hashlib
 import hmac
 import math
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 
 import duckdb
 import numpy as np
@@ -22,27 +21,30 @@ from numpy.typing import NDArray
 from accountant.grouping import Grouping
 from accountant.source import CellCounts, UnitCells
 from cube.encoding import canonical_json
-from cube.refusals import ConfigurationInvalid, DataChanged, SourceUnavailable
+from cube.query import Scope
+from cube.refusals import SourceUnavailable
 from cube.schema import Schema
 from planner.cache import BoundedCache
 from proxy.sources import files, private_view
 from proxy.sources.bounding import UNIT_DIGEST, UNIT_NUMBER, UNIT_WAS_CUT, RowsRead
-from proxy.sources.cells_in_order import EVERYTHING, cells_in_order
-from proxy.sources.closed import closed_database
+from proxy.sources.cells import Cells, CellsInMemory
+from proxy.sources.cells_in_order import EVERYTHING
+from proxy.sources.extract.chunks import Damaged
 from proxy.sources.grouping_sql import GroupedCells, grouped_cells
-from proxy.sources.loading import load
-from proxy.sources.location import Location, PrivateView, SourceKind, SourceLocation, UnitRows
+from proxy.sources.location import (
+    Location,
+    PostgresRows,
+    PrivateView,
+    SourceFiles,
+    SourceLocation,
+    UnitRows,
+)
+from proxy.sources.reading import States, read_into, until_read
 
 ALL_ROWS = RowsRead()
 N_SCOPES_KEPT = 256
 N_CELLS_EACH_MAX = 2**14  # of a scope: so few are counted as fast as classes of them
 N_COUNTED_BYTES_MAX = 64 * 2**20
-
-HINTS = {
-    SourceKind.CSV: "It must be UTF-8 with commas, double quotes and lines of equal length.",
-    SourceKind.PARQUET: "It must be one Parquet file.",
-    SourceKind.DUCKDB: "It must hold source_table, unencrypted, and no process may be writing it.",
-}
 
 
 class DuckDbSource:
@@ -52,10 +54,13 @@ class DuckDbSource:
     ----------
     schema : Schema
         The public columns. Other columns of the file are not read.
-    location : SourceLocation, PrivateView or UnitRows
-        The file, or the SQL over several, or what says whose units have a row each.
+    location : Location
+        The files, the table in a database, the SQL over several, or what says whose units have a
+        row each.
     read : RowsRead
         Which of its rows; with the ledger's key where a unit may have several.
+    read_before : (Cells, mapping of Path to FileState), optional
+        Its rows, if they were read already, and the states of its files then.
 
     Raises
     ------
@@ -63,43 +68,42 @@ class DuckDbSource:
         If it cannot be read as declared. The message contains nothing from its rows.
     """
 
-    def __init__(self, schema: Schema, location: Location, read: RowsRead = ALL_ROWS) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        location: Location,
+        read: RowsRead = ALL_ROWS,
+        read_before: tuple[Cells, States] | None = None,
+    ) -> None:
         self._grows = schema.grows
         self._column = {axis.name: f"axis_{place}" for place, axis in enumerate(schema.axes)}
         has_several = schema.rows_per_unit_max > 1
         self._of_units = [UNIT_NUMBER, UNIT_DIGEST, UNIT_WAS_CUT] if has_several else []
         self._whose = [UNIT_DIGEST] if has_several else []  # what later rows do not change
         self._location = location
-        self._connection = closed_database()
         self._counted: BoundedCache[Hashable, CellCounts] = BoundedCache(
             n_entries_max=N_SCOPES_KEPT, n_bytes_max=N_COUNTED_BYTES_MAX
         )
-        unreadable = _unreadable(location)
-        try:
-            self._states = files.states_of(location.files)
-            load(schema, location, self._states, self._connection, read)
-            changed = files.states_of(location.files) != self._states
-        except duckdb.OutOfMemoryException:
-            raise ConfigurationInvalid(
-                f"{location.label} takes more memory than there is.",
-                hint="Declare fewer columns, or serve it where there is more memory.",
-            ) from None
-        except (duckdb.Error, csv.Error, OSError, UnicodeError):
-            # The driver's text may quote a row, so it is dropped.
-            raise unreadable from None
-        if changed:
-            raise DataChanged(f"{location.label} changed while it was being read.")
+        if read_before is None:
+            in_memory = CellsInMemory()
+            states = until_read(lambda: read_into(in_memory, schema, location, read))
+            read_before = in_memory, states
+        self._cells, self._states = read_before
 
     def fingerprint(self, key: bytes) -> str:
         """The identity of the data, for holders of the key: HMAC-SHA256 in hexadecimal.
 
-        For a file it covers the bytes and the name of the table; for a view also its text and rows.
-        The units of a file are the same data as its rows.
+        For a file it covers the bytes and the name of the table; for a view also its text and rows;
+        for a table in a database where it is, and its rows. The units of a file are the same data
+        as its rows.
         """
         where = self._location.of if isinstance(self._location, UnitRows) else self._location
         match where:
-            case SourceLocation() as location:
-                return files.fingerprint(location, key, self._states[location.path])
+            case SourceLocation() | SourceFiles() as location:
+                return files.fingerprint(location, key, self._states)
+            case PostgresRows() as rows:
+                text = canonical_json(["postgresql", *rows.where, self.rows_fingerprint(key)])
+                return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
             case PrivateView() as view:
                 return private_view.fingerprint(view, key, self._states, self._rows())
 
@@ -128,9 +132,8 @@ class DuckDbSource:
         """Rows, as bytes that do not depend on the order of rows or of declared columns."""
         columns = [self._column[name] for name in sorted(self._column)] + self._whose
         try:
-            with self._connection.cursor() as cursor:
-                yield from cells_in_order(columns, cursor, condition)
-        except duckdb.Error:
+            yield from self._cells.in_order(columns, condition)
+        except (duckdb.Error, Damaged, OSError):
             raise SourceUnavailable("The private table could not be read.") from None
 
     def measure(self, grouping: Grouping) -> CellCounts:
@@ -151,7 +154,7 @@ class DuckDbSource:
 
     def _count(self, grouping: Grouping) -> CellCounts:
         cells = grouped_cells(grouping, self._column)
-        arrays = self._read(cells, cells.counting_sql)
+        arrays = self._read(grouping.scope, cells, cells.counting_sql)
         for array in arrays:
             array.setflags(write=False)
         return CellCounts(levels=tuple(arrays[:-1]), counts=arrays[-1])
@@ -161,31 +164,20 @@ class DuckDbSource:
         if not self._of_units:
             raise ValueError("units with one row each are counted as rows")
         cells = grouped_cells(grouping, self._column)
-        arrays = self._read(cells, cells.distinct_sql(self._of_units))
+        sql = cells.distinct_sql(self._of_units)
+        arrays = self._read(grouping.scope, cells, sql, self._of_units)
         return UnitCells(tuple(arrays[:-3]), *arrays[-3:])
 
-    def _read(self, cells: GroupedCells, sql: str) -> list[NDArray[np.int64]]:
-        """The columns of what is read of some cells."""
+    def _read(
+        self, scope: Scope, cells: GroupedCells, sql: str, beside: Sequence[str] = ()
+    ) -> list[NDArray[np.int64]]:
+        """The columns of what is read of some cells, and of columns beside those of a scope."""
+        columns = [self._column[name] for name in scope]
         try:
-            # One connection serves one thread at a time; a cursor is a connection of its own.
-            with self._connection.cursor() as cursor:
+            with self._cells.reading([*columns, *beside]) as cursor:
                 for name, table in cells.tables.items():
                     cursor.register(name, table)
                 found = cursor.sql(sql).to_arrow_table()
-        except duckdb.Error:
+        except (duckdb.Error, Damaged, OSError):
             raise SourceUnavailable("The private table could not be read.") from None
         return [column.to_numpy().astype(np.int64) for column in found.columns]
-
-
-def _unreadable(location: Location) -> ConfigurationInvalid:
-    match location:
-        case SourceLocation(path=path, kind=kind):
-            return ConfigurationInvalid(
-                f"{path} cannot be read as a {kind} file.", hint=HINTS[kind]
-            )
-        case UnitRows(of=rows):
-            return _unreadable(rows)
-        case PrivateView():
-            return ConfigurationInvalid(
-                f"{location.label} cannot be read: a file is missing, or is not what its name says."
-            )

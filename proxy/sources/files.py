@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cube.encoding import canonical_json
 from cube.refusals import ConfigurationInvalid, DataChanged
 from proxy.sources.axis_sql import TEXT
 from proxy.sources.base_table import SCHEMA, check_base_table
 from proxy.sources.closed import Connection, name_sql, text_sql
-from proxy.sources.location import KIND_BY_SUFFIX, SourceKind, SourceLocation
+from proxy.sources.location import KIND_BY_SUFFIX, SourceFiles, SourceKind, SourceLocation
 from proxy.sources.source_column import SourceColumn
 
 CHUNK_BYTES = 2**20
@@ -111,18 +112,18 @@ class Relation:
 
 
 def opened(
-    location: SourceLocation,
-    state: FileState,
+    location: SourceLocation | SourceFiles,
+    states: Mapping[Path, FileState],
     connection: Connection,
     outside: str = OUTSIDE,
 ) -> Relation:
-    """A file as a relation in a database that can reach it (`reachable`).
+    """Files as a relation in a database that can reach them (`reachable`).
 
     Parameters
     ----------
-    location : SourceLocation
-    state : FileState
-        The state of the file at that location.
+    location : SourceLocation or SourceFiles
+    states : mapping of Path to FileState
+        The states of the files at that location, in order, and perhaps of others.
     connection : Connection
     outside : str
         The name under which a database file is attached there.
@@ -130,20 +131,43 @@ def opened(
     Raises
     ------
     ConfigurationInvalid
-        If the rows do not depend on the bytes of this file alone.
+        If the rows do not depend on the bytes of these files alone.
     """
-    path = str(state.path)
-    if set(path) & PATTERN_CHARACTERS:
-        # Other files that match would be read too, and the fingerprint would not cover them.
-        raise ConfigurationInvalid(
-            f"{location.path} cannot be read: its full path holds one of * ? [ ] {{ }}.",
-            hint="Move or rename it.",
-        )
+    some = {path: states[path] for path in _listed(location, states)}
+    for path, state in some.items():
+        if set(str(state.path)) & PATTERN_CHARACTERS:
+            # Other files that match would be read too, and the fingerprint would not cover them.
+            raise ConfigurationInvalid(
+                f"{path} cannot be read: its full path holds one of * ? [ ] {{ }}.",
+                hint="Move or rename it.",
+            )
     if location.kind is SourceKind.CSV:
-        return _csv_relation(location.path, state)
+        return csv_relation(some)
     if location.kind is SourceKind.PARQUET:
-        sql = f"read_parquet({text_sql(path)}, hive_partitioning = false)"
-        return Relation(sql, named=sql)
+        return parquet_relation(some, connection)
+    (state,) = some.values()
+    return _table_relation(location, state, connection, outside)
+
+
+def _listed(
+    location: SourceLocation | SourceFiles, states: Mapping[Path, FileState]
+) -> tuple[Path, ...]:
+    """The files of a location, which are those whose states were taken."""
+    found = location.files
+    if not found:
+        raise ConfigurationInvalid(f"{location.label} names no file.")
+    if not states.keys() >= set(found):
+        raise DataChanged(f"{location.label} changed while it was being read.")
+    return found
+
+
+def _table_relation(
+    location: SourceLocation | SourceFiles, state: FileState, connection: Connection, outside: str
+) -> Relation:
+    """A table of a database file."""
+    if not isinstance(location, SourceLocation):
+        raise TypeError("a database file is a source by itself")
+    path = str(state.path)
     if state.logs:
         raise ConfigurationInvalid(
             f"{location.path} has changes in a .wal file beside it.",
@@ -173,20 +197,41 @@ def _decimal_places(kind: str) -> int | None:
     return int(digits.split(",")[1]) if name == "DECIMAL" else None
 
 
-def _csv_relation(location: Path, state: FileState) -> Relation:
-    with state.path.open(encoding="utf-8-sig", newline="") as lines:
-        header = next(csv.reader(lines), [])
+def parquet_relation(states: Mapping[Path, FileState], connection: Connection) -> Relation:
+    """Parquet files with the same columns, of the same types."""
+    paths = [text_sql(str(state.path)) for state in states.values()]
+    kinds = None
+    for path, sql in zip(states, paths, strict=True) if len(paths) > 1 else ():
+        one = f"DESCRIBE FROM read_parquet({sql}, hive_partitioning = false)"
+        described = [(name, kind) for name, kind, *_ in connection.execute(one).fetchall()]
+        kinds = kinds or described
+        if described != kinds:
+            raise _unlike(path)
+    sql = f"read_parquet([{', '.join(paths)}], hive_partitioning = false)"
+    return Relation(sql, named=sql)
+
+
+def _unlike(path: Path) -> ConfigurationInvalid:
+    return ConfigurationInvalid(
+        f"{path} has not the columns of the files before it.",
+        hint="The files of one table have the same columns, in the same order.",
+    )
+
+
+def csv_relation(states: Mapping[Path, FileState]) -> Relation:
+    """CSV files that begin with the same line of names."""
+    header: list[str] = []
+    for location, state in states.items():
+        found = _header(location, state)
+        header = header or found
+        if found != header:
+            raise _unlike(location)
     folded = [name.casefold() for name in header]
-    if not header or len(set(folded)) != len(folded):
-        raise ConfigurationInvalid(
-            f"{location} must begin with a line of distinct column names.",
-            hint="Names that differ only in letter case count as equal.",
-        )
     names = [f"column_{place}" for place in range(len(header))]
     types = ", ".join(f"{name}: '{TEXT}'" for name in names)
-    path = text_sql(str(state.path))
+    paths = ", ".join(text_sql(str(state.path)) for state in states.values())
     sql = (
-        f"read_csv({path}, columns = {{{types}}}, auto_detect = false, header = true, "
+        f"read_csv([{paths}], columns = {{{types}}}, auto_detect = false, header = true, "
         "delim = ',', quote = '\"', escape = '\"', nullstr = '', "
         "compression = 'none', hive_partitioning = false)"
     )
@@ -201,7 +246,33 @@ def _csv_relation(location: Path, state: FileState) -> Relation:
     )
 
 
-def fingerprint(location: SourceLocation, key: bytes, opened: FileState) -> str:
+def _header(location: Path, state: FileState) -> list[str]:
+    """The names in the first line of a CSV file."""
+    with state.path.open(encoding="utf-8-sig", newline="") as lines:
+        header = next(csv.reader(lines), [])
+    folded = [name.casefold() for name in header]
+    if not header or len(set(folded)) != len(folded):
+        raise ConfigurationInvalid(
+            f"{location} must begin with a line of distinct column names.",
+            hint="Names that differ only in letter case count as equal.",
+        )
+    return header
+
+
+def fingerprint(
+    location: SourceLocation | SourceFiles, key: bytes, states: Mapping[Path, FileState]
+) -> str:
+    """The identity of a file, or of several: of their names, from their folder on, and bytes."""
+    if isinstance(location, SourceLocation):
+        return fingerprint_of_file(location, key, states[location.path])
+    each = [
+        (name, fingerprint_of_file(SourceLocation(path=path), key, states[path]))
+        for name, path in zip(location.names, _listed(location, states), strict=True)
+    ]
+    return hmac.new(key, canonical_json(["files", *each]).encode(), hashlib.sha256).hexdigest()
+
+
+def fingerprint_of_file(location: SourceLocation, key: bytes, opened: FileState) -> str:
     """HMAC-SHA256 of a file's bytes, in hexadecimal, provided it is unchanged since it was opened.
 
     It is keyed, so that readers of the ledger cannot test guesses of the data against it. A

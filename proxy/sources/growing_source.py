@@ -1,4 +1,4 @@
-"""A private table that grows: its file or view, read anew whenever its horizon moves.
+"""A private table that grows: its files, table or view, read anew whenever its horizon moves.
 
 Each reading is an immutable snapshot of the rows up to one horizon (`duckdb_source.py`); whether
 they are still what they were is for the gate to say. Nothing here keeps an earlier one.
@@ -11,7 +11,9 @@ from cube.encoding import canonical_json
 from cube.schema import Schema
 from proxy.sources.bounding import RowsRead
 from proxy.sources.duckdb_source import DuckDbSource
+from proxy.sources.extract_file import ExtractPlace
 from proxy.sources.location import Location, PrivateView
+from proxy.sources.opening import open_rows, read_rows
 
 
 class GrowingFile:
@@ -21,26 +23,45 @@ class GrowingFile:
     ----------
     schema : Schema
         With the axis along which the table grows.
-    location : SourceLocation or PrivateView
+    location : Location
     key : bytes
         The ledger's, of the digests by which some rows of a unit are kept.
+    place : ExtractPlace, optional
+        Where the rows of a reading are kept; by default in memory.
+    is_new : bool
+        Whether an extract that is there is made anew at the first reading; it is at every later
+        one.
     """
 
-    def __init__(self, schema: Schema, location: Location, key: bytes) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        location: Location,
+        key: bytes,
+        place: ExtractPlace | None = None,
+        *,
+        is_new: bool = False,
+    ) -> None:
         self._schema = schema
         self._location = location
         self._key = key
+        self._place = place
+        self._is_new = is_new
 
     def fingerprint(self, key: bytes) -> str:
-        """A keyed digest of the names of its files, and of a view's text: what is in them changes.
+        """A keyed digest of where it is, and of a view's text: what is in them changes.
 
         It shows the same data under a second name, which would be given a second budget.
         """
-        files = sorted(str(path.resolve()) for path in self._location.files)
         sql = self._location.sql if isinstance(self._location, PrivateView) else ""
-        text = canonical_json(["grows", self._schema.grows, *files, sql])
+        text = canonical_json(["grows", self._schema.grows, *self._location.where, sql])
         return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
 
     def read_up_to(self, horizon: int) -> DuckDbSource:
         """The rows of so many levels, as they are now; ConfigurationInvalid or DataChanged."""
-        return DuckDbSource(self._schema, self._location, RowsRead(self._key, horizon))
+        read = RowsRead(self._key, horizon)
+        if self._is_new:
+            return read_rows(self._schema, self._location, read, self._place, is_kept=True)
+        found = open_rows(self._schema, self._location, read, self._place)
+        self._is_new = True
+        return found

@@ -1,54 +1,61 @@
-"""Reading a private table once, and keeping the positions of its levels.
+"""Reading a private table once, into cells that are kept: positions of levels, row after row.
 
-Two databases take part, so that the kept rows are never in a database that can reach a file: one
-reads the file, or the result of the owner's view, and encodes it; the other receives the positions.
+The rows are read and encoded in a database that can reach the data and nothing else, and stream
+from there to where they are kept, which can reach nothing. Rows of units are looked at unit by
+unit, for which they are all there at once: in memory, or a part of the units after the other.
 Proof that the rows stay the same: accountant/proofs/refinement.md, "The same data".
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
-from cube.axis import Axis
+import pyarrow as pa
+
 from cube.refusals import ConfigurationInvalid
 from cube.schema import Schema
-from cube.timestamps import TimestampAxis
-from planner.sql.messages import listed, suggestion
-from proxy.sources import files, private_view
-from proxy.sources.axis_sql import (
-    LEFT_OUT,
-    WRONG_TYPE,
-    ZONED,
-    AxisSql,
-    axis_sql,
-    can_read,
-)
+from proxy.sources import files, postgres_rows, private_view
+from proxy.sources.axis_sql import LEFT_OUT, WRONG_TYPE, code_type
 from proxy.sources.bounding import (
     UNIT,
+    UNIT_DIGEST,
+    UNIT_NUMBER,
+    UNIT_WAS_CUT,
     RowsRead,
     axis_column,
     bounded_rows_sql,
     numbered_units_sql,
 )
+from proxy.sources.cells import Cells
 from proxy.sources.closed import Connection, closed_database
-from proxy.sources.location import Location, PrivateView, SourceLocation, UnitRows
+from proxy.sources.encoded_rows import encoded_sql
+from proxy.sources.extract.spill import Spill
+from proxy.sources.flow import Flow
+from proxy.sources.location import (
+    Location,
+    PostgresRows,
+    PrivateView,
+    RowsLocation,
+    UnitRows,
+)
 from proxy.sources.problems import Problems
-from proxy.sources.searching import Search, edges_table, searched
-from proxy.sources.source_column import SourceColumn
+from proxy.sources.streamed_rows import StreamedRows, note_wrong_type
 from proxy.sources.unit_rows import note_varying, unit_rows_sql
 
-EDGES = "edges"  # the table of the edges that numbers are searched among
-ABSENT = "the source has no such column"
+N_ROWS_AT_ONCE = 2**17
+N_PARTS = 64  # of the units, of which one is in memory at a time
+PART = "part_of_units"
+TYPES = {"TINYINT": pa.int8(), "SMALLINT": pa.int16(), "INTEGER": pa.int32()}
 
 
 def load(
     schema: Schema,
     location: Location,
     states: Mapping[Path, files.FileState],
-    kept: Connection,
     read: RowsRead,
+    kept: Cells,
 ) -> None:
-    """Read a table into the table `cells` of another database.
+    """Read a table into cells.
 
     Where a unit may have several rows, each has a number and a digest of its unit, and says whether
     rows of it were left out. Of a table with one row for each unit of another's rows, that row is
@@ -58,12 +65,12 @@ def load(
     ----------
     schema : Schema
         The public columns.
-    location : SourceLocation, PrivateView or UnitRows
+    location : Location
     states : mapping of Path to FileState
         The state of each file of the location.
-    kept : Connection
-        The other database, which can reach no file.
     read : RowsRead
+    kept : Cells
+        Where they are kept, and whether what is on its way may be in a file.
 
     Raises
     ------
@@ -73,144 +80,121 @@ def load(
     problems = Problems(location.label)
     where = location.of if isinstance(location, UnitRows) else location
     view = where.sql if isinstance(where, PrivateView) else None
-    is_of_units = where is not location
-    with closed_database(() if view is not None else files.reachable(states)) as reading:
-        relation = _opened(schema, where, states, reading)
-        _encode(schema, relation, problems, reading, view)
-        if schema.unit is not None:
-            has_several = is_of_units or schema.rows_per_unit_max > 1
-            _check_units(schema, problems, reading, has_several=has_several)
-        _check_types(schema, problems, reading)
-        if is_of_units:
-            note_varying(schema, problems, reading)
-        problems.raise_if_any()
-        # Left out of the whole table, so that every total equals the sum of its parts.
-        inside = " AND ".join(f"axis_{place} > {LEFT_OUT}" for place in range(len(schema.axes)))
-        if schema.grows is not None and read.n_readable is not None:
-            inside += f" AND {axis_column(schema, schema.grows)} < {read.n_readable}"
-        encoded = f"({unit_rows_sql(schema)})" if is_of_units else "encoded"
-        whose = f", {UNIT}" if schema.rows_per_unit_max > 1 else ""
-        axes = ", ".join(f"axis_{place}" for place in range(len(schema.axes)))
-        rows = f"SELECT {axes}{whose} FROM {encoded} WHERE {inside}"  # noqa: S608 - generated names only
-        if schema.rows_per_unit_max > 1:
-            if read.key is None:
-                raise ValueError("rows of units with several need a key")
-            bounded = numbered_units_sql(schema, rows, bounded_rows_sql(schema, rows))
-            found = reading.sql(bounded, params=[read.key.hex()])
+    with (
+        closed_database(() if view is not None else files.reachable(states)) as reading,
+        _opened(schema, where, states, reading) as relation,
+    ):
+        rows = encoded_sql(schema, relation, problems, reading, view)
+        if schema.unit is None:
+            streamed = StreamedRows(schema, read.n_readable)
+            found = streamed.kept(reading.sql(rows).to_arrow_reader(N_ROWS_AT_ONCE))
         else:
-            found = reading.sql(rows)
-        kept.register("found", found.to_arrow_reader())
-        kept.execute("CREATE TABLE cells AS FROM found")
-        kept.unregister("found")
-    _check_size(schema, location, kept)
-
-
-def _encode(
-    schema: Schema,
-    relation: files.Relation,
-    problems: Problems,
-    connection: Connection,
-    view: str | None,
-) -> None:
-    """Make the table `encoded` of positions, which says whose each row is if there are units."""
-    columns = relation.columns
-    if columns is None:
-        described = connection.execute(f"DESCRIBE FROM {relation.sql}").fetchall()
-        columns = files.typed_columns(described)
-    read = _columns(schema, columns, problems, view)
-    unit = _unit(schema, columns, problems)
+            streamed = None
+            found = _of_units(schema, location, read, problems, reading, rows, kept.folder)
+        flow = Flow(found)
+        flow.into(kept.keep, kept_schema(schema))
+    if streamed is not None:
+        streamed.note_problems(problems)
     problems.raise_if_any()
-    encodings = {
-        place: axis_sql(axis, replace(column, sql=f"column_{place}"), place)
-        for place, (axis, column) in enumerate(zip(schema.axes, read, strict=True))
-    }
-    given = ", ".join(f"{column.sql} AS column_{place}" for place, column in enumerate(read))
-    named = ", ".join(f"{sql.position} AS axis_{place}" for place, sql in encodings.items())
-    if unit is not None:
-        given, named = f"{given}, {unit.sql} AS {UNIT}", f"{named}, {UNIT}"
-    searches = {place: sql.search for place, sql in encodings.items() if sql.search is not None}
-    _set_up(encodings.values(), searches, connection)
-    rows = searched(f"SELECT {given} FROM {relation.sql} AS source", searches, EDGES)  # noqa: S608 - quoted names
-    connection.execute(f"CREATE TABLE encoded AS SELECT {named} FROM ({rows})")  # noqa: S608 - from the public schema and quoted names
+    if flow.n_rows > schema.n_records_max:
+        raise ConfigurationInvalid(
+            f"{location.label} holds more records than tables.{schema.table}.n_records_max allows.",
+            hint="Declare a public upper bound that is surely true.",
+        )
 
 
+def kept_schema(schema: Schema) -> pa.Schema:
+    """The columns of the cells of a table."""
+    fields = [(f"axis_{place}", TYPES[code_type(axis)]) for place, axis in enumerate(schema.axes)]
+    whose = (UNIT_NUMBER, UNIT_DIGEST, UNIT_WAS_CUT) if schema.rows_per_unit_max > 1 else ()
+    return pa.schema([*fields, *((name, pa.int64()) for name in whose)])
+
+
+@contextmanager
 def _opened(
     schema: Schema,
-    location: SourceLocation | PrivateView,
+    location: RowsLocation,
     states: Mapping[Path, files.FileState],
     connection: Connection,
-) -> files.Relation:
-    """The private table as a relation to select from."""
+) -> Iterator[files.Relation]:
+    """The private table as a relation to select from, once."""
     match location:
         case PrivateView() as view:
-            return private_view.materialise(view, schema.table, states, connection)
-        case SourceLocation(path=path) as file:
-            return files.opened(file, states[path], connection)
+            yield private_view.materialise(view, schema.table, states, connection)
+        case PostgresRows() as rows:
+            wanted = [axis.name for axis in schema.axes]
+            wanted += [] if schema.unit is None else [schema.unit]
+            with postgres_rows.opened(rows, wanted, connection) as relation:
+                yield relation
+        case _:
+            yield files.opened(location, states, connection)
 
 
-def _unit(
-    schema: Schema, columns: Mapping[str, SourceColumn], problems: Problems
-) -> SourceColumn | None:
-    """The column of the privacy unit; a problem if the source does not have it."""
-    if schema.unit is None:
-        return None
-    column = columns.get(schema.unit.casefold())
-    if column is None:
-        problems.add(("tables", schema.table, "unit"), f"the source has no column {schema.unit}")
-    return column
+def _of_units(  # noqa: PLR0913, PLR0917 - what is read, how, and where problems go
+    schema: Schema,
+    location: Location,
+    read: RowsRead,
+    problems: Problems,
+    reading: Connection,
+    rows: str,
+    folder: Path | None,
+) -> Iterator[pa.RecordBatch]:
+    """The rows that are kept of a table with units, of which problems are recorded."""
+    n_units = 0
+    for encoded in _parts(reading, rows, folder):
+        is_of_units = isinstance(location, UnitRows)
+        has_several = is_of_units or schema.rows_per_unit_max > 1
+        _check_units(schema, problems, encoded, has_several=has_several)
+        _check_types(schema, problems, encoded)
+        if is_of_units:
+            note_varying(schema, problems, encoded)
+        for batch in _rows_of_units(schema, encoded, read, n_units, is_of_units=is_of_units):
+            if schema.rows_per_unit_max > 1:
+                n_units = max(n_units, int(batch[UNIT_NUMBER].to_numpy().max(initial=-1)) + 1)
+            yield batch
 
 
-def _columns(
-    schema: Schema, columns: Mapping[str, SourceColumn], problems: Problems, view: str | None
-) -> list[SourceColumn]:
-    """The column of each axis; columns that are absent or of another type are problems."""
-    found = []
-    for axis in schema.axes:
-        column = columns.get(axis.name.casefold())
-        keys = ("tables", schema.table, "columns", axis.name)
-        if column is None:
-            problems.add(keys, _absent(axis, columns, view))
-        elif not can_read(axis, column):
-            problems.add(keys, _unlike(axis, column, view))
-        else:
-            found.append(column)
-    return found
+def _parts(reading: Connection, rows: str, folder: Path | None) -> Iterator[Connection]:
+    """Databases with a table `encoded` of all rows of some units; of all units, in memory."""
+    if folder is None:
+        reading.execute(f"CREATE TABLE encoded AS {rows}")
+        yield reading
+        return
+    parted = f"SELECT *, hash({UNIT}) % {N_PARTS} AS {PART} FROM ({rows})"  # noqa: S608 - generated names only
+    reader = reading.sql(parted).to_arrow_reader(N_ROWS_AT_ONCE)
+    with Spill(folder) as spill:
+        for batch in reader:
+            place = batch.schema.get_field_index(PART)
+            spill.add(batch.remove_column(place), batch.column(place).to_numpy())
+        schema = reader.schema.remove(reader.schema.get_field_index(PART))
+        for part in range(N_PARTS):
+            with closed_database() as one:
+                found = pa.RecordBatchReader.from_batches(schema, spill.part(part))
+                one.register("found", found)
+                one.execute("CREATE TABLE encoded AS FROM found")
+                one.unregister("found")
+                yield one
 
 
-def _unlike(axis: Axis, column: SourceColumn, view: str | None) -> str:
-    """That a column is of another type, and what to do about it."""
-    unlike = f"is {column.type_name} in the source, which does not fit the declared kind"
-    if isinstance(axis, TimestampAxis) and column.type_name == ZONED:
-        return f"{unlike} without a time_zone, on whose clock its moments are read"
-    return f"{unlike}; the view may give CAST({axis.name} AS {axis.sql_type})" if view else unlike
-
-
-def _absent(axis: Axis, columns: Mapping[str, SourceColumn], view: str | None) -> str:
-    """That a column is not there, and those of a view that its owner named in it.
-
-    Other names may come from the first line of a CSV file, which may be a person's row.
-    """
-    if view is None:
-        return ABSENT
-    named = [name for name in columns if name.casefold() in view.casefold()]
-    there = f"; it has {listed(named)}" if named else ""
-    nearest = suggestion(axis.name, named) or ""
-    return f"the view has no such column{there}. {nearest}".removesuffix(". ")
-
-
-def _set_up(
-    encodings: Iterable[AxisSql], searches: Mapping[int, Search], connection: Connection
-) -> None:
-    """Make the types of levels and the table of edges that encodings refer to."""
-    for encoding in encodings:
-        if encoding.setup:
-            connection.register("listed", encoding.listed)
-            connection.execute(encoding.setup)
-            connection.unregister("listed")
-    if searches:
-        connection.register("listed", edges_table(searches))
-        connection.execute(f"CREATE TABLE {EDGES} AS FROM listed")
-        connection.unregister("listed")
+def _rows_of_units(
+    schema: Schema, encoded: Connection, read: RowsRead, n_before: int, *, is_of_units: bool
+) -> Iterator[pa.RecordBatch]:
+    """The rows that are kept of those in the table `encoded`; `n_before` units have a number."""
+    # Left out of the whole table, so that every total equals the sum of its parts.
+    inside = " AND ".join(f"axis_{place} > {LEFT_OUT}" for place in range(len(schema.axes)))
+    if schema.grows is not None and read.n_readable is not None:
+        inside += f" AND {axis_column(schema, schema.grows)} < {read.n_readable}"
+    table = f"({unit_rows_sql(schema)})" if is_of_units else "encoded"
+    axes = ", ".join(f"axis_{place}" for place in range(len(schema.axes)))
+    if schema.rows_per_unit_max == 1:
+        rows = f"SELECT {axes} FROM {table} WHERE {inside}"  # noqa: S608 - generated names only
+        yield from encoded.sql(rows).to_arrow_reader(N_ROWS_AT_ONCE)
+        return
+    if read.key is None:
+        raise ValueError("rows of units with several need a key")
+    rows = f"SELECT {axes}, {UNIT} FROM {table} WHERE {inside}"  # noqa: S608 - generated names only
+    bounded = numbered_units_sql(schema, rows, bounded_rows_sql(schema, rows), n_before)
+    yield from encoded.sql(bounded, params=[read.key.hex()]).to_arrow_reader(N_ROWS_AT_ONCE)
 
 
 def _check_types(schema: Schema, problems: Problems, connection: Connection) -> None:
@@ -220,10 +204,9 @@ def _check_types(schema: Schema, problems: Problems, connection: Connection) -> 
         for place in range(len(schema.axes))
     )
     (found,) = connection.execute(f"SELECT {flags} FROM encoded").fetchall()  # noqa: S608 - generated names only
-    for axis, is_wrong in zip(schema.axes, found, strict=True):
+    for place, is_wrong in enumerate(found):
         if is_wrong:
-            keys = ("tables", schema.table, "columns", axis.name)
-            problems.add(keys, f"the source holds a value that is not of type {axis.sql_type}")
+            note_wrong_type(schema, place, problems)
 
 
 def _check_units(
@@ -240,15 +223,3 @@ def _check_units(
         if is_wrong and not (has_several and what != "NULL"):
             keys = ("tables", schema.table, "unit")
             problems.add(keys, f"the source holds {what}; {rule}")
-
-
-def _check_size(schema: Schema, location: Location, connection: Connection) -> None:
-    """Refuse a table with more records than declared; the count stays in the database."""
-    ((too_many,),) = connection.execute(
-        f"SELECT count(*) > {schema.n_records_max} FROM cells"  # noqa: S608 - a declared number
-    ).fetchall()
-    if too_many:
-        raise ConfigurationInvalid(
-            f"{location.label} holds more records than tables.{schema.table}.n_records_max allows.",
-            hint="Declare a public upper bound that is surely true.",
-        )

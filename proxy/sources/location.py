@@ -1,14 +1,30 @@
-"""The location of a private table: a file, its owner's SQL on several, or the units of either.
+"""The location of a private table: files, a database's table, the owner's SQL, or units of these.
 
-Pure values; nothing here opens anything.
+Values; nothing here opens anything. The files of a pattern are listed whenever they are asked for.
 """
 
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
+from accountant.ledger.stores.postgres_location import DEFAULT_SCHEMA, PostgresLocation
 from cube.axis import NAME_LENGTH_MAX
+
+HIDDEN: Final = (".", "_")  # how names begin of what other tools keep beside their data
+
+
+class Extract(StrEnum):
+    """Where the rows of a table are kept once they are read, as positions of levels.
+
+    Notes
+    -----
+    With ``none`` they are not: they are counted in the database that has them.
+    """
+
+    MEMORY = "memory"
+    FILE = "file"
+    NONE = "none"
 
 
 class SourceKind(StrEnum):
@@ -58,9 +74,138 @@ class SourceLocation:
         return (self.path,)
 
     @property
+    def places(self) -> tuple[str, ...]:
+        """What its rows are in: two tables with a place in common may be about the same rows."""
+        return (str(self.path.resolve()),)
+
+    @property
+    def where(self) -> tuple[str, ...]:
+        """What tells this place from others, whatever is there now."""
+        return self.places
+
+    @property
     def label(self) -> str:
         """The name for it in messages."""
         return str(self.path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFiles:
+    """Files of one kind, and with the same columns, that are one private table together.
+
+    Parameters
+    ----------
+    folder : Path
+    pattern : str
+        Which files of the folder, as ``Path.glob`` takes it; it ends in ``.csv`` or ``.parquet``.
+        Files and folders whose names begin with a dot or an underscore are left out.
+    """
+
+    folder: Path
+    pattern: str
+
+    def __post_init__(self) -> None:
+        suffix = Path(self.pattern).suffix.lower()
+        if KIND_BY_SUFFIX.get(suffix) not in {SourceKind.CSV, SourceKind.PARQUET}:
+            raise ValueError("a pattern must end in .csv or .parquet")
+        if Path(self.pattern).is_absolute() or ".." in Path(self.pattern).parts:
+            raise ValueError("a pattern is of files in its folder")
+
+    @property
+    def kind(self) -> SourceKind:
+        """The format of all of them."""
+        return KIND_BY_SUFFIX[Path(self.pattern).suffix.lower()]
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Every file that is there now, in the order of their names."""
+        return tuple(self.folder / name for name in self.names)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the files, from the folder on."""
+        found = (path.relative_to(self.folder) for path in self.folder.glob(self.pattern))
+        return tuple(
+            sorted(
+                name.as_posix()
+                for name in found
+                if not any(part.startswith(HIDDEN) for part in name.parts)
+            )
+        )
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """What its rows are in."""
+        return tuple(str(path.resolve()) for path in self.files)
+
+    @property
+    def where(self) -> tuple[str, ...]:
+        """What tells this place from others, whatever is there now."""
+        return (str(self.folder.resolve() / self.pattern),)
+
+    @property
+    def label(self) -> str:
+        """The name for it in messages."""
+        return str(self.folder / self.pattern)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostgresRows:
+    """A table in PostgreSQL, or what the owner's SELECT gives there.
+
+    Parameters
+    ----------
+    server : PostgresLocation
+        The database, and how it is reached; without a password.
+    table : str, optional
+        A table or a view, as SQL names it: ``orders``, ``sales.orders``, ``sales."Orders"``.
+    query : str, optional
+        One SELECT in PostgreSQL's SQL; either this or `table`.
+    password_file : Path, optional
+        A file whose one line is the password; by default libpq looks for one, in PGPASSWORD and in
+        its password file.
+    immutable : bool
+        Whether the owner says that its rows never change.
+    """
+
+    server: PostgresLocation
+    table: str | None = None
+    query: str | None = None
+    password_file: Path | None = None
+    immutable: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.table is None) == (self.query is None):
+            raise ValueError("rows of PostgreSQL need source_table or source_query, one of them")
+        if not (self.table or self.query or "").strip():
+            raise ValueError("a table has a name, and a query a text")
+        if self.server.schema != DEFAULT_SCHEMA:
+            raise ValueError("has a schema; source_table names it, as in source_table = 'a.b'")
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """No file is read."""
+        return ()
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The whole database: a query may read any of its tables."""
+        return (self.server.name,)
+
+    @property
+    def what(self) -> str:
+        """What is read there, as text: it tells apart what one database holds."""
+        return f"table {self.table}" if self.query is None else f"query {self.query.strip()}"
+
+    @property
+    def where(self) -> tuple[str, ...]:
+        """What tells this place from others, whatever is there now."""
+        return (self.server.name, self.what)
+
+    @property
+    def label(self) -> str:
+        """The name for it in messages: without the user, the options, and the text of a query."""
+        return f"{self.server.name} ({'source_query' if self.table is None else self.table})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,12 +216,12 @@ class PrivateView:
     ----------
     sql : str
         One SELECT in DuckDB's SQL.
-    sources : tuple of (str, SourceLocation)
+    sources : tuple of (str, SourceLocation or SourceFiles)
         The tables that it may select from: the name of each in the SQL, and its location.
     """
 
     sql: str
-    sources: tuple[tuple[str, SourceLocation], ...]
+    sources: tuple[tuple[str, SourceLocation | SourceFiles], ...]
 
     def __post_init__(self) -> None:
         if not self.sql.strip():
@@ -94,12 +239,27 @@ class PrivateView:
     @property
     def files(self) -> tuple[Path, ...]:
         """Every file that is read."""
-        return tuple(dict.fromkeys(location.path for _name, location in self.sources))
+        return tuple(
+            dict.fromkeys(path for _name, location in self.sources for path in location.files)
+        )
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """What its rows are in."""
+        return tuple(
+            dict.fromkeys(place for _name, location in self.sources for place in location.places)
+        )
+
+    @property
+    def where(self) -> tuple[str, ...]:
+        """What tells this place from others, whatever is there now; the SQL is not among it."""
+        return tuple(sorted({one for _name, location in self.sources for one in location.where}))
 
     @property
     def label(self) -> str:
         """The name for it in messages."""
-        return f"The view of {', '.join(str(path) for path in self.files)}"
+        labels = dict.fromkeys(location.label for _name, location in self.sources)
+        return f"The view of {', '.join(labels)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,11 +268,11 @@ class UnitRows:
 
     Parameters
     ----------
-    of : SourceLocation or PrivateView
+    of : SourceLocation, SourceFiles, PostgresRows or PrivateView
         Where those rows are.
     """
 
-    of: SourceLocation | PrivateView
+    of: "RowsLocation"
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -120,9 +280,20 @@ class UnitRows:
         return self.of.files
 
     @property
+    def places(self) -> tuple[str, ...]:
+        """What its rows are in."""
+        return self.of.places
+
+    @property
+    def where(self) -> tuple[str, ...]:
+        """What tells this place from others, whatever is there now."""
+        return self.of.where
+
+    @property
     def label(self) -> str:
         """The name for it in messages."""
         return self.of.label
 
 
-Location: TypeAlias = SourceLocation | PrivateView | UnitRows
+RowsLocation: TypeAlias = SourceLocation | SourceFiles | PostgresRows | PrivateView
+Location: TypeAlias = RowsLocation | UnitRows

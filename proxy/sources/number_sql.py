@@ -120,7 +120,8 @@ def _decimal_level(axis: MeasureAxis, column: SourceColumn) -> str | None:
         f"CAST(floor(CAST({within} AS DECIMAL({digits}, {places})) * {rounding.unit}) AS BIGINT)"
     )
     level = f"({units} - ({rounding.first})) // {rounding.step}"
-    return f"greatest(0, least({axis.n_regular - 1}, {level}))"
+    # Of NULL, `greatest` would make the lowest level.
+    return f"CASE WHEN {raw} IS NOT NULL THEN greatest(0, least({axis.n_regular - 1}, {level})) END"
 
 
 def _double(value: float) -> str:

@@ -16,7 +16,7 @@ import duckdb
 from cube.refusals import ConfigurationInvalid
 from proxy.sources import files
 from proxy.sources.closed import Connection, Settings, closed_database, name_sql
-from proxy.sources.location import PrivateView, SourceKind
+from proxy.sources.location import PrivateView, SourceKind, SourceLocation
 from proxy.sources.problems import key_path
 from proxy.sources.view_problems import what_is_wrong
 
@@ -88,10 +88,12 @@ def _open_sources(
     """Make the sources available under the names that the view uses."""
     attached: dict[Path, str] = {}
     for name, location in view.sources:
-        state = states[location.path]
-        # A database file can be attached once, however many of its tables are sources.
-        outside = attached.setdefault(state.path, f"{files.OUTSIDE}_{len(attached)}")
-        relation = files.opened(location, state, connection, outside)
+        outside = files.OUTSIDE
+        if isinstance(location, SourceLocation):
+            # A database file can be attached once, however many of its tables are sources.
+            path = states[location.path].path
+            outside = attached.setdefault(path, f"{files.OUTSIDE}_{len(attached)}")
+        relation = files.opened(location, states, connection, outside)
         connection.execute(f"CREATE VIEW {name_sql(name)} AS FROM {relation.named}")
 
 
@@ -148,7 +150,7 @@ def fingerprint(
     code = hmac.new(key, digestmod=hashlib.sha256)
     parts = [view.sql.strip()]
     for name, location in sorted(view.sources, key=lambda source: source[0].casefold()):
-        parts += [name.casefold(), files.fingerprint(location, key, opened[location.path])]
+        parts += [name.casefold(), files.fingerprint(location, key, opened)]
     for part in parts:
         encoded = part.encode()
         # Each part is preceded by its length, so that different lists never give the same bytes.

@@ -88,7 +88,7 @@ def read_texts(path: Path, column: str) -> tuple[str, ...]:
     try:
         location, state = SourceLocation(path=path), FileState.of(path)
         with closed_database(reachable({path: state})) as connection:
-            relation = opened(location, state, connection)
+            relation = opened(location, {location.path: state}, connection)
             described = connection.execute(f"DESCRIBE FROM {relation.named}").fetchall()
             types = {name: sql_type for name, sql_type, *_ in described}
             if types.get(column) != "VARCHAR":
@@ -112,7 +112,7 @@ def _read(settings: PublicSettings, problems: Problems) -> pa.Table:
         problems.add((*keys, "source"), f"has more than {N_BYTES_MAX} bytes")
         problems.raise_if_any()
     with closed_database(reachable({settings.path: state})) as connection:
-        relation = opened(location, state, connection)
+        relation = opened(location, {location.path: state}, connection)
         limited = f"SELECT * FROM {relation.sql} LIMIT {N_ROWS_MAX + 1}"  # noqa: S608 - a quoted path
         connection.execute(f"CREATE TEMP TABLE source AS {limited}")
         if location.kind is SourceKind.CSV:

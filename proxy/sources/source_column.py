@@ -16,9 +16,12 @@ class SourceColumn:
     is_csv : bool
     decimal_places : int, optional
         The digits behind the point, if it is a DECIMAL.
+    missing : str
+        SQL for whether it has no value, if `sql` may be NULL for a value that is no number.
     """
 
     sql: str
     type_name: str
     is_csv: bool
     decimal_places: int | None = None
+    missing: str = ""

@@ -22,6 +22,7 @@ SCHEMES: Final = ("postgresql", "postgres")
 DEFAULT_SCHEMA: Final = "tacit"
 DEFAULT_PORT: Final = "5432"
 PASSWORD_FILE_VARIABLE: Final = "TACIT_LEDGER_PASSWORD_FILE"  # noqa: S105 - a name, no password
+OF_LEDGER: Final = f"a file that holds it in {PASSWORD_FILE_VARIABLE}"
 SCHEMA_NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}", re.ASCII)
 PORT: Final = re.compile(r"[0-9]{1,5}", re.ASCII)
 
@@ -67,8 +68,14 @@ class PostgresLocation:
     parameters: tuple[tuple[str, str], ...]
 
     @classmethod
-    def parse(cls, text: str) -> "PostgresLocation":
+    def parse(cls, text: str, password_in: str = OF_LEDGER) -> "PostgresLocation":
         """The location that a text names.
+
+        Parameters
+        ----------
+        text : str
+        password_in : str
+            Where a password may be named, for the message to those who wrote it into the text.
 
         Raises
         ------
@@ -82,10 +89,7 @@ class PostgresLocation:
         authority, _, database = address.partition("://")[2].partition("/")
         user, at, addresses = authority.rpartition("@")
         if ":" in user:
-            raise ValueError(
-                f"holds a password; name a file that holds it in {PASSWORD_FILE_VARIABLE}, or use "
-                "passfile or PGPASSWORD"
-            )
+            raise ValueError(f"holds a password; name {password_in}, or use passfile or PGPASSWORD")
         if at and not user:
             raise ValueError("should name its user before the @")
         if not database or "/" in database:

@@ -19,6 +19,7 @@ from proxy.sources import closed
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
 from tests.support.groupings import each
+from tests.support.loaded import database_of
 
 CANARY = "8675309"
 INTEGER = IntegerAxis(name="a", low=0, high=9)
@@ -194,21 +195,21 @@ def test_the_outside_world_is_closed(tmp_path: Path) -> None:
         "SELECT * FROM local_table",
     ):
         with pytest.raises(duckdb.Error):
-            source._connection.execute(attempt)
+            database_of(source).execute(attempt)
     assert list(tmp_path.iterdir()) == [location.path]
 
 
 def test_what_is_held_is_positions_of_declared_columns_only(tmp_path: Path) -> None:
     source = DuckDbSource(schema_of(INTEGER), csv_of(tmp_path, f"a,name\n1,{CANARY}\n"))
-    tables = source._connection.execute("SHOW TABLES").fetchall()
+    tables = database_of(source).execute("SHOW TABLES").fetchall()
     assert tables == [("cells",)]
-    assert source._connection.execute("FROM cells").fetchall() == [(1,)]
+    assert database_of(source).execute("FROM cells").fetchall() == [(1,)]
     assert CANARY not in repr(vars(source))
 
 
 def test_a_failing_read_says_so_and_nothing_else(tmp_path: Path) -> None:
     source = DuckDbSource(schema_of(INTEGER), csv_of(tmp_path, "a\n1\n"))
-    source._connection.execute("DROP TABLE cells")
+    database_of(source).execute("DROP TABLE cells")
     with pytest.raises(SourceUnavailable) as caught:
         source.measure(each(schema_of(INTEGER), "a"))
     assert caught.value.__suppress_context__

@@ -17,6 +17,7 @@ from cube.refusals import DataChanged, LedgerMismatch, SourceUnavailable
 from cube.schema import Schema
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import PrivateView, SourceLocation
+from tests.support.loaded import database_of
 from tests.support.shop import AGE, PER_PERSON, VISITS, schema_of, view_of, write_shop
 
 
@@ -92,7 +93,7 @@ def test_a_source_that_changed_since_a_view_ran_has_no_fingerprint(shop: Path) -
 
 def test_rows_that_cannot_be_read_for_the_fingerprint_are_not_quoted(shop: Path) -> None:
     source = DuckDbSource(schema_of(AGE), view_of(shop))
-    source._connection.execute("DROP TABLE cells")
+    database_of(source).execute("DROP TABLE cells")
     with pytest.raises(SourceUnavailable) as caught:
         source.fingerprint(b"key")
     assert caught.value.__suppress_context__

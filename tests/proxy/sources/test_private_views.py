@@ -11,6 +11,7 @@ import pytest
 from cube.axis import CategoryAxis, IntegerAxis
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import PrivateView, SourceLocation
+from tests.support.loaded import database_of
 from tests.support.shop import (
     AGE,
     CANARY,
@@ -181,12 +182,12 @@ def test_a_view_reaches_its_own_files_and_nothing_else(shop: Path) -> None:
 
 def test_what_is_held_of_a_view_is_positions_of_declared_columns_only(shop: Path) -> None:
     source = DuckDbSource(schema_of(AGE, unit="id"), view_of(shop))
-    assert source._connection.execute("SHOW ALL TABLES").fetchall()[0][2] == "cells"
-    assert len(source._connection.execute("SHOW ALL TABLES").fetchall()) == 1
+    assert database_of(source).execute("SHOW ALL TABLES").fetchall()[0][2] == "cells"
+    assert len(database_of(source).execute("SHOW ALL TABLES").fetchall()) == 1
     assert CANARY not in repr(vars(source))
     for attempt in (f"FROM read_csv('{shop / 'people.csv'}')", f"ATTACH '{shop / 'shop.duckdb'}'"):
         with pytest.raises(duckdb.Error):
-            source._connection.execute(attempt)
+            database_of(source).execute(attempt)
     (shop / "people.csv").unlink()
     assert rows(source, "age") == [(30, 2), (41, 1)]
 

@@ -26,6 +26,7 @@ from cube.schema import Schema
 from proxy.sources import cells_in_order, files
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import Location, PrivateView, SourceLocation
+from tests.support.loaded import database_of
 
 AGE = IntegerAxis(name="age", low=0, high=9, other=-1, null=True)
 SEX = CategoryAxis(name="sex", values=("f", "m"))
@@ -121,7 +122,7 @@ def test_rows_are_hashed_alike_in_one_piece_and_in_many(
 
 def test_rows_that_cannot_be_read_are_not_quoted(tmp_path: Path) -> None:
     source = DuckDbSource(schema_of(AGE, SEX), stored(tmp_path / "a.parquet", [(1, "f")]))
-    source._connection.execute("DROP TABLE cells")
+    database_of(source).execute("DROP TABLE cells")
     with pytest.raises(SourceUnavailable) as caught:
         source.rows_fingerprint(KEY)
     assert caught.value.__suppress_context__

@@ -19,6 +19,7 @@ from proxy.sources.bounding import RowsRead
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
 from tests.support.groupings import each
+from tests.support.loaded import database_of
 
 KEY = b"k" * 32
 AGE = IntegerAxis(name="age", low=0, high=9)
@@ -130,13 +131,13 @@ def test_whose_a_row_is_is_part_of_what_the_ledger_began_with(tmp_path: Path) ->
 def test_the_snapshot_has_no_unit_in_it(tmp_path: Path) -> None:
     """Only a number and a digest; a table with one row a unit has neither, and counts rows."""
     found = source(tmp_path, [(1, 0, "a"), (1, 1, "b")])
-    columns = found._connection.execute("DESCRIBE cells").fetchall()
+    columns = database_of(found).execute("DESCRIBE cells").fetchall()
     assert [(name, kind) for name, kind, *_ in columns][2:] == [
         ("unit_number", "BIGINT"),
         ("unit_digest", "BIGINT"),
         ("unit_was_cut", "BIGINT"),
     ]
     single = source(tmp_path, [(1, 0, "a"), (2, 1, "b")], rows_max=1)
-    assert len(single._connection.execute("DESCRIBE cells").fetchall()) == 2
+    assert len(database_of(single).execute("DESCRIBE cells").fetchall()) == 2
     with pytest.raises(ValueError, match="one row each"):
         single.measure_units(each(schema()))

@@ -1,0 +1,122 @@
+"""An encrypted file of chunks: written one after the other, read by their number.
+
+Each chunk is compressed, and sealed by AES-256-GCM with its number as the nonce, under a key that
+seals this one file. So a chunk that is changed, cut short, moved to another place or taken from
+another file does not open. Bytes only: nothing here knows what they mean.
+"""
+
+import os
+import threading
+from typing import Final
+
+import pyarrow as pa
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+CODEC: Final = pa.Codec("lz4_raw")
+NONCE_BYTES: Final = 12
+LAST: Final = b"\xff" * NONCE_BYTES  # the nonce of the last chunk
+TAG_BYTES: Final = 16
+SIZE_BYTES: Final = 8
+TAIL_BYTES: Final = 2 * SIZE_BYTES
+LAST_BYTES_MAX: Final = 2**30  # what a file asks for is not believed before it is opened
+
+
+class Damaged(Exception):
+    """What is in the file is not what was written to it under this key."""
+
+
+class Chunks:
+    """The chunks of one open file. Reading is thread-safe.
+
+    Parameters
+    ----------
+    file : int
+        A file descriptor, from now on closed by `close`.
+    key : bytes
+        32 bytes, for this file alone.
+    start : int
+        Where the first chunk begins.
+    """
+
+    def __init__(self, file: int, key: bytes, start: int) -> None:
+        self._file = file
+        self._cipher = AESGCM(key)
+        self._closing = threading.Lock()
+        self.end = start
+        self.places: list[tuple[int, int, int]] = []  # offset, bytes on disk, bytes within
+
+    def append(self, content: pa.Buffer | bytes) -> int:
+        """Write a chunk, and say its number."""
+        number = len(self.places)
+        sealed = self._cipher.encrypt(nonce(number), CODEC.compress(content, asbytes=True), None)
+        write_all(self._file, sealed, self.end)
+        self.places.append((self.end, len(sealed), memoryview(content).nbytes))
+        self.end += len(sealed)
+        return number
+
+    def read(self, number: int) -> pa.Buffer:
+        """The content of a chunk.
+
+        Raises
+        ------
+        Damaged
+        OSError
+        """
+        offset, n_sealed, n_bytes = self.places[number]
+        try:
+            packed = self._cipher.decrypt(
+                nonce(number), os.pread(self._file, n_sealed, offset), None
+            )
+        except InvalidTag:
+            raise Damaged from None
+        return CODEC.decompress(packed, decompressed_size=n_bytes) if n_bytes else pa.py_buffer(b"")
+
+    def append_last(self, content: bytes) -> None:
+        """Write the chunk that says where the others are, and the end of the file."""
+        packed = CODEC.compress(content, asbytes=True)
+        sizes = [len(packed) + TAG_BYTES, len(content)]
+        tail = b"".join(size.to_bytes(SIZE_BYTES, "big") for size in sizes)
+        sealed = self._cipher.encrypt(LAST, packed, tail)
+        write_all(self._file, sealed + tail, self.end)
+        os.fsync(self._file)
+
+    def read_last(self) -> bytes:
+        """The content of the last chunk; Damaged if the file does not end with one."""
+        end = os.fstat(self._file).st_size - TAIL_BYTES
+        tail = os.pread(self._file, TAIL_BYTES, max(end, 0))
+        n_sealed, n_bytes = (
+            int.from_bytes(tail[at : at + SIZE_BYTES], "big") for at in (0, SIZE_BYTES)
+        )
+        if end < 0 or n_sealed > end or n_bytes > LAST_BYTES_MAX:
+            raise Damaged
+        try:
+            packed = self._cipher.decrypt(
+                LAST, os.pread(self._file, n_sealed, end - n_sealed), tail
+            )
+            return bytes(CODEC.decompress(packed, decompressed_size=n_bytes))
+        except (InvalidTag, pa.ArrowException, OSError):
+            raise Damaged from None
+
+    def close(self) -> None:
+        """Close the file; twice does nothing more."""
+        with self._closing:
+            file, self._file = self._file, -1
+        if file >= 0:
+            os.close(file)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def nonce(number: int) -> bytes:
+    """The nonce of the chunk with a number; no other of the same file has it."""
+    return number.to_bytes(NONCE_BYTES, "big")
+
+
+def write_all(file: int, content: bytes, offset: int) -> None:
+    """Write all bytes at an offset."""
+    view = memoryview(content)
+    while view:
+        n_written = os.pwrite(file, view, offset)
+        view, offset = view[n_written:], offset + n_written

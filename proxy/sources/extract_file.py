@@ -1,0 +1,307 @@
+"""The file of one table's encoded rows: made whole or not at all, and opened if it is what it says.
+
+It is written under a temporary name and renamed when it is complete. Its last chunk says what it
+is of: the table, its declaration, the states of the files that it was read from, and the keyed
+digests of the data and of its rows, so that neither has to be read again to know them. Anything
+wrong with it, or said otherwise, means that the data is read anew; rows are never taken for others.
+Proof: accountant/proofs/refinement.md, "The same data".
+"""
+
+import fcntl
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from cube.encoding import canonical_json
+from cube.refusals import ConfigurationInvalid
+from cube.schema import Schema
+from proxy.sources import files
+from proxy.sources.bounding import RowsRead
+from proxy.sources.duckdb_source import DuckDbSource
+from proxy.sources.extract.cells_on_disk import CellsOnDisk
+from proxy.sources.extract.chunks import Chunks, Damaged, write_all
+from proxy.sources.loading import kept_schema
+from proxy.sources.location import Location, PrivateView, UnitRows
+from proxy.sources.reading import States, read_into, until_read
+
+VERSION: Final = 1  # of the encoding of rows and of the file; another one is read anew
+MAGIC: Final = b"tacit extract 1\n"
+SALT_BYTES: Final = 32
+START: Final = len(MAGIC) + SALT_BYTES
+SUFFIX: Final = ".extract"
+# A file that was written less than this before it was read may be written again without a trace.
+SETTLED_NS: Final = 2 * 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractPlace:
+    """Where the extract of a table is kept, and how it is read.
+
+    Parameters
+    ----------
+    folder : Path
+        Made, for this user alone, if it is not there; its parent is.
+    key : bytes
+        The ledger's.
+    """
+
+    folder: Path
+    key: bytes
+
+    def path(self, table: str) -> Path:
+        """The file of a table."""
+        return self.folder / f"{hashlib.sha256(table.encode()).hexdigest()[:32]}{SUFFIX}"
+
+
+class ExtractedSource(DuckDbSource):
+    """A private table whose rows are in an extract, which knows their digests.
+
+    Parameters
+    ----------
+    schema : Schema
+    location : Location
+    cells : CellsOnDisk
+    states : mapping of Path to FileState
+        Of the files that it was read from.
+    known : (bytes, str, str), optional
+        A key, and the digests under it of the data and of the rows.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        location: Location,
+        cells: CellsOnDisk,
+        states: States,
+        known: tuple[bytes, str, str] | None = None,
+    ) -> None:
+        super().__init__(schema, location, read_before=(cells, states))
+        self._known = known
+
+    def fingerprint(self, key: bytes) -> str:
+        """The identity of the data, for holders of the key: HMAC-SHA256 in hexadecimal."""
+        if self._known is not None and hmac.compare_digest(self._known[0], key):
+            return self._known[1]
+        return super().fingerprint(key)
+
+    def rows_fingerprint(self, key: bytes) -> str:
+        """The identity of the rows as they are served: HMAC-SHA256 in hexadecimal."""
+        if self._known is not None and hmac.compare_digest(self._known[0], key):
+            return self._known[2]
+        return super().rows_fingerprint(key)
+
+    def remember(self, key: bytes) -> tuple[str, str]:
+        """Compute both digests under a key once."""
+        rows = self.rows_fingerprint(key)
+        self._known = key, "", rows  # the data's digest may be made of that of its rows
+        data = super().fingerprint(key)
+        self._known = key, data, rows
+        return data, rows
+
+
+def open_extract(
+    place: ExtractPlace,
+    schema: Schema,
+    location: Location,
+    read: RowsRead,
+    known_rows: str | None = None,
+) -> ExtractedSource:
+    """The rows in the extract of a table; it is made if there is none that is what it has to be.
+
+    Parameters
+    ----------
+    place : ExtractPlace
+    schema : Schema
+    location : Location
+    read : RowsRead
+    known_rows : str, optional
+        The digest of the rows that the table has to have; an extract of others is made anew.
+
+    Raises
+    ------
+    ConfigurationInvalid, DataChanged
+        If the data cannot be read.
+    """
+    with _locked(place, schema.table):
+        try:
+            found = _opened(place, schema, location, read)
+            if known_rows is None or found.rows_fingerprint(place.key) == known_rows:
+                return found
+        except (Damaged, OSError):
+            pass
+        return until_read(lambda: _made(place, schema, location, read))
+
+
+def make_extract(
+    place: ExtractPlace, schema: Schema, location: Location, read: RowsRead, *, is_kept: bool
+) -> ExtractedSource:
+    """The rows as they are now, in a new extract, which replaces the one there is if it is kept."""
+    if not is_kept:
+        _make_folder(place.folder)
+        return until_read(lambda: _written(place, schema, location, read, None))
+    with _locked(place, schema.table):
+        return until_read(lambda: _made(place, schema, location, read))
+
+
+def _made(
+    place: ExtractPlace, schema: Schema, location: Location, read: RowsRead
+) -> ExtractedSource:
+    """A new extract under the table's name."""
+    path = place.path(schema.table)
+    part = path.with_suffix(".part")  # of this process: it has the lock
+    try:
+        found = _written(place, schema, location, read, part)
+        part.rename(path)
+        _sync_folder(place.folder)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    return found
+
+
+def _written(
+    place: ExtractPlace,
+    schema: Schema,
+    location: Location,
+    read: RowsRead,
+    part: Path | None,
+) -> ExtractedSource:
+    """A new extract in a file, or in one without a name."""
+    began = time.time_ns()
+    file = _new_file(place.folder, part)
+    salt = secrets.token_bytes(SALT_BYTES)
+    chunks = Chunks(file, _key(place, salt), START)
+    try:
+        write_all(file, MAGIC + salt, 0)
+        cells = CellsOnDisk(chunks, place.folder, kept_schema(schema))
+        states = read_into(cells, schema, location, read)
+        found = ExtractedSource(schema, location, cells, states)
+        data, rows = found.remember(place.key)
+        is_settled = all(began - state.changed_ns > SETTLED_NS for state in states.values())
+        header = {
+            "declared": _declared(schema, location, read),
+            "states": _as_json(states) if is_settled else None,
+            "data": data,
+            "rows": rows,
+            "groups": cells.groups,
+            "highest": cells.highest,
+            "places": chunks.places,
+        }
+        chunks.append_last(json.dumps(header).encode())
+    except OSError:
+        chunks.close()
+        raise ConfigurationInvalid(
+            f"The extract of {schema.table} cannot be written to {place.folder}.",
+            hint="Is there room? The folder is extract_dir of the table, or beside the ledger.",
+        ) from None
+    except BaseException:
+        chunks.close()
+        raise
+    return found
+
+
+def _opened(
+    place: ExtractPlace, schema: Schema, location: Location, read: RowsRead
+) -> ExtractedSource:
+    """The extract that is there; Damaged or OSError if it is not what it has to be."""
+    file = os.open(place.path(schema.table), os.O_RDONLY | os.O_CLOEXEC)
+    begins = os.pread(file, START, 0)
+    chunks = Chunks(file, _key(place, begins[len(MAGIC) :]), START)
+    if not begins.startswith(MAGIC):
+        raise Damaged
+    header: dict[str, Any] = json.loads(chunks.read_last())
+    states = files.states_of(location.files)
+    if header["declared"] != _declared(schema, location, read):
+        raise Damaged
+    if header["states"] != _as_json(states):
+        raise Damaged
+    chunks.places = [tuple(one) for one in header["places"]]
+    cells = CellsOnDisk(
+        chunks, place.folder, kept_schema(schema), header["groups"], header["highest"]
+    )
+    known = place.key, header["data"], header["rows"]
+    return ExtractedSource(schema, location, cells, states, known)
+
+
+def _declared(schema: Schema, location: Location, read: RowsRead) -> str:
+    """A digest of everything that decides which rows are read, and as which positions."""
+    where = location.of if isinstance(location, UnitRows) else location
+    sql = where.sql if isinstance(where, PrivateView) else ""
+    sources = [repr(one) for one in where.sources] if isinstance(where, PrivateView) else []
+    table = getattr(where, "source_table", None)
+    text = canonical_json(
+        [
+            *(VERSION, ascii(schema), type(location).__name__, list(where.where)),
+            *(table, sql, sources, read.n_readable),
+        ]
+    )
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _as_json(states: States) -> list[dict[str, Any]]:
+    """The states of files as they are after they were written to a header, and read again."""
+    every = [{**asdict(state), "path": str(state.path)} for state in states.values()]
+    found: list[dict[str, Any]] = json.loads(json.dumps(every))
+    return found
+
+
+def _key(place: ExtractPlace, salt: bytes) -> bytes:
+    """The key of one file: nobody else's, since its salt was drawn for it."""
+    made: bytes = HKDF(SHA256(), 32, salt, MAGIC).derive(place.key)
+    return made
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError:
+        raise ConfigurationInvalid(f"The folder {folder} cannot be made.") from None
+
+
+@contextmanager
+def _locked(place: ExtractPlace, table: str) -> Iterator[None]:
+    """Whoever else makes or opens this extract waits: of several servers, one makes it for all."""
+    _make_folder(place.folder)
+    path = place.path(table).with_suffix(".lock")
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError:
+        raise ConfigurationInvalid(f"{path} cannot be written.") from None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(file)
+
+
+def _new_file(folder: Path, part: Path | None) -> int:
+    """An empty file for this user alone, open for reading and writing."""
+    try:
+        if part is None:
+            with tempfile.TemporaryFile(dir=folder) as file:
+                return os.dup(file.fileno())
+        with suppress(FileNotFoundError):
+            part.unlink()  # left by a process that was killed
+        return os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except OSError:
+        raise ConfigurationInvalid(f"No file can be made in {folder}.") from None
+
+
+def _sync_folder(folder: Path) -> None:
+    file = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
