@@ -19,9 +19,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from proxy.sources.pushdown.engine import EngineError, Failure, Identity
-from proxy.sources.pushdown.locations import SparkTable
 from proxy.sources.pushdown.spark_sql import SparkSql
 from proxy.sources.source_column import SourceColumn
+from proxy.sources.spark_table import SparkTable
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
@@ -48,12 +48,15 @@ class Spark:
     Parameters
     ----------
     location : SparkTable
+    timeout : float
+        How long one statement may take, in seconds.
     """
 
-    def __init__(self, location: SparkTable) -> None:
+    def __init__(self, location: SparkTable, timeout: float) -> None:
         self.dialect = SparkSql()
         self.label = location.label
         self._location = location
+        self._timeout = timeout
         self._lock = threading.Lock()  # a session's statements are one after the other
         self._session: SparkSession | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="spark")
@@ -74,7 +77,7 @@ class Spark:
         tag = f"tacit-{uuid.uuid4().hex}"
         begun = self._thread.submit(self._asked, ask, tag)
         try:
-            return begun.result(self._location.timeout)
+            return begun.result(self._timeout)
         except Late:
             with suppress(Exception):
                 if self._session is not None:

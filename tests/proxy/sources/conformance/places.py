@@ -18,10 +18,10 @@ from accountant.source import Source
 from cube.schema import Schema
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
-from proxy.sources.pushdown.locations import SparkTable
 from proxy.sources.pushdown.postgres import Postgres
 from proxy.sources.pushdown.source import PushedDownSource
 from proxy.sources.pushdown.spark import Spark
+from proxy.sources.spark_table import SparkTable
 from tests.support.postgres import PostgresServer
 from tests.support.sail import SailServer
 
@@ -90,8 +90,8 @@ class BehindSpark:
                 parts=("parquet", str(path)),
                 immutable=True,
                 tls=False,
-                timeout=timeout,
-            )
+            ),
+            timeout,
         )
 
 

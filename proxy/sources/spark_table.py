@@ -1,4 +1,4 @@
-"""Where a table is that stays where it is. Pure values; nothing here opens anything."""
+"""The location of a table behind Spark Connect: a value; nothing here opens anything."""
 
 import os
 import re
@@ -11,7 +11,6 @@ from cube.refusals import ConfigurationInvalid
 
 SCHEME: Final = "sc://"
 TOKEN_VARIABLE: Final = "TACIT_SPARK_TOKEN"  # noqa: S105 - a name, no token
-TIMEOUT_SECONDS: Final = 300
 N_PARTS_MAX: Final = 3
 ADDRESS: Final = re.compile(r"([A-Za-z0-9_.-]+|\[[0-9a-fA-F:]+\])(:[0-9]{1,5})?", re.ASCII)
 LOCAL: Final = ("localhost", "127.", "[::1]")
@@ -35,8 +34,6 @@ class SparkTable:
         A file with the token; otherwise the environment may have it.
     tls : bool
         Whether the connection is encrypted. A token goes over no other.
-    timeout : float
-        How long one statement may take, in seconds.
     """
 
     address: str
@@ -45,7 +42,6 @@ class SparkTable:
     immutable: bool = False
     token_file: Path | None = None
     tls: bool = True
-    timeout: float = TIMEOUT_SECONDS
 
     def __post_init__(self) -> None:
         if not ADDRESS.fullmatch(self.address):
@@ -56,8 +52,6 @@ class SparkTable:
             raise ValueError("needs either a version, or immutable = true if it never changes")
         if self.version is not None and self.version < 0:
             raise ValueError("has versions from 0")
-        if not self.timeout > 0:
-            raise ValueError("needs a timeout of more than 0 seconds")
         if not self.tls and not self.address.startswith(LOCAL):
             raise ValueError("is on another machine; rows' counts go there by TLS alone")
 
@@ -70,6 +64,11 @@ class SparkTable:
     def places(self) -> tuple[str, ...]:
         """What its rows are in."""
         return (f"{SCHEME}{self.address}/{'.'.join(self.parts)}",)
+
+    @property
+    def where(self) -> tuple[str, ...]:
+        """What tells this place from others, whatever is there now."""
+        return self.places
 
     @property
     def label(self) -> str:
