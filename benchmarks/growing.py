@@ -24,6 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from accountant.cost.history_cost import CostState
 from accountant.gate.open_table import open_table
+from accountant.ledger.entries import Tally
 from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.laplace import SystemNoise
 from benchmarks.orders import N_DAYS, N_ORDERS, day_at, of_analysts, tiles, write_orders
@@ -61,6 +62,7 @@ class Beside(UsageTallies):
         self._schema = schema
         self._day = 0
         self._anew = 0
+        self._price_of: dict[Tally, int] = {}  # of all statements so far, anew
         self._bought: dict[tuple[int, str], int] = {}  # the weight of rows, by day
         self._on_first_day: dict[str, tuple[QueryBlock, int]] = {}  # and of what is left of them
 
@@ -68,10 +70,10 @@ class Beside(UsageTallies):
         """From now on nothing that was bought is about all rows so far."""
         self._day = day
 
-    def add(self, schema: Schema, analyst: str, parts: Iterable[AnsweredPart]) -> None:
+    def add(self, schema: Schema, analyst: str, parts: Iterable[AnsweredPart]) -> Tally:
         """Count the answers of a statement."""
         parts = list(parts)
-        super().add(schema, analyst, parts)
+        tally = super().add(schema, analyst, parts)
         alone: dict[str, tuple[QueryBlock, int]] = {}  # the rows of this statement, by name
         for part in parts:
             for found in part.aggregates:
@@ -81,9 +83,16 @@ class Beside(UsageTallies):
                     name = fingerprint(row)
                     if not row.query.is_constant:
                         alone[name] = (row, max(units, alone.get(name, (row, 0))[1]))
-        self._anew += self._cost(alone)
+        self._price_of[tally] = self._cost(alone)
+        self._anew += self._price_of[tally]
         for name, (row, units) in alone.items():
             self._buy(schema, name, row, units)
+        return tally
+
+    def add_again(self, table: str, tally: Tally) -> None:
+        """Count answers that are given again as they are."""
+        super().add_again(table, tally)
+        self._anew += self._price_of[tally]
 
     @property
     def anew(self) -> Fraction:

@@ -167,7 +167,7 @@ def _rates(load: Outcome, seconds: float) -> list[Bar]:
 @contextmanager
 def one_server(folder: Path) -> Iterator[Served]:
     """A server with its ledger in a file."""
-    configuration, metrics = _configured(folder)
+    configuration, metrics = configured(folder)
     with serving(configuration) as address:
         yield Served((address,), configuration, str(folder / "demo.ledger"), metrics)
 
@@ -179,7 +179,7 @@ def replicas(folder: Path) -> Iterator[Served]:
 
     with serving_postgres() as postgres, ExitStack() as stack:
         place = f'url = "{postgres.location()}"\nkey = "{folder / "ledger.key"}"'
-        configuration, metrics = _configured(folder, place)
+        configuration, metrics = configured(folder, place)
         addresses = [stack.enter_context(serving(configuration))]
         # The same data for all: the ledger knows a file by its bytes.
         text = configuration.read_text().replace('source = "', 'source = "../')
@@ -263,7 +263,7 @@ def stage_seconds(metrics: str) -> dict[str, float]:
     }
 
 
-def _configured(folder: Path, ledger: str | None = None) -> tuple[Path, str]:
+def configured(folder: Path, ledger: str | None = None) -> tuple[Path, str]:
     """The example, with a budget that is not used up, open to everybody on loopback.
 
     Its configuration, and where its metrics will be.

@@ -133,6 +133,7 @@ def empty_table(schema: Schema, strategy: Strategy) -> PricingContext:
         hindsight=Hindsight(schema),
         cost_without=nothing.cost.units_without,
         left=lambda: Fraction(1000),
+        cost_alone=nothing.cost.units_alone,
     )
 
 

@@ -40,6 +40,8 @@ from cube.query import (
 from cube.statistic import Choice, ChoiceCandidate, Distance, Score, UnitCount
 from cube.tiles import Tiles
 
+N_KEPT_NUMBERS_MAX = 2**12  # of a factor whose encoding is kept
+
 
 def encode_block(block: QueryBlock) -> dict[str, Any]:
     """A block as JSON values."""
@@ -148,8 +150,22 @@ def fingerprint(block: QueryBlock) -> str:
 def _encode_term(term: Term) -> dict[str, Any]:
     return {
         "scale": str(term.scale),
-        "factors": [_encode_array(factor.axes, factor.numbers) for factor in term.factors],
+        "factors": [_encode_factor(factor) for factor in term.factors],
     }
+
+
+# Many statements share few predicates, and each is encoded to name it. Weak, as above.
+_ENCODED: WeakKeyDictionary[Factor, dict[str, Any]] = WeakKeyDictionary()
+
+
+def _encode_factor(factor: Factor) -> dict[str, Any]:
+    """A factor as JSON values, which are not to be changed; those of few numbers are kept."""
+    known = _ENCODED.get(factor)
+    if known is None:
+        known = _encode_array(factor.axes, factor.numbers)
+        if factor.n_stored <= N_KEPT_NUMBERS_MAX:
+            _ENCODED[factor] = known
+    return known
 
 
 def _decode_term(encoded: dict[str, Any]) -> Term:

@@ -12,13 +12,14 @@ are, which add up as its values do.
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cube.block import QueryBlock
+from cube.block import Partition, QueryBlock
 from cube.cached import cached_property
 from cube.classes import AxisClasses
 from cube.pieces import Pieces, runs_of
@@ -79,8 +80,8 @@ class Grid:
         The blocks' scopes must lie within the grid's axes.
         """
         classes = list(self.classes)
-        for block in blocks:
-            for name, keys in _keys_of(block):
+        for part in dict.fromkeys(chain.from_iterable(map(_parts_of, blocks))):
+            for name, keys in _keys_of(part):
                 place = self.position[name]
                 classes[place] = classes[place].refined(keys)
         if all(new is old for new, old in zip(classes, self.classes, strict=True)):
@@ -167,27 +168,32 @@ def arrays_of(
     blocks: Iterable[QueryBlock],
 ) -> Iterator[tuple[Scope, NDArray[np.int64] | Pieces | Tiles]]:
     """Every array over levels that occurs in the rows of `blocks`."""
-    for block in blocks:
-        for term in block.query.terms:
-            for factor in term.factors:
-                yield factor.axes, factor.numbers
-        if block.partition is not None:
-            yield block.partition.axes, block.partition.groups
+    for part in chain.from_iterable(map(_parts_of, blocks)):
+        yield part.axes, part.numbers if isinstance(part, Factor) else part.groups
 
 
-# Weak: a block may hold megabytes. Each statement refines grids by much of the history again.
-_KEYS: WeakKeyDictionary[QueryBlock, tuple[tuple[str, Pieces], ...]]
+def _parts_of(block: QueryBlock) -> Iterator[Factor | Partition]:
+    """What holds the arrays of a block's rows."""
+    for term in block.query.terms:
+        yield from term.factors
+    if block.partition is not None:
+        yield block.partition
+
+
+# Weak: they may hold megabytes. Each statement refines grids by much of the history again, and many
+# blocks share few factors.
+_KEYS: WeakKeyDictionary[Factor | Partition, tuple[tuple[str, Pieces], ...]]
 _KEYS = WeakKeyDictionary()
 
 
-def _keys_of(block: QueryBlock) -> tuple[tuple[str, Pieces], ...]:
-    """For every array of a block and each of its axes, the axis and the keys of its slices."""
-    known = _KEYS.get(block)
+def _keys_of(part: Factor | Partition) -> tuple[tuple[str, Pieces], ...]:
+    """For each axis of an array, its name and the keys of the array's slices."""
+    known = _KEYS.get(part)
     if known is None:
-        known = _KEYS[block] = tuple(
-            (name, _as_pieces(slice_keys(values, dimension)))
-            for axes, values in arrays_of([block])
-            for dimension, name in enumerate(axes)
+        numbers = part.numbers if isinstance(part, Factor) else part.groups
+        known = _KEYS[part] = tuple(
+            (name, _as_pieces(slice_keys(numbers, dimension)))
+            for dimension, name in enumerate(part.axes)
         )
     return known
 

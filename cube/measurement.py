@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cube.block import QueryBlock
 from cube.cached import cached_property
-from cube.gaussian_terms import GaussianTerms, Precision
+from cube.gaussian_terms import UNITS_PER_PRECISION, GaussianTerms, Precision
 
 EPSILON_UNIT_BITS = 40  # 2**-40 is a trillionth of epsilon: finer than any price
 UNITS_PER_EPSILON = 2**EPSILON_UNIT_BITS
@@ -152,7 +152,7 @@ class Measurement(_OfEitherKind):
             raise ValueError("an error of averaging is finite and not negative")
         if len(self.lattice_values) != self.block.n_rows:
             raise ValueError(f"{len(self.lattice_values)} values for {self.block.n_rows} rows")
-        if self._share_paid < 1:
+        if not self._is_paid:
             raise ValueError("the noise is smaller than the paid weight allows")
         _check_place(self.supersedes)
 
@@ -162,12 +162,13 @@ class Measurement(_OfEitherKind):
         return math.sqrt(2) * self.noise_scale
 
     @property
-    def _share_paid(self) -> Fraction:
-        """What was paid, as a share of what noise this small costs."""
-        scale = Fraction(self.noise_scale)
-        if isinstance(self.weight, Precision):
-            return 4 * scale**2 * self.weight.exact  # twice the variance, times the precision
-        return scale * self.weight.exact
+    def _is_paid(self) -> bool:
+        """Whether noise this small costs no more than was paid; in whole numbers."""
+        scale, divisor = self.noise_scale.as_integer_ratio()
+        if isinstance(self.weight, Precision):  # twice the variance, times the precision
+            paid = 4 * scale * scale * self.weight.units
+            return bool(paid >= divisor * divisor * UNITS_PER_PRECISION)
+        return bool(scale * self.weight.units >= divisor * UNITS_PER_EPSILON)
 
     @property
     def lattice_step(self) -> float:

@@ -11,7 +11,7 @@ Nothing here knows callers or statements: the server decides how turns are share
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from typing import Final, Protocol
 
 from cube.refusals import TooSlow
@@ -66,14 +66,26 @@ class Pace(Protocol):
 _pace: ContextVar[Pace | None] = ContextVar("tacit_pace", default=None)
 
 
-@contextmanager
-def paced(pace: Pace) -> Iterator[None]:
-    """Set the pace of this thread."""
-    token = _pace.set(pace)
-    try:
-        yield
-    finally:
-        _pace.reset(token)
+class paced:  # noqa: N801 - used as a function; a class costs less for every message of a call
+    """Set the pace of this thread, within a ``with`` statement.
+
+    Parameters
+    ----------
+    pace : Pace
+    """
+
+    __slots__ = ("_pace", "_token")
+
+    def __init__(self, pace: Pace) -> None:
+        self._pace = pace
+        self._token: Token[Pace | None] | None = None
+
+    def __enter__(self) -> None:
+        self._token = _pace.set(self._pace)
+
+    def __exit__(self, *_error: object) -> None:
+        if self._token is not None:
+            _pace.reset(self._token)
 
 
 def current_pace() -> Pace | None:

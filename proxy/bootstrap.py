@@ -23,6 +23,7 @@ from proxy.sources.public_table import PublicTable
 from proxy.sources.table_rows import rows_to_serve
 from proxy.synthetic_tables.store import SyntheticStore
 from proxy.tables.advancing import Advancing, Growing, open_periods
+from proxy.tables.keeping import Keeping
 from proxy.tables.private_table import ServedTable
 from proxy.tables.renewing import Renewable, Renewing
 
@@ -41,6 +42,7 @@ class Service:
         self.engine = engine
         self.advancing, self.renewing = moving or (Advancing(()), Renewing(()))
         self.ledger = ledger
+        self.keeping = Keeping(ledger)
         self.public = public
         self._signer = signer
 

@@ -15,6 +15,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from accountant.cost.cell_function import CellFunction, added, joint_classes, joint_of
 from cube.classes import AxisClasses
 from cube.query import Scope
@@ -250,6 +252,8 @@ class _Draft:
         self.functions = [] if piece is None else list(piece.functions)
         self.joint: dict[str, AxisClasses] = {}
         self._change: list[CellFunction] = []
+        self._refined: set[tuple[str, int]] = set()
+        """Axes and classes, by `id`, that its own are known to refine; functions hold them."""
         if piece is not None:
             self.joint = dict(zip(piece.total.axes, piece.total.classes, strict=True))
         if function is not None:
@@ -266,20 +270,29 @@ class _Draft:
 
     def takes(self, function: CellFunction, n_cells_max: int) -> bool:
         """Add the function if the sum then still spans at most `n_cells_max` cells."""
-        counts = {name: classes.n_parts for name, classes in self.joint.items()}
-        for name, classes in zip(function.axes, function.classes, strict=True):
-            counts[name] = max(counts.get(name, 1), classes.n_parts)
-        if math.prod(counts.values()) > n_cells_max:
-            return False  # before classes are split any further: saves most of the work
-        joint = dict(self.joint)
-        for name, classes in zip(function.axes, function.classes, strict=True):
-            joint[name] = joint_of([joint[name], classes]) if name in joint else classes
-        if math.prod(classes.n_parts for classes in joint.values()) > n_cells_max:
-            return False
+        finer = self._finer(function)
+        if finer:
+            joint = {**self.joint, **finer}
+            if math.prod(classes.n_parts for classes in joint.values()) > n_cells_max:
+                return False
+            self.joint = joint
         self.functions.append(function)
-        self.joint = joint
         self._change.append(function)
         return True
+
+    def _finer(self, function: CellFunction) -> dict[str, AxisClasses]:
+        """The classes of the axes that the function divides further."""
+        finer: dict[str, AxisClasses] = {}
+        for name, classes in zip(function.axes, function.classes, strict=True):
+            if (name, id(classes)) in self._refined:
+                continue  # many functions share few classes
+            own = self.joint.get(name)
+            together = classes if own is None else joint_of([own, classes])
+            if together is own:
+                self._refined.add((name, id(classes)))
+            else:
+                finer[name] = together
+        return finer
 
     def finished(self, axis: str) -> _Piece:
         """The piece."""
@@ -311,7 +324,49 @@ def _filled(
     drafts: list[_Draft], functions: Sequence[CellFunction], n_cells_max: int
 ) -> list[_Draft]:
     """Each function in the first draft with room for it, or in one of its own."""
+    rooms = _Rooms(drafts, functions, n_cells_max)
     for function in sorted(functions, key=lambda function: -function.size):
-        if not any(draft.takes(function, n_cells_max) for draft in drafts):
+        for place in rooms.worth_trying(function):
+            if drafts[place].takes(function, n_cells_max):
+                rooms.note(place, drafts[place])
+                break
+        else:
             drafts.append(_Draft(function=function))
+            rooms.note(len(drafts) - 1, drafts[-1])
     return drafts
+
+
+class _Rooms:
+    """How many parts each draft has along each axis: tells quickly where there is no room.
+
+    A long history has hundreds of full drafts, and each function would be tried in all of them.
+    """
+
+    def __init__(
+        self, drafts: Sequence[_Draft], functions: Sequence[CellFunction], n_cells_max: int
+    ) -> None:
+        axes = {name for function in functions for name in function.axes}
+        axes.update(name for draft in drafts for name in draft.joint)
+        self._column = {name: column for column, name in enumerate(sorted(axes))}
+        self._n_parts = np.ones((len(drafts) + len(functions), len(axes)))
+        self._n_drafts = 0
+        self._n_cells_max = n_cells_max
+        for place, draft in enumerate(drafts):
+            self.note(place, draft)
+
+    def note(self, place: int, draft: _Draft) -> None:
+        """Take down the parts of a new draft, or of one that was changed."""
+        self._n_drafts = max(self._n_drafts, place + 1)
+        for name, classes in draft.joint.items():
+            self._n_parts[place, self._column[name]] = classes.n_parts
+
+    def worth_trying(self, function: CellFunction) -> list[int]:
+        """The places of the drafts that may have room, in order."""
+        n_parts = self._n_parts[: self._n_drafts].copy()
+        for name, classes in zip(function.axes, function.classes, strict=True):
+            along = n_parts[:, self._column[name]]
+            np.maximum(along, classes.n_parts, out=along)
+        # Products of floats are exact up to 2**53, and no smaller than that beyond it.
+        (places,) = (n_parts.prod(axis=1) <= self._n_cells_max).nonzero()
+        found: list[int] = places.tolist()
+        return found

@@ -16,52 +16,21 @@ Nothing here reads data or stores charges. Proof: proofs/table_cost.md.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
-from accountant.cost.cell_function import CellFunction, added
-from accountant.cost.cover import Cover
-from accountant.cost.elimination import N_TABLE_CELLS_MAX, Elimination, eliminated, pieces_of
-from accountant.cost.level_costs import LevelCosts
+from accountant.cost.cell_function import CellFunction
+from accountant.cost.elimination import N_TABLE_CELLS_MAX
 from accountant.cost.row_cost import most_of, row_cost
+from accountant.cost.summed_costs import SummedCosts, TableCost, eliminated_sum
 from cube.encoding import fingerprint
 from cube.gaussian_terms import GaussianTerms
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
-from cube.query import Scope
 from cube.rows_by_level import RowsByLevel
 
-REORDERED_GROWTH = 1.25  # once the history is this much longer, another order of axes is tried
-N_ORDERED_LEAST = (
-    64  # the least number of functions assumed, so that a short history is not reordered each time
-)
-BULK_GROWTH = 2.0  # from this growth on, nothing of the old elimination is reused
-N_MERGED_CELLS_MAX = (
-    2**10
-)  # of functions of the same axes: beyond this, two sums are smaller than one
-N_CELLS_ALL_MAX = 2**26  # of all tables together, roughly; more functions get smaller tables
-N_CELLS_LEAST = 2**8  # of a table; a larger function has a table of its own
-N_COVERED_MAX = 2**12  # rows; the cells of a longer history are not covered anew
-N_BOXES_FIRST = 2**6  # of a new cover, that are looked at at once
-N_LOOKED_AT_MAX = 2**5  # boxes, for one price; of a long history fewer
-N_COSTS_LOOKED_AT = 2**13  # of rows in boxes, for one price
+N_ALONE_CELLS_MAX = 2**12  # of a table, for what rows cost by themselves: milliseconds
 N_PRICED_KEPT = 4  # plans whose cost is kept, so that pricing a longer plan starts from there
-
-
-@dataclass(frozen=True, slots=True)
-class TableCost:
-    """The cost of a table's whole history.
-
-    Parameters
-    ----------
-    units : int
-        In units of 2**-40 epsilon.
-    exact : bool
-        Whether it is the maximum itself; otherwise a proved upper bound.
-    """
-
-    units: int
-    exact: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +82,12 @@ class CostState:
         self._plan: Sequence[PlannedMeasurement] = ()
         self._is_at_its_limit = False
         self._priced: tuple[_Priced, ...] = ()  # the most recently used first
-        nothing = _eliminated((), n_cells_max, rows_per_unit, by)
-        self._known: _Known | None = _Known(rows_per_unit, by, (), 0, nothing, exact=True)
+        self._known: SummedCosts | None = None  # until it is asked for
 
     def charged(self, plan: Sequence[PlannedMeasurement]) -> "CostState":
         """The state after the rows of `plan` are paid for."""
         after = CostState(self.n_cells_max, self.rows_per_unit, self.by)
-        after._before, after._plan, after._known = self, tuple(plan), None
+        after._before, after._plan = self, tuple(plan)
         return after
 
     def table_cost(self) -> TableCost:
@@ -171,15 +139,50 @@ class CostState:
         known = self._computed()
         if not rows:
             return known.elimination.maximum.value
-        spared = [
-            part.scaled(-1)
-            for planned in rows
-            for part in row_cost(planned, rows_per_unit=self.rows_per_unit, by=self.by).parts
-            if not part.degree
-        ]
+        spared = [part.scaled(-1) for part in self._parts(rows) if not part.degree]
         return max(0, known.elimination.added(spared).maximum.value)
 
-    def _computed(self) -> "_Known":
+    def units_alone(self, rows: Sequence[PlannedMeasurement]) -> int:
+        """At least what some rows would cost, had nothing else been paid for; the same holds."""
+        n_cells_max = min(self.n_cells_max, N_ALONE_CELLS_MAX)
+        alone = eliminated_sum(self._parts(rows), n_cells_max, self.rows_per_unit, self.by)
+        return alone.maximum.value
+
+    def rows(self) -> list[PlannedMeasurement]:
+        """What was charged since the nearest earlier state with a known cost; all, if none is."""
+        plans: list[Sequence[PlannedMeasurement]] = []
+        state = self
+        while state._known is None and state._before is not None:
+            plans.append(state._plan)
+            state = state._before
+        return [planned for plan in reversed(plans) for planned in plan]
+
+    def summed(self) -> SummedCosts:
+        """What all rows cost, added up."""
+        return self._computed()
+
+    def recall(self, summed: SummedCosts) -> None:
+        """Take the sum of all rows as known, from who computed it of the same rows.
+
+        Raises
+        ------
+        ValueError
+            If it is for other units.
+        """
+        if (summed.rows_per_unit, summed.by) != (self.rows_per_unit, self.by):
+            raise ValueError("costs of other units")
+        self._known = summed
+        self._before, self._plan = None, ()
+
+    def _parts(self, rows: Sequence[PlannedMeasurement]) -> list[CellFunction]:
+        """What each of some rows costs the cells."""
+        return [
+            part
+            for planned in rows
+            for part in row_cost(planned, rows_per_unit=self.rows_per_unit, by=self.by).parts
+        ]
+
+    def _computed(self) -> "SummedCosts":
         """The eliminated cost, computed from the nearest earlier state that has it."""
         plans: list[Sequence[PlannedMeasurement]] = []
         state = self
@@ -192,138 +195,15 @@ class CostState:
             plans.append(plan)
             state = before
         if known is None:
-            raise RuntimeError("a state without a known cost and without a state before it")
+            known = SummedCosts.nothing(self.n_cells_max, self.rows_per_unit, self.by)
         if plans:
             everything = [planned for plan in reversed(plans) for planned in plan]
-            name = _name(everything)
+            name = _name(everything) if priced else ()  # a whole history has a long name
             after = next((one.after for one in priced if one.name == name), None)
-            known = self._known = known.followed_by(everything, self.n_cells_max, after)
-            self._before, self._plan = None, ()  # or thousands of states would stay in memory
+            known = known.followed_by(everything, self.n_cells_max, after)
+        self._known = known
+        self._before, self._plan = None, ()  # or thousands of states would stay in memory
         return known
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Known:
-    """A history's cost, eliminated.
-
-    Parameters
-    ----------
-    rows_per_unit : int
-    by : RowsByLevel, optional
-    functions : tuple of CellFunction
-        What each row costs, in units; some are added up.
-    n_ordered : int
-        The number of functions when the order of elimination was chosen.
-    elimination : Elimination or LevelCosts
-        The elimination of the sum of all functions; by level, if rows are bounded by level.
-    exact : bool
-        Whether that sum is ``B``, or only nowhere below it.
-    rows : tuple of CellFunction
-        The same sum with nothing added up.
-    cover : Cover, optional
-        Where elimination is too large to be exact, boxes with lower bounds. It then takes the
-        place of the elimination, which is no longer added to; by level, the lower bound is used of
-        each level.
-    """
-
-    rows_per_unit: int
-    by: RowsByLevel | None
-    functions: tuple[CellFunction, ...]
-    n_ordered: int
-    elimination: Elimination | LevelCosts
-    exact: bool
-    rows: tuple[CellFunction, ...] = ()
-    cover: Cover | None = None
-
-    @property
-    def cost(self) -> TableCost:
-        """The largest value of the sum, or by level the largest loss of a unit."""
-        if self.cover is not None and isinstance(self.elimination, LevelCosts):
-            limit = self.cover.along_axis(self.elimination.bound.axis)
-            return TableCost(self.elimination.within(limit), exact=False)
-        if self.cover is not None:
-            return TableCost(self.cover.value, exact=False)
-        found = self.elimination.maximum
-        return TableCost(found.value, found.exact and self.exact)
-
-    def followed_by(
-        self, plan: Sequence[PlannedMeasurement], n_cells_max: int, after: "_Known | None"
-    ) -> "_Known":
-        """The cost once `plan` is paid for too, in a new order where that may help.
-
-        `after` is the cost in the old order, if it is already computed.
-        """
-        n_functions = len(self.functions) + len(plan)
-        if self.cover is None and n_functions > BULK_GROWTH * self.n_ordered:
-            return self._afresh(plan).reordered(n_cells_max)
-        after = self.with_added(plan) if after is None else after
-        if after.cover is not None:
-            return after
-        has_grown = n_functions > REORDERED_GROWTH * self.n_ordered
-        if has_grown or (self.cost.exact and not after.cost.exact):
-            afresh = after.reordered(n_cells_max)
-            if afresh.cost.units <= after.cost.units:
-                return afresh
-            # Two bounds: the smaller is kept, and no other order is tried again soon.
-            return replace(after, n_ordered=n_functions)
-        return after
-
-    def with_added(self, plan: Sequence[PlannedMeasurement]) -> "_Known":
-        """The cost once `plan` is paid for too, in the present order, or of the present boxes."""
-        functions, rows, exact = self._functions_with(plan)
-        added_now = functions[len(self.functions) :]
-        if self.cover is not None:
-            cover = self.cover.added(added_now)
-            if cover is None:
-                return self._afresh(plan).reordered(self.elimination.n_cells_max)
-            after = replace(self, functions=functions, exact=exact, rows=rows, cover=cover)
-            if isinstance(self.elimination, LevelCosts):
-                return replace(after, elimination=self.elimination.added(added_now))
-            return after
-        elimination = self.elimination.added(added_now)
-        return replace(self, functions=functions, elimination=elimination, exact=exact, rows=rows)
-
-    def _afresh(self, plan: Sequence[PlannedMeasurement]) -> "_Known":
-        """The functions once `plan` is paid for too, not eliminated yet."""
-        functions, rows, exact = self._functions_with(plan)
-        return replace(self, functions=functions, n_ordered=0, exact=exact, rows=rows, cover=None)
-
-    def reordered(self, n_cells_max: int) -> "_Known":
-        """The same sum, eliminated again in a new order, or covered if that gives no more."""
-        functions = _fewer(self.functions, n_cells_max)
-        n_cells = min(n_cells_max, max(N_CELLS_ALL_MAX // max(1, len(functions)), N_CELLS_LEAST))
-        n_ordered = max(len(functions), N_ORDERED_LEAST)
-        elimination = _eliminated(
-            functions, n_cells, self.rows_per_unit, self.by, before=self.elimination
-        )
-        found = replace(
-            self, functions=functions, n_ordered=n_ordered, elimination=elimination, cover=None
-        )
-        if elimination.maximum.exact or len(self.rows) > N_COVERED_MAX:
-            return found
-        cover = Cover().added(self.rows)
-        if cover is None:
-            return found
-        covered = replace(found, cover=cover.refined(0, N_BOXES_FIRST))
-        return covered if covered.cost.units <= found.cost.units else found
-
-    def refined(self, enough: int) -> "_Known":
-        """The same cost with a lower bound, after a little work."""
-        if self.cover is None:
-            return self
-        n_boxes = min(N_LOOKED_AT_MAX, N_COSTS_LOOKED_AT // max(1, len(self.rows)))
-        of_cell = enough if self.by is None else enough // self.rows_per_unit
-        return replace(self, cover=self.cover.refined(of_cell, max(1, n_boxes)))
-
-    def _functions_with(
-        self, plan: Sequence[PlannedMeasurement]
-    ) -> tuple[tuple[CellFunction, ...], tuple[CellFunction, ...], bool]:
-        """Functions and rows followed by those of `plan`, and whether their sum is ``B``."""
-        k = self.rows_per_unit
-        costs = [row_cost(planned, rows_per_unit=k, by=self.by) for planned in plan]
-        parts = [part for cost in costs for part in cost.parts]
-        exact = self.exact and all(cost.exact for cost in costs)
-        return (*self.functions, *parts), (*self.rows, *parts), exact
 
 
 _Name: TypeAlias = tuple[tuple[str, int, GaussianTerms | None], ...]
@@ -337,7 +217,7 @@ class _Priced:
     """
 
     name: _Name
-    after: _Known
+    after: SummedCosts
     cost: TableCost
     is_refined: bool = False
 
@@ -351,29 +231,6 @@ def _longest_beginning(priced: Sequence[_Priced], name: _Name) -> _Priced | None
 def _name(plan: Sequence[PlannedMeasurement]) -> _Name:
     """The name of a plan: its rows, weights and terms, on which its cost depends."""
     return tuple((fingerprint(one.block), one.weight.units, one.terms) for one in plan)
-
-
-def _eliminated(
-    functions: Sequence[CellFunction],
-    n_cells_max: int,
-    rows_per_unit: int,
-    by: RowsByLevel | None,
-    before: Elimination | LevelCosts | None = None,
-) -> Elimination | LevelCosts:
-    """The elimination of a sum; by level, in the ranges of an earlier one, or smaller ones."""
-    if by is None:
-        return eliminated(functions, n_cells_max)
-    cuts = before.cuts if isinstance(before, LevelCosts) else ()
-    return LevelCosts.of(functions, n_cells_max, by, rows_per_unit, cuts)
-
-
-def _fewer(functions: Sequence[CellFunction], n_cells_max: int) -> tuple[CellFunction, ...]:
-    """The same sum in fewer functions: those on the same axes are added up while sums are small."""
-    by_scope: dict[Scope, list[CellFunction]] = {}
-    for function in functions:
-        by_scope.setdefault(function.axes, []).append(function)
-    limit = min(n_cells_max, N_MERGED_CELLS_MAX)
-    return tuple(added(piece) for same in by_scope.values() for piece in pieces_of(same, limit))
 
 
 def price_of(state: CostState, units_spent: int, plan: Sequence[PlannedMeasurement]) -> Price:

@@ -69,6 +69,11 @@ class Gate:
         """The table's history in the ledger, as far as this process has read it."""
         return self._ledger.history(self.schema.table)
 
+    @property
+    def position(self) -> tuple[int, str]:
+        """The number of the ledger's entries that this process has read, and the last's digest."""
+        return self._ledger.position
+
     def measurements(self) -> Sequence[Measurement]:
         """All measurements, in the order of purchase; the sequence only grows at its end."""
         return self.history.measurements

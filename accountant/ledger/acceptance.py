@@ -18,7 +18,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from accountant.cost.history_cost import CostState, TableCost
+from accountant.cost.history_cost import CostState
+from accountant.cost.summed_costs import TableCost
 from accountant.ledger.append_only import AppendOnly
 from accountant.ledger.entries import ChangesAccepted, Charge, Period
 from accountant.ledger.table_history import TableHistory

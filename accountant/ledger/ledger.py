@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
+from accountant.ledger.checkpoint import Checkpoint
 from accountant.ledger.clock import ClockGuard, utc_now
 from accountant.ledger.credentials import AccessBook
 from accountant.ledger.entries import NO_TABLE, AccessBody, Body, Entry, TableBody
@@ -28,6 +29,7 @@ from accountant.ledger.stores.marked_store import holds
 from accountant.ledger.stores.store import Store, unreadable
 from accountant.ledger.table_history import TableHistory
 from cube.refusals import LedgerLost, LedgerUnavailable
+from cube.uncollected import uncollected
 
 
 @dataclass(slots=True, eq=False)
@@ -55,6 +57,8 @@ class Ledger:
         The time as UTC text. For tests of windows; an entry is never older than the one before.
     guard : ClockGuard, optional
         Decides how far ahead the clock may be.
+    checkpoint : Checkpoint, optional
+        What the costs of a long history are taken from, if it is of this one.
     """
 
     def __init__(
@@ -63,11 +67,14 @@ class Ledger:
         key: bytes,
         clock: Callable[[], str] | None = None,
         guard: ClockGuard | None = None,
+        checkpoint: Checkpoint | None = None,
     ) -> None:
         self._store = store
         self.key = key
         self._clock = utc_now if clock is None else clock
         self._guard = ClockGuard() if guard is None else guard
+        self._checkpoint = checkpoint
+        self._n_kept = 0
         self._waiting = GroupCommit(self._write)
         self._writing = threading.Lock()
         self._advancing = (
@@ -76,10 +83,14 @@ class Ledger:
         self._is_writable = True
         self._given_up: str | None = None
         try:
-            self._replay = Replay().read(store.entries_after(0))
+            with uncollected():
+                entries = store.entries_after(0)
+                self._replay = (
+                    Replay().read(entries) if checkpoint is None else checkpoint.read(entries)
+                )
+                for table, history in self._replay.histories.items():
+                    self._check_cost(table, history)
             self._guard.note(self._replay.at)
-            for table, history in self._replay.histories.items():
-                self._check_cost(table, history)
         except ValueError as error:
             store.close()
             raise unreadable(store.name, error) from None
@@ -209,6 +220,20 @@ class Ledger:
                 self._is_writable = False
                 raise
             self._is_writable = True
+
+    def keep_costs(self, n_entries_least: int = 1) -> bool:
+        """Write the checkpoint anew if there are so many entries more; whether it was written.
+
+        Raises
+        ------
+        OSError, CannotStart
+            If it cannot be written. Nothing is lost by it but time at the next start.
+        """
+        replay = self._replay
+        if self._checkpoint is None or replay.n_entries < self._n_kept + n_entries_least:
+            return False
+        self._n_kept = self._checkpoint.write(replay)
+        return True
 
     def _done(self, request: _Request) -> int | None:
         self._waiting.deal_with(request)

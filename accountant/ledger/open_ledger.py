@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
+from accountant.ledger.checkpoint import Checkpoint, checkpoint_beside
 from accountant.ledger.clock import ClockGuard
 from accountant.ledger.entries import Entry
 from accountant.ledger.ledger import Ledger
@@ -87,7 +88,8 @@ def _marked(store: Store, key: bytes, key_path: Path, guard: ClockGuard | None) 
     """
     mark = MarkFile(mark_beside(key_path))
     marked = MarkedStore(store, mark)
-    ledger = Ledger(marked, key, guard=guard)
+    checkpoint = Checkpoint(checkpoint_beside(key_path), key)
+    ledger = Ledger(marked, key, guard=guard, checkpoint=checkpoint)
     try:
         if not mark.exists() and not is_marked(key_path):  # a new ledger, or one from before marks
             mark.make(Position(*ledger.position))

@@ -28,6 +28,7 @@ from accountant.ledger.entry_json import read_text, write
 from accountant.ledger.generations import GenerationBegun
 from accountant.ledger.ledger_events import EVENTS, ClockCorrected, EventBody, LedgerEnd
 from accountant.ledger.next_generation import with_next_generation
+from accountant.ledger.successor import successor
 from accountant.ledger.table_history import TableHistory
 
 _UNOPENED = TableHistory()
@@ -75,7 +76,7 @@ class Replay:
 
     def at_now(self, table: str, at: str) -> TableHistory:
         """The history of a table at a moment."""
-        return replace(self.history(table), now=at)
+        return successor(self.history(table), now=at)
 
     def history(self, table: str) -> TableHistory:
         """The history of a table, with what others have spent of a budget that it shares."""
@@ -87,13 +88,13 @@ class Replay:
             for name, other in self.histories.items()
             if name != table and other.shared_budget == history.shared_budget
         )
-        return replace(history, sharing=sharing)
+        return successor(history, sharing=sharing)
 
     def _note_read(self, entry: Entry) -> None:
         if entry.table != NO_TABLE:
             history = self.histories[entry.table]
             read = history.read.joined_by([entry.seq])
-            self.histories[entry.table] = replace(history, read=read)
+            self.histories[entry.table] = successor(history, read=read)
 
     def _check_place(self, entry: Entry) -> None:
         if entry.seq != self.n_entries + 1:
@@ -111,7 +112,7 @@ class Replay:
         else:
             after = self._after(entry, body)
             # Kept without the others: what they are now is looked up whenever it is asked for.
-            self.histories[entry.table] = replace(after, sharing=()) if after.sharing else after
+            self.histories[entry.table] = successor(after, sharing=()) if after.sharing else after
         self.n_entries, self.head, self.at = entry.seq, entry.digest, entry.at
 
     def _after(self, entry: Entry, body: TableBody) -> TableHistory:
@@ -119,10 +120,10 @@ class Replay:
         before = self.history(entry.table)
         match body:
             case ChangesAccepted():
-                return after_acceptance(replace(before, now=entry.at), body)
+                return after_acceptance(successor(before, now=entry.at), body)
             case GenerationBegun():
                 self._check_new_data(entry.table, body.data_fingerprint, before.shared_budget)
-                return with_next_generation(replace(before, now=entry.at), body)
+                return with_next_generation(successor(before, now=entry.at), body)
             case TableOpened():
                 self._check_new_data(entry.table, body.data_fingerprint, body.shared_budget)
         return before.after(entry.seq, entry.at, body)

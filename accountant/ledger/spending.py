@@ -74,8 +74,8 @@ def none_later(sums: Sums, at: str) -> Sums:
 
 
 def _since(sums: Sums, moment: str) -> int:
-    if not sums:
-        return 0
+    if not sums or not moment:  # every charge is since the empty time
+        return sums[-1][1] if sums else 0
     first = bisect_left(sums, moment, key=lambda one: one[0])
     return sums[-1][1] - (sums[first - 1][1] if first else 0)
 

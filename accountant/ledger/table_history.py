@@ -43,6 +43,7 @@ from accountant.ledger.payments import (
 )
 from accountant.ledger.raises import Raises
 from accountant.ledger.spending import Spending
+from accountant.ledger.successor import successor
 from accountant.ledger.unit_counts import UnitCounts
 from cube.measurement import Measurement, PlannedMeasurement
 
@@ -176,7 +177,7 @@ class TableHistory:
         """
         if (self.opened is None) != isinstance(body, TableOpened):
             raise ValueError("a table must be opened once, before any other entry about it")
-        history = replace(self, now=at)
+        history = successor(self, now=at)
         match body:
             case Charge():
                 return history._charged(seq, body)  # noqa: SLF001 - of this class
@@ -185,7 +186,7 @@ class TableHistory:
             case Measured():
                 return history._measured(body)  # noqa: SLF001 - the same
             case Served():
-                return replace(history, served=history.served.followed_by([body]))
+                return successor(history, served=history.served.followed_by([body]))
             case _:
                 return history._ruled(body)  # noqa: SLF001 - the same
 
@@ -207,7 +208,7 @@ class TableHistory:
     def at_corrected(self, at: str) -> "TableHistory":
         """The history after a clock was corrected: no charge counts at a later time than `at`."""
         generations, spending = self.generations.corrected(at), self.spending.corrected(at)
-        return replace(self, now=at, spending=spending, generations=generations)
+        return successor(self, now=at, spending=spending, generations=generations)
 
     def spent_by(self, account: Subject, since: str = "") -> int:
         """What an analyst or a group has spent of the budget since a moment, in units."""
@@ -274,7 +275,7 @@ class TableHistory:
                 return self._declared(body)
 
     def _opened(self, body: TableOpened) -> "TableHistory":
-        return replace(
+        return successor(
             self,
             opened=body,
             budget=checked_budget(body.budget),
@@ -290,31 +291,31 @@ class TableHistory:
 
     def _declared(self, body: TableDeclared | BudgetSet) -> "TableHistory":
         if isinstance(body, TableDeclared):
-            return replace(self, declaration=body.declaration)
-        return replace(self, budget=checked_budget(body.budget), renews=body.renews)
+            return successor(self, declaration=body.declaration)
+        return successor(self, budget=checked_budget(body.budget), renews=body.renews)
 
     def _joined(self, body: BudgetJoined) -> "TableHistory":
         if self.shared_budget:
             raise ValueError("a table that leaves a shared budget, where its spending counts")
-        return replace(self, shared_budget=body.shared_budget)
+        return successor(self, shared_budget=body.shared_budget)
 
     def _advanced(self, body: HorizonAdvanced) -> "TableHistory":
         if self.growth is None:
             raise ValueError("a horizon of a table that does not grow")
-        return replace(self, growth=self.growth.advanced(body))
+        return successor(self, growth=self.growth.advanced(body))
 
     def _pinned(self, body: DataPinned) -> "TableHistory":
         if self.growth is not None:
             raise ValueError("the rows of a table that grows are recorded by their periods")
         if self.rows_fingerprint is not None:
             raise ValueError("what is read from a table's data is recorded once only")
-        return replace(self, rows_fingerprint=body.rows_fingerprint)
+        return successor(self, rows_fingerprint=body.rows_fingerprint)
 
     def _limited(self, limit: Limit) -> "TableHistory":
         limits = {subject: one for subject, one in self.limits.items() if subject != limit.subject}
         if not limit.is_empty:
             limits[limit.subject] = limit
-        return replace(self, limits=MappingProxyType(limits))
+        return successor(self, limits=MappingProxyType(limits))
 
     def _charged(self, seq: int, charge: Charge) -> "TableHistory":
         if not (charge.blocks or charge.statistics):
@@ -341,7 +342,7 @@ class TableHistory:
             raise ValueError("a charge that does not pay for its Gaussian noise or counts of units")
         blocks = tuple(raises.checked(charged, waiting) for charged in charge.blocks)
         checked = replace(charge, blocks=blocks, statistics=statistics)
-        return replace(
+        return successor(
             self,
             pending=MappingProxyType({**self.pending, seq: checked}),
             payments=self.payments.followed_by([replace(payment, charge=checked)]),
@@ -365,7 +366,7 @@ class TableHistory:
     def _taken_over(self, seq: int, body: TakenOver) -> "TableHistory":
         if body.charge not in self.pending:
             raise ValueError(f"{body.charge} taken over, which is no charge waiting")
-        return replace(self, turns=MappingProxyType({**self.turns, body.charge: seq}))
+        return successor(self, turns=MappingProxyType({**self.turns, body.charge: seq}))
 
     def _measured(self, body: Measured) -> "TableHistory":
         charge = self.pending.get(body.charge)
@@ -383,7 +384,7 @@ class TableHistory:
             for charged, values in zip(charge.blocks, body.lattice_values, strict=True)
         )
         waiting = {seq: other for seq, other in self.pending.items() if seq != body.charge}
-        return replace(
+        return successor(
             self,
             measurements=self.measurements.followed_by(new),
             paid_by=self.paid_by.followed_by([body.charge] * len(new)),

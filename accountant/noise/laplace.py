@@ -53,7 +53,9 @@ class LatticeNoise(OnLattice):
     scale_in_steps: float
 
     def __post_init__(self) -> None:
-        if 2**self.lattice_bits > Fraction(self.scale_in_steps) * self.weight.exact:
+        # In whole numbers, as every charge of a ledger is checked when a server starts.
+        steps, divisor = self.scale_in_steps.as_integer_ratio()
+        if divisor << (self.lattice_bits + EPSILON_UNIT_BITS) > steps * self.weight.units:
             raise ValueError("the noise is smaller than the paid weight allows")
 
     @classmethod

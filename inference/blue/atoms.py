@@ -103,10 +103,14 @@ class Atoms:
         if not _can_be_laid_out(grid, len(blocks)):
             return None
         old = self._on(grid)
-        signatures = [row_signature(grid, block) for block in blocks]
+        signatures = []
         of_cell = old
-        for coefficient, group in signatures:
+        for block in blocks:
+            coefficient, group = row_signature(grid, block)
             of_cell = _common_refinement(of_cell, group, coefficient)
+            if int(of_cell.max()) >= n_atoms_max:
+                return None  # there are no fewer with the blocks that are left
+            signatures.append((coefficient, group))
         atoms = Atoms(grid, _numbered_after(old, of_cell))
         first = atoms.representatives
         if first.size > n_atoms_max or n_rows * first.size > N_ENTRIES_MAX:

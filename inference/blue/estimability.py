@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from cube.block import QueryBlock
 from cube.encoding import fingerprint
 from cube.pieces import Pieces, constant_pieces
-from cube.query import Scope
+from cube.query import Factor, Scope
 from cube.tiles import Tiles
 
 N_CUTS_MAX = 64  # of a row; a row with more is assumed to have every cut on its axes
@@ -234,7 +234,7 @@ def _rows_of(block: QueryBlock) -> tuple[Row, ...] | None:
     if block.n_rows > N_ROWS_MAX or len(block.query.terms) != 1:
         return None
     factors = block.query.terms[0].factors
-    steps = [_cuts_of(factor.axes, factor.numbers) for factor in factors]
+    steps = [_cuts_of_factor(factor) for factor in factors]
     if block.partition is None:
         row = _row(steps)
         return None if row is None else (row,)
@@ -250,6 +250,17 @@ def _rows_of(block: QueryBlock) -> tuple[Row, ...] | None:
             return None
         rows.append(row)
     return tuple(rows)
+
+
+# Many blocks share few conditions. Weak, as above.
+_STEPS: WeakKeyDictionary[Factor, list[Cut] | None] = WeakKeyDictionary()
+
+
+def _cuts_of_factor(factor: Factor) -> list[Cut] | None:
+    """The cuts of a factor; None if they are many."""
+    if factor not in _STEPS:
+        _STEPS[factor] = _cuts_of(factor.axes, factor.numbers)
+    return _STEPS[factor]
 
 
 def _row(steps: Sequence[Sequence[Cut] | None]) -> Row | None:

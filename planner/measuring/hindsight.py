@@ -86,6 +86,7 @@ class Hindsight:
         self._lock = Lock()
         self._alone: OrderedDict[_Family, _Alone] = OrderedDict()
         self._widths: OrderedDict[tuple[_Family, str, float], float] = OrderedDict()
+        self._divides: OrderedDict[tuple[_Family, str], bool] = OrderedDict()
 
     def needed_units(
         self,
@@ -107,6 +108,18 @@ class Hindsight:
         with self._lock:
             return self._known(_family_of(blocks, LAPLACE), blocks, LAPLACE).levels.divided(row)
 
+    def divides(self, blocks: Sequence[QueryBlock], row: QueryBlock) -> bool:
+        """Whether a row is whole groups of a family and a rest: kept, as it is asked often."""
+        with self._lock:
+            checkpoint()
+            family = _family_of(blocks, LAPLACE)
+            name = (family, fingerprint(row))
+            if name not in self._divides:
+                parts = self._known(family, blocks, LAPLACE).levels.divided(row)
+                self._divides[name] = parts is not None
+            self._forget()
+            return self._divides[name]
+
     def _width(
         self,
         family: _Family,
@@ -120,11 +133,16 @@ class Hindsight:
         if name not in self._widths:
             alone = self._known(family, blocks, kind)
             self._widths[name] = alone.width(block, confidence, self._schema)
+        self._forget()
+        return self._widths[name]
+
+    def _forget(self) -> None:
+        """Drop the earliest beyond what is kept."""
         while len(self._alone) > N_FAMILIES_KEPT:
             self._alone.popitem(last=False)
-        while len(self._widths) > N_WIDTHS_KEPT:
-            self._widths.popitem(last=False)
-        return self._widths[name]
+        for known in (self._widths, self._divides):
+            while len(known) > N_WIDTHS_KEPT:
+                known.popitem(last=False)
 
     def _known(self, family: _Family, blocks: Sequence[QueryBlock], kind: NoiseKind) -> "_Alone":
         alone = self._alone.get(family)

@@ -8,6 +8,7 @@ Nothing here weighs or prices anything.
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 
 from cube.block import QueryBlock
 from planner.measuring.candidates import Candidate, may_be_whole
@@ -44,13 +45,16 @@ def rests(row: QueryBlock, context: PricingContext) -> Iterator[Candidate]:
             yield found
 
 
-def answerable(candidate: Candidate, context: PricingContext) -> tuple[RentedRows, ...]:
-    """The rows rented on a candidate's scope that it would have answered.
+def answerable(
+    candidate: Candidate, context: PricingContext, n_latest: int
+) -> tuple[RentedRows, ...]:
+    """The latest rows rented on a candidate's scope that it would have answered.
 
     Rests are rented on it as well, and would be with other intervals: nothing saves them.
     """
     rented = context.ski_rental.on(candidate.scope)
     if has_cells(candidate, context):
-        return rented
-    divided = context.hindsight.divided
-    return tuple(one for one in rented if divided(candidate.blocks, one.block) is not None)
+        return rented[-n_latest:]
+    divides = context.hindsight.divides
+    found = (one for one in reversed(rented) if divides(candidate.blocks, one.block))
+    return tuple(islice(found, n_latest))[::-1]

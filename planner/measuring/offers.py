@@ -99,6 +99,8 @@ class PricingContext:
         What the rows of the history would cost without some of them, in units of 2**-40 epsilon.
     left : callable
         What may still be spent on the table.
+    cost_alone : callable
+        What some rows would cost, had nothing else been bought, in units of 2**-40 epsilon.
     offered : OfferedKinds
         The kinds of noise that may be bought now.
     """
@@ -111,6 +113,7 @@ class PricingContext:
     hindsight: Hindsight
     cost_without: Callable[[Sequence[PlannedMeasurement]], int]
     left: Callable[[], Fraction]
+    cost_alone: Callable[[Sequence[PlannedMeasurement]], int]
     offered: OfferedKinds = ONLY_LAPLACE
 
     def cost_of_rows(self) -> Fraction:
@@ -122,4 +125,11 @@ class PricingContext:
         if not rented:
             return Fraction(0)
         units = self.cost_without(()) - self.cost_without([one.paid for one in rented])
-        return Fraction(max(0, units), UNITS_PER_EPSILON)
+        return min(Fraction(max(0, units), UNITS_PER_EPSILON), self.rent_alone(rented))
+
+    def rent_alone(self, rented: Sequence[RentedRows]) -> Fraction:
+        """What rows would cost by themselves: at least their rent, and found without the history.
+
+        What was paid for a cell falls by no more than they cost it, so the largest sum does.
+        """
+        return Fraction(self.cost_alone([one.paid for one in rented]), UNITS_PER_EPSILON)

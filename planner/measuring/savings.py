@@ -72,6 +72,7 @@ class Savings:
         self._limit = limit
         self._of_table = context.cost_of_rows()
         self._rents: dict[tuple[RentedRows, ...], Fraction] = {}
+        self._alones: dict[tuple[RentedRows, ...], Fraction] = {}
 
     def best(self, candidate: Candidate, kind: NoiseKind, *, every_offer: bool) -> Saving | None:
         """The largest of a few weights that is worth its price.
@@ -84,9 +85,11 @@ class Savings:
         first = self._first_units(candidate, kind)
         if first is None:
             return None
+        if not every_offer and self._is_beyond(candidate, kind, first):
+            return None
         grows = self._context.schema.grows is not None
         n_latest = N_LOOKED_BACK_GROWING if grows else N_LOOKED_BACK
-        rented = answerable(candidate, self._context)[-n_latest:]
+        rented = answerable(candidate, self._context, n_latest)
         found = self._worth_it(candidate, kind, first, rented)
         if found is None and every_offer:
             return Saving(first, self._rent(rented), NOTHING)
@@ -100,7 +103,10 @@ class Savings:
         added = weighing.added(candidate, kind, first)
         if added > self._worth_at_most(candidate, kind, rented):
             return None
-        of_all = self._rent(rented)  # which takes longer than its bound
+        alone = self._alone(rented)  # which takes longer than the sum, but not as long as the rent
+        if added > self._evidence(candidate, kind, alone).worth(alone, is_all=True):
+            return None
+        of_all = self._rent(rented)
         evidence = self._evidence(candidate, kind, of_all)
         if added > evidence.worth(of_all, is_all=True):
             return None
@@ -126,9 +132,13 @@ class Savings:
             return False
         target = weighing.target
         width = least_width(candidate.blocks, weighing.block, target.confidence, context.schema)
-        units = kind.as_precise_as(width / target.half_width)
-        rented = context.ski_rental.on(candidate.scope)
-        return weighing.added(candidate, kind, units) > self._worth_at_most(candidate, kind, rented)
+        return self._is_beyond(candidate, kind, kind.as_precise_as(width / target.half_width))
+
+    def _is_beyond(self, candidate: Candidate, kind: NoiseKind, units: int) -> bool:
+        """Whether a candidate costs more than it can be worth with any of the rows on its scope."""
+        rented = self._context.ski_rental.on(candidate.scope)
+        added = self._weighing.added(candidate, kind, units)
+        return added > self._worth_at_most(candidate, kind, rented)
 
     def _worth_at_most(
         self, candidate: Candidate, kind: NoiseKind, rented: tuple[RentedRows, ...]
@@ -182,6 +192,12 @@ class Savings:
         if rented not in self._rents:
             self._rents[rented] = self._context.rent(rented)
         return self._rents[rented]
+
+    def _alone(self, rented: tuple[RentedRows, ...]) -> Fraction:
+        """What rows would cost by themselves: at least their rent."""
+        if rented not in self._alones:
+            self._alones[rented] = self._context.rent_alone(rented)
+        return self._alones[rented]
 
 
 def _tried(

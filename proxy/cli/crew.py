@@ -24,6 +24,7 @@ from proxy.cli.failures import EXIT_CANNOT_START
 from proxy.cli.greeting import metrics_hint
 from proxy.cli.running import Running, running
 from proxy.config.settings import Settings
+from proxy.monitoring.gathered_lines import GatheredLines
 from proxy.monitoring.http import application, serving_http
 from proxy.monitoring.logs import configure_logs
 from proxy.workers.crew import Crew, Seat
@@ -106,7 +107,8 @@ def work(orders: Orders, pipe: Connection) -> None:
     signal.signal(signal.SIGTERM, note)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the first process decides
     threading.Thread(target=_listen, args=(pipe, ended), name="tacit-orders", daemon=True).start()
-    configure_logs(worker=orders.seat.place)
+    lines = GatheredLines(sys.stderr)
+    configure_logs(lines, worker=orders.seat.place)
     try:
         _serve(orders, pipe, ended)
     except TacitError as why:
@@ -117,6 +119,8 @@ def work(orders: Orders, pipe: Connection) -> None:
         text = f"Something unexpected went wrong ({kind}). Nothing more is shown."
         _tell(pipe, CannotServe(CannotStart(text)))
         sys.exit(EXIT_CANNOT_START)
+    finally:
+        lines.write_out()  # such a process ends without what is registered for its exit
     gc.collect()  # otherwise objects of native modules would be reported as leaked at exit
 
 

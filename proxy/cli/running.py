@@ -89,6 +89,7 @@ def running(settings: Settings, crew: Crew = ALONE) -> Iterator[Running]:
     try:
         with (
             service.advancing,
+            service.keeping,
             service.renewing,
             watching(
                 service, metrics, readiness, settings.server.metrics_listen

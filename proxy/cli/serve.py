@@ -1,6 +1,7 @@
 """The command `tacit serve`: from a configuration to the end by signal, in one process or more."""
 
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -17,6 +18,7 @@ from proxy.cli.rendering import console
 from proxy.cli.running import running
 from proxy.config.server import N_WORKERS_MAX
 from proxy.config.settings import Settings, load
+from proxy.monitoring.gathered_lines import GatheredLines
 from proxy.monitoring.logs import configure_logs
 
 app = typer.Typer()
@@ -44,7 +46,7 @@ def serve(
     settings = load(config)
     if workers is not None:
         settings = replace(settings, server=replace(settings.server, workers=workers))
-    configure_logs()
+    configure_logs(GatheredLines(sys.stderr))
     if settings.server.workers > 1:
         serve_with_workers(settings, config, greet=_tell, on_signal=_on_signals)
     else:

@@ -5,7 +5,6 @@ elsewhere. The engine never sees an exact count: it holds gates, and a gate retu
 values.
 """
 
-import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -14,6 +13,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from accountant.ledger.entries import Tally
 from accountant.ledger.limits import Payer
 from cube.refusals import NotCovered, PrivateRows, Refused, TargetNotReached
 from planner.cache import BoundedCache
@@ -24,7 +24,6 @@ from proxy.api.best_report import Belief, ReportedCount, one_count
 from proxy.api.marginals import MadeMarginals, MarginalsRequest
 from proxy.api.receipts import with_receipt
 from proxy.api.requests import (
-    SOURCE_MEASURED,
     BatchReport,
     BatchRequest,
     BudgetStatus,
@@ -47,6 +46,7 @@ from proxy.engine.disclosure import disclosed_rows, shown_record
 from proxy.engine.explain import ExplainedPart, build_explanation, explained
 from proxy.engine.history_fallback import NOTE
 from proxy.engine.model_fallback import ModelFallback
+from proxy.engine.multiplied import check_multiplied
 from proxy.engine.other_statements import columns_of_other, explain_other, run_other
 from proxy.engine.postprocessing import OuterSql
 from proxy.engine.previews import Previews
@@ -55,13 +55,13 @@ from proxy.engine.query_plan import plan_columns, shown_plan
 from proxy.engine.relations import (
     missing_notes,
     relation,
-    stand_in,
     unanswered,
 )
 from proxy.engine.results import AnsweredPart
 from proxy.engine.system_views import (
     TableRecord,
 )
+from proxy.engine.told_again import Told, ToldAgain, positions
 from proxy.engine.usage import UsageTallies
 from proxy.engine.visibility import Key, VisibleTables, earlier_tables, visible, visible_key
 from proxy.marginals.make import make_marginals
@@ -79,7 +79,6 @@ SchemaKey: TypeAlias = tuple[Key, str, RequestedTarget, Parameters]
 
 N_SCHEMAS_MAX = 4096  # result schemas of outer SQL, remembered with their plans
 SCHEMA_BYTES = 4096  # the size of one of them, roughly
-N_MULTIPLIED_MAX = 2**20  # rows, if all relations read were joined without a condition
 
 
 class Engine:
@@ -117,6 +116,7 @@ class Engine:
         self._fallback = ModelFallback(self.synthetic, self._outer, self._public)
         self._previews = Previews(previews, self.synthetic, self._outer)
         self._views: dict[frozenset[str], VisibleTables] = {}
+        self._told = ToldAgain()
         self._schemas: BoundedCache[SchemaKey, pa.Schema] = BoundedCache(
             n_entries_max=N_SCHEMAS_MAX, n_bytes_max=N_SCHEMAS_MAX * SCHEMA_BYTES
         )
@@ -146,6 +146,9 @@ class Engine:
                 workload = seen.planner.plan(request.sql, request.target, request.parameters)
             except PrivateRows as refusal:
                 return self._previews.answer(request, refusal, seen.tables, seen.synthetic)
+            told = self._told.find(request, workload, seen.answering)
+            if told is not None:
+                return told.counted(self.usage, self._watcher, seen.answering)
             schema = self._schema(request, seen)  # refuse what cannot be computed before paying
         if workload.is_probe:
             return QueryResult(schema.empty_table(), None)
@@ -223,22 +226,25 @@ class Engine:
 
     def result_schema(self, request: QueryRequest) -> pa.Schema:
         """The columns a SELECT would return. Reads nothing, charges nothing."""
+        return self._columns(self._visible_to(request.caller), request)
+
+    def _columns(self, seen: VisibleTables, request: QueryRequest) -> pa.Schema:
         match read_statement(request.sql):
             case Query() as query if is_catalog_query(query):
                 return self.answer(request).data.schema
             case Explain(of=Query() as query, form=form) if is_catalog_query(query):
                 return plan_columns(form)
             case Query() | Explain(of=Query()) as asked:
-                schema = self._schema(request, self._visible_to(request.caller))
+                schema = self._schema(request, seen)
                 return schema if isinstance(asked, Query) else plan_columns(asked.form)
             case other:
                 return columns_of_other(other)
 
     def describe(self, request: QueryRequest) -> Description:
         """The columns and the parameters of a statement. Reads nothing, charges nothing."""
-        planner = self._visible_to(request.caller).planner
-        about_catalog = is_catalog_text(request.sql)
-        return described(request, planner, self.result_schema, is_catalog=about_catalog)
+        seen = self._visible_to(request.caller)
+        is_catalog, columns = is_catalog_text(request.sql), partial(self._columns, seen)
+        return described(request, seen.planner, columns, is_catalog=is_catalog)
 
     def tables(self, caller: Caller) -> tuple[TableInfo, ...]:
         """The public schema of every private table that a caller may know of."""
@@ -268,14 +274,18 @@ class Engine:
         self, workload: Workload, request: QueryRequest, seen: VisibleTables
     ) -> QueryResult:
         """The answer to a planned statement, from the history or by measuring."""
-        caller = request.caller
-        self._rehearse(workload, caller, seen)
+        caller, asked, opened = request.caller, workload, seen.answering
+        began = positions(asked, opened)
+        check_multiplied(
+            workload, self._outer, lambda names: self._public_relations(names, seen, caller)
+        )
         answered: dict[str, AnsweredPart] = {}
         budgets: list[BudgetStatus] = []
+        tallies: list[Tally] = []
         notes: list[str] = []
-        for found in answered_tables(workload, seen.answering, caller, self._outer):
+        for found in answered_tables(workload, opened, caller, self._outer):
             budgets.append(shown_budget(found.table, caller))
-            self._note_answers(found.table, caller.payer, found.settled)
+            tallies += self._noted(found.table, caller.payer, found.settled)
             notes += () if found.settled else (NOTE.format(budgets[-1].table),)
             notes += () if found.table.extent.note is None else (found.table.extent.note,)
             answered |= {one.part.name: one for one in found.parts}
@@ -284,30 +294,18 @@ class Engine:
         with self._watcher.stage(Stage.OUTER):
             in_order = [answered[part.name] for part in workload.parts]
             workload = replace(workload, notes=(*workload.notes, *notes)) if notes else workload
-            return self._released(workload, in_order, budgets, caller, seen)
+            result = self._released(workload, in_order, budgets, caller, seen)
+        self._told.keep(request, Told(asked, began, tuple(budgets), tuple(tallies), result), opened)
+        return result
 
-    def _rehearse(self, workload: Workload, caller: Caller, seen: VisibleTables) -> None:
-        """Refuse, before anything is paid, SQL on the answers that would take too long.
-
-        Only SQL that may multiply relations is tried: all other SQL takes time in proportion.
-        """
-        outer = workload.outer
-        if outer is None or not workload.tables:
-            return
-        sizes = {part.name: part.n_rows for part in workload.parts}
-        public = self._public_relations(outer.public, seen, caller)
-        sizes |= {name: table.num_rows for name, table in public.items()}
-        if math.prod(max(sizes.get(name, 1), 1) for name in outer.reads) > N_MULTIPLIED_MAX:
-            relations = {part.name: stand_in(part) for part in workload.parts}
-            self._outer.run(outer.sql, relations | public)
-
-    def _note_answers(
+    def _noted(
         self, table: ServedTable, payer: Payer, answered: Sequence[AnsweredPart]
-    ) -> None:
-        self.usage.add(table.counted_as, payer.analyst, answered)
-        is_paid = any(one.source == SOURCE_MEASURED for part in answered for one in part.aggregates)
-        kind = AnswerKind.PAID if is_paid else AnswerKind.FREE
+    ) -> list[Tally]:
+        """Count what was brought to its targets on a table; nothing if it fell back on history."""
+        tally = self.usage.add(table.counted_as, payer.analyst, answered)
+        kind = AnswerKind.PAID if tally.n_paid else AnswerKind.FREE
         self._watcher.answered(table.counted_as.table, kind)
+        return [tally] if answered else []
 
     def _released(
         self,

@@ -8,7 +8,6 @@ periodically; a crash may lose some of them, but no charge and no answer.
 import threading
 from bisect import bisect_left
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final
 
 from accountant.cost.levels_touched import rows_in_block
@@ -24,7 +23,7 @@ from planner.cache import BoundedCache
 from planner.measuring.weights import weight_for
 from planner.workload import Aggregate, Wanted
 from proxy.api.requests import SOURCE_MEASURED, SOURCE_PUBLIC
-from proxy.engine.results import AnsweredPart
+from proxy.engine.results import AnsweredAggregate, AnsweredPart
 
 N_PRICES_MAX: Final = 4096
 PRICE_BYTES: Final = 512  # the size of one remembered price, roughly
@@ -42,21 +41,20 @@ class UsageTallies:
             n_entries_max=N_PRICES_MAX, n_bytes_max=N_PRICES_MAX * PRICE_BYTES
         )
 
-    def add(self, schema: Schema, analyst: str, parts: Iterable[AnsweredPart]) -> None:
-        """Count the answers of a statement on one table."""
+    def add(self, schema: Schema, analyst: str, parts: Iterable[AnsweredPart]) -> Tally:
+        """Count the answers of a statement on one table; what they count for."""
+        found = Tally(analyst, 0, 0, 0, 0, NOTHING)
         for part in parts:
-            for found in part.aggregates:
-                if found.source == SOURCE_PUBLIC:
-                    continue
-                target = found.aggregate.target
-                wanted = [Wanted(block, target) for block in found.aggregate.blocks]
-                units = sum(
-                    _n_charged(found.aggregate, one, schema) * self._plain_units(one)
-                    for one in wanted
-                )
-                share = widest(found.posteriors, target.confidence) / target.half_width
-                is_paid = found.source == SOURCE_MEASURED
-                self._count(schema.table, analyst, is_paid=is_paid, units=units, share=share)
+            for one in part.aggregates:
+                if one.source != SOURCE_PUBLIC:
+                    found = _sum(found, self._tally(schema, analyst, one))
+        if found.n_free or found.n_paid:
+            self._merge(schema.table, found, None)
+        return found
+
+    def add_again(self, table: str, tally: Tally) -> None:
+        """Count the same answers once more."""
+        self._merge(table, tally, None)
 
     def write(self, ledger: Ledger) -> None:
         """Write the counts to the ledger; if that fails, keep them for later."""
@@ -72,25 +70,25 @@ class UsageTallies:
                 for tally in tallies:
                     self._merge(table, tally, since)
 
-    def _count(self, table: str, analyst: str, *, is_paid: bool, units: int, share: float) -> None:
+    def _tally(self, schema: Schema, analyst: str, found: AnsweredAggregate) -> Tally:
+        """What one answer counts for."""
+        target = found.aggregate.target
+        wanted = [Wanted(block, target) for block in found.aggregate.blocks]
+        units = sum(
+            _n_charged(found.aggregate, one, schema) * self._plain_units(one) for one in wanted
+        )
         widths = [0] * len(NOTHING)
+        share = widest(found.posteriors, target.confidence) / target.half_width
         widths[bisect_left(WIDTH_BINS, share)] = 1
-        paid, free = int(is_paid), int(not is_paid)
-        tally = Tally(analyst, free, paid, units * free, units * paid, tuple(widths))
-        self._merge(table, tally, None)
+        paid = int(found.source == SOURCE_MEASURED)
+        free = 1 - paid
+        return Tally(analyst, free, paid, units * free, units * paid, tuple(widths))
 
     def _merge(self, table: str, tally: Tally, since: str | None) -> None:
         key = (table, tally.analyst)
         with self._lock:
-            before = self._counts.get(key, Tally(tally.analyst, 0, 0, 0, 0, NOTHING))
-            self._counts[key] = replace(
-                before,
-                n_free=before.n_free + tally.n_free,
-                n_paid=before.n_paid + tally.n_paid,
-                plain_units_free=before.plain_units_free + tally.plain_units_free,
-                plain_units_paid=before.plain_units_paid + tally.plain_units_paid,
-                widths=tuple(a + b for a, b in zip(before.widths, tally.widths, strict=True)),
-            )
+            before = self._counts.get(key)
+            self._counts[key] = tally if before is None else _sum(before, tally)
             if since is not None:
                 self._since = min(self._since, since)
 
@@ -102,6 +100,18 @@ class UsageTallies:
             known = _plain_units(wanted)
             self._prices.put(key, known, n_bytes=PRICE_BYTES)
         return known
+
+
+def _sum(one: Tally, other: Tally) -> Tally:
+    """What the answers of one analyst count for together."""
+    return Tally(
+        one.analyst,
+        one.n_free + other.n_free,
+        one.n_paid + other.n_paid,
+        one.plain_units_free + other.plain_units_free,
+        one.plain_units_paid + other.plain_units_paid,
+        tuple(a + b for a, b in zip(one.widths, other.widths, strict=True)),
+    )
 
 
 def _n_charged(aggregate: Aggregate, wanted: Wanted, schema: Schema) -> int:

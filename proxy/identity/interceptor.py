@@ -12,8 +12,9 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Final
+from contextlib import AbstractContextManager
+from inspect import isgeneratorfunction
+from typing import Any, Final, NamedTuple
 
 import grpc
 
@@ -34,7 +35,16 @@ N_OPEN_CALLS_MAX: Final = 8  # of services that need no credential
 LOG_SECONDS: Final = 1.0  # between two log lines about rejected credentials
 
 Behaviour = Callable[[Any, grpc.ServicerContext], Any]
-Enter = Callable[[grpc.ServicerContext], AbstractContextManager[Shift]]
+
+
+class Admitted(NamedTuple):
+    """A call that is let in: the slot that it is to hold, and the work for it."""
+
+    slot: AbstractContextManager[None]
+    shift: Shift
+
+
+Enter = Callable[[grpc.ServicerContext], Admitted]
 
 
 class IdentityInterceptor(grpc.ServerInterceptor):
@@ -98,7 +108,8 @@ class IdentityInterceptor(grpc.ServerInterceptor):
 
     def _replying(self, behaviour: Behaviour, enter: Enter, *, takes_stream: bool) -> Behaviour:
         def reply(messages: Iterator[Any], context: grpc.ServicerContext) -> Any:
-            with enter(context) as shift:
+            slot, shift = enter(context)
+            with slot:
                 request = self._request(messages, context, takes_stream=takes_stream)
                 with shift.working():
                     return behaviour(request, context)
@@ -106,10 +117,17 @@ class IdentityInterceptor(grpc.ServerInterceptor):
         return reply
 
     def _streaming(self, behaviour: Behaviour, enter: Enter, *, takes_stream: bool) -> Behaviour:
+        makes_pieces = isgeneratorfunction(behaviour)  # others make all of their result at once
+
         def stream(messages: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
-            with enter(context) as shift:
+            slot, shift = enter(context)
+            with slot:
                 request = self._request(messages, context, takes_stream=takes_stream)
-                pieces = shift.pieces(iter(behaviour(request, context)))
+                if makes_pieces:
+                    pieces = shift.pieces(behaviour(request, context))
+                else:
+                    with shift.working():
+                        pieces = iter(behaviour(request, context))
                 yield from self._slow_clients.sending(pieces, context)
 
         return stream
@@ -133,29 +151,28 @@ class IdentityInterceptor(grpc.ServerInterceptor):
         """
         service = method.rpartition("/")[0]
 
-        @contextmanager
-        def enter(context: grpc.ServicerContext) -> Iterator[Shift]:
-            with self._open_places.taken_by(service):
-                yield Shift(self._share, service, self._times, lambda: not context.is_active())
+        def enter(context: grpc.ServicerContext) -> Admitted:
+            shift = Shift(self._share, service, self._times, lambda: not context.is_active())
+            return Admitted(self._open_places.taken_by(service), shift)
 
         return enter
 
     def _admission(self, method: str) -> Enter:
-        @contextmanager
-        def enter(context: grpc.ServicerContext) -> Iterator[Shift]:
+        may_call, is_job = MAY_CALL.get(method, frozenset()), method in JOBS
+
+        def enter(context: grpc.ServicerContext) -> Admitted:
             caller = self._caller(method, context)
-            if caller.role not in MAY_CALL.get(method, frozenset()):
+            if caller.role not in may_call:
                 raise NotAllowed(
                     f"The role {caller.role} may not call {method.rpartition('/')[2]}.",
                     hint="Ask the server's owner for a credential with another role.",
                 )
             note_caller(context, caller)
             analyst = caller.payer.analyst
-            with self._places.taken_by(analyst):
-                shift = Shift(self._share, analyst, self._times, lambda: not context.is_active())
-                if method in JOBS:
-                    shift.take_longer()
-                yield shift
+            shift = Shift(self._share, analyst, self._times, lambda: not context.is_active())
+            if is_job:
+                shift.take_longer()
+            return Admitted(self._places.taken_by(analyst), shift)
 
         return enter
 

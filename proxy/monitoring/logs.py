@@ -5,11 +5,13 @@ caller adds, above all an exception's text, is dropped before anything is writte
 are public: names in the schema, codes, costs and times, never SQL, never a result.
 """
 
+import logging
 import re
 import sys
 from collections.abc import Mapping, MutableMapping
 from contextlib import suppress
-from typing import Any, TextIO
+from io import TextIOBase
+from typing import Any, Final, TextIO, cast
 
 import structlog
 
@@ -34,10 +36,11 @@ ALLOWED_FIELDS: Mapping[str, tuple[type, ...]] = {
 # A sentence could contain a value; a fixed event name cannot.
 EVENT_NAME = re.compile(r"[a-z]+(_[a-z]+)*", re.ASCII)
 TEXT_LENGTH_MAX = 200
+_LEVELS: Final = {logging.INFO: "info", logging.WARNING: "warning", logging.ERROR: "error"}
 WITHHELD = "event_withheld"
 
 
-def configure_logs(stream: TextIO | None = None, worker: int | None = None) -> None:
+def configure_logs(stream: TextIO | TextIOBase | None = None, worker: int | None = None) -> None:
     """Send the process's logs to `stream` (standard error unless given).
 
     If the process is one of several workers, each line says which.
@@ -55,7 +58,7 @@ def configure_logs(stream: TextIO | None = None, worker: int | None = None) -> N
             keep_allowed,
             show,
         ],
-        logger_factory=structlog.PrintLoggerFactory(out),
+        logger_factory=structlog.PrintLoggerFactory(cast("TextIO", out)),
         cache_logger_on_first_use=False,
     )
 
@@ -66,8 +69,13 @@ def write_log(level: int, event: str, **fields: str | float) -> None:
     A log that cannot be written (the disk is full, the pipe is closed) is no reason to withhold an
     answer that was paid for, nor to send the client the text of the logging error.
     """
-    with suppress(Exception):
-        structlog.get_logger("tacit").log(level, event, **fields)
+    with suppress(Exception, structlog.DropEvent):
+        # What a logger of structlog does, without making one: every call of a client leaves a line.
+        config, name = structlog.get_config(), _LEVELS[level]
+        line: Any = {**fields, "event": event}
+        for processor in config["processors"]:
+            line = processor(None, name, line)
+        getattr(config["logger_factory"](), name)(line)
 
 
 def keep_allowed(

@@ -18,7 +18,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
@@ -74,17 +74,19 @@ class FairShare:
 
     def __init__(self, n_at_once: int = N_AT_ONCE) -> None:
         self._n_at_once = n_at_once
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()  # of all that follows
+        self._changed = threading.Condition(self._lock)
+        self._n_aside = 0  # threads that have stepped aside
         self._accounts: dict[str, _Account] = {}
 
     def enter_first(self, analyst: str) -> None:
         """Continue to work at once, even without a free slot."""
-        with self._changed:
+        with self._lock:
             self._begin(self._account_of(analyst))
 
     def enter(self, analyst: str, seconds: float) -> bool:
         """Begin to work once there is a free slot; False if there was none in time."""
-        with self._changed:
+        with self._lock:
             account = self._account_of(analyst)
             if account.n_working < self._n_at_once and not account.queue:
                 self._begin(account)
@@ -93,7 +95,7 @@ class FairShare:
             account.queue.append(called)
         if called.wait(max(0.0, seconds)):
             return True  # the thread that freed the slot has begun for this one
-        with self._changed:
+        with self._lock:
             if called.is_set():
                 return True
             account.queue.remove(called)
@@ -102,7 +104,7 @@ class FairShare:
 
     def leave(self, analyst: str, worked: float) -> None:
         """Stop working, and give the slot to a thread of the same analyst that waits for one."""
-        with self._changed:
+        with self._lock:
             account = self._accounts[analyst]
             account.worked += worked
             account.n_working -= 1
@@ -110,16 +112,19 @@ class FairShare:
                 self._begin(account)
                 account.queue.popleft().set()
             self._forget(analyst, account)
-            self._changed.notify_all()
+            if self._n_aside:
+                self._changed.notify_all()
 
     def step_aside(self, analyst: str, worked: float) -> None:
         """Let analysts with less work go first, for a while."""
-        with self._changed:
+        with self._lock:
             account = self._accounts[analyst]
             account.worked += worked
             end = time.monotonic() + ASIDE_SECONDS_MAX
+            self._n_aside += 1
             while self._is_ahead(account) and (left := end - time.monotonic()) > 0:
                 self._changed.wait(min(left, QUANTUM_SECONDS))
+            self._n_aside -= 1
 
     def _account_of(self, analyst: str) -> _Account:
         account = self._accounts.get(analyst)
@@ -144,6 +149,9 @@ class FairShare:
     def _forget(self, analyst: str, account: _Account) -> None:
         """Drop an account that no longer matters."""
         if account.n_working or account.queue:
+            return
+        if len(self._accounts) == 1:
+            self._accounts.clear()
             return
         others = [one for one in self._accounts.values() if one.n_working or one.queue]
         if not others:
@@ -206,17 +214,19 @@ class Shift:
         if not self._is_waiting:
             self._share.step_aside(self._analyst, self._worked())
 
-    @contextmanager
-    def working(self) -> Iterator[None]:
+    def working(self) -> AbstractContextManager[None]:
         """Work in this thread, once there is a free slot."""
+        return _Work(self)
+
+    def begin(self) -> None:
+        """Begin to work in this thread, once there is a free slot; `TooSlow` if there is none."""
         if not self._share.enter(self._analyst, self.seconds_left):
             raise out_of_time(self._seconds)
         self._counted = time.thread_time()
-        try:
-            with paced(self):
-                yield
-        finally:
-            self._share.leave(self._analyst, self._worked())
+
+    def end(self) -> None:
+        """Stop working, and give the slot to others."""
+        self._share.leave(self._analyst, self._worked())
 
     @contextmanager
     def waiting(self, *, is_first: bool) -> Iterator[None]:
@@ -248,3 +258,24 @@ class Shift:
         now = time.thread_time()
         worked, self._counted = now - self._counted, now
         return worked
+
+
+class _Work:
+    """The work of a shift in one thread: a turn, and the pace of the thread.
+
+    A class, not a generator: every message of every call enters it.
+    """
+
+    __slots__ = ("_pace", "_shift")
+
+    def __init__(self, shift: Shift) -> None:
+        self._shift = shift
+        self._pace = paced(shift)
+
+    def __enter__(self) -> None:
+        self._shift.begin()
+        self._pace.__enter__()
+
+    def __exit__(self, *_error: object) -> None:
+        self._pace.__exit__()
+        self._shift.end()

@@ -9,7 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Final, TypeVar
 
 import grpc
@@ -49,17 +49,21 @@ class SlowClientGuard:
         self._stopped.set()
         self._thread.join()
 
-    @contextmanager
-    def waiting_for(self, context: grpc.ServicerContext, seconds: float) -> Iterator[None]:
+    def waiting_for(
+        self, context: grpc.ServicerContext, seconds: float
+    ) -> AbstractContextManager[None]:
         """Cut the client off if what happens inside takes longer."""
-        key = object()
+        return _Waiting(self, context, seconds)
+
+    def begin(self, wait: object, context: grpc.ServicerContext, seconds: float) -> None:
+        """A wait for a client begins; it is known by an object of its own."""
         with self._lock:
-            self._waiting[key] = (context, self._clock() + seconds)
-        try:
-            yield
-        finally:
-            with self._lock:
-                del self._waiting[key]
+            self._waiting[wait] = (context, self._clock() + seconds)
+
+    def end(self, wait: object) -> None:
+        """The wait is over."""
+        with self._lock:
+            del self._waiting[wait]
 
     def reading(self, messages: Iterator[Item], context: grpc.ServicerContext) -> Iterator[Item]:
         """The messages of a client, each of which must arrive within a limit."""
@@ -104,9 +108,12 @@ class CallSlots:
         self._lock = threading.Lock()
         self._taken: Counter[Hashable] = Counter()
 
-    @contextmanager
-    def taken_by(self, caller: Hashable) -> Iterator[None]:
+    def taken_by(self, caller: Hashable) -> AbstractContextManager[None]:
         """Hold one slot; TooManyCalls if the caller has none left."""
+        return _Taken(self, caller)
+
+    def take(self, caller: Hashable) -> None:
+        """Take a slot; TooManyCalls if the caller has none left."""
         with self._lock:
             if self._taken[caller] >= self._n_places:
                 raise TooManyCalls(
@@ -114,10 +121,42 @@ class CallSlots:
                     hint="Wait for one of them to end.",
                 )
             self._taken[caller] += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._taken[caller] -= 1
-                if not self._taken[caller]:
-                    del self._taken[caller]
+
+    def give_back(self, caller: Hashable) -> None:
+        """Give a slot back."""
+        with self._lock:
+            self._taken[caller] -= 1
+            if not self._taken[caller]:
+                del self._taken[caller]
+
+
+class _Waiting:
+    """A wait for a client. A class, not a generator: every message of every call enters it."""
+
+    __slots__ = ("_context", "_guard", "_seconds")
+
+    def __init__(
+        self, guard: SlowClientGuard, context: grpc.ServicerContext, seconds: float
+    ) -> None:
+        self._guard, self._context, self._seconds = guard, context, seconds
+
+    def __enter__(self) -> None:
+        self._guard.begin(self, self._context, self._seconds)
+
+    def __exit__(self, *_error: object) -> None:
+        self._guard.end(self)
+
+
+class _Taken:
+    """A slot that is taken. A class for the same reason."""
+
+    __slots__ = ("_caller", "_slots")
+
+    def __init__(self, slots: CallSlots, caller: Hashable) -> None:
+        self._slots, self._caller = slots, caller
+
+    def __enter__(self) -> None:
+        self._slots.take(self._caller)
+
+    def __exit__(self, *_error: object) -> None:
+        self._slots.give_back(self._caller)

@@ -104,6 +104,7 @@ class TableSnapshot:
             known.hindsight,
             self._units_without,
             self._left,
+            self._units_alone,
             offered,
         )
 
@@ -258,6 +259,10 @@ class TableSnapshot:
     def _units_without(self, rows: Sequence[PlannedMeasurement]) -> int:
         """What the history would cost without some of its rows."""
         return self.charges.cost.units_without(self._extent.kept(rows))
+
+    def _units_alone(self, rows: Sequence[PlannedMeasurement]) -> int:
+        """What some rows would cost, had nothing else been bought."""
+        return self.charges.cost.units_alone(self._extent.kept(rows))
 
     def _left(self) -> Fraction:
         return Fraction(self.charges.units_left, UNITS_PER_EPSILON)

@@ -7,12 +7,13 @@ here buys anything.
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Final
 
 from accountant.gate.gate import Gate
 from accountant.ledger.table_history import TableHistory
 from cube.pace import checkpoint
+from cube.uncollected import uncollected
 from inference.block_estimates import RowEstimates
 from inference.estimator import Estimator
 from inference.history import History
@@ -129,7 +130,8 @@ class TableState:
         """Bring what is known up to date. The lock is held."""
         self.extent.check_is_of(charges)
         n_known = self._estimator.n_measurements
-        self._estimator.add(self.extent.served(charges.measurements, n_known))
+        with uncollected() if not n_known else nullcontext():  # a server that starts with many
+            self._estimator.add(self.extent.served(charges.measurements, n_known))
         n_known = charges.generations.n_payments + self._ski_rental.n_charges
         new = charges.payments[n_known:]
         self._ski_rental.add(self.extent.served_charges([payment.charge for payment in new]))

@@ -110,6 +110,7 @@ class Firewall(grpc.ServerInterceptor):
 
     def __init__(self, watcher: Watcher = UNWATCHED) -> None:
         self._watcher = watcher
+        self._handlers: dict[str, Any] = {}  # guarded, by method: there are few, and they stay
 
     # The handler's message types vary by method, so the signature is only as precise as Any.
     def intercept_service(
@@ -118,16 +119,23 @@ class Firewall(grpc.ServerInterceptor):
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Any:
         """The method's handler, guarded; None if there is no such method."""
-        handler = continuation(handler_call_details)
-        if handler is None:
-            self._watcher.called(handler_call_details.method, NO_METHOD_CODE)
-            return None
+        method = handler_call_details.method
+        guarded = self._handlers.get(method)
+        if guarded is None:
+            handler = continuation(handler_call_details)
+            if handler is None:
+                self._watcher.called(method, NO_METHOD_CODE)
+                return None
+            guarded = self._handlers[method] = self._guarded(method, handler)
+        return guarded
+
+    def _guarded(self, method: str, handler: Any) -> Any:
         kind = (handler.request_streaming, handler.response_streaming)
         attribute, rebuild = _KINDS[kind]
         behaviour = getattr(handler, attribute)
         guard = _guarded_stream if handler.response_streaming else _guarded_reply
         return rebuild(
-            guard(_Method(handler_call_details.method, self._watcher), behaviour),
+            guard(_Method(method, self._watcher), behaviour),
             request_deserializer=handler.request_deserializer,
             response_serializer=handler.response_serializer,
         )

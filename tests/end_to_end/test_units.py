@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from accountant.auditor.verify import verify
-from accountant.cost import history_cost
+from accountant.cost import history_cost, summed_costs
 from cube.refusals import LedgerMismatch
 from planner.workload import RequestedTarget
 from proxy.api.marginals import MarginalSet, MarginalsRequest
@@ -169,8 +169,8 @@ def test_the_auditor_counts_units_by_itself_and_convicts_a_ledger_that_does_not(
 
 def forget_units(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that prices every row as if units had one."""
-    for name in ("row_cost", "most_of"):
-        priced = getattr(history_cost, name)
+    for module, name in ((summed_costs, "row_cost"), (history_cost, "most_of")):
+        priced = getattr(module, name)
 
         def counting_once(
             planned: object, *, rows_per_unit: int, by: object, priced: Any = priced
@@ -179,4 +179,4 @@ def forget_units(monkeypatch: pytest.MonkeyPatch) -> None:
             assert by is None
             return priced(planned)
 
-        monkeypatch.setattr(history_cost, name, counting_once)
+        monkeypatch.setattr(module, name, counting_once)

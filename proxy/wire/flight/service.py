@@ -8,7 +8,6 @@ statement means or costs; the engine does.
 
 # ruff: noqa: ARG002, N802 - the protocol fixes the names and signatures of its methods
 
-import json
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Final
@@ -19,16 +18,15 @@ from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.message import DecodeError, Message
 
 from cube.refusals import InvalidRequest
+from planner.cache import BoundedCache
 from planner.sql.parameters import Parameters
 from planner.sql.statements import read_text
 from planner.sql.synthetic_statements import SyntheticStatement
-from proxy.api.receipts import renewal_fields
 from proxy.api.requests import (
     Description,
     QueryEngine,
     QueryRequest,
     QueryResult,
-    Receipt,
 )
 from proxy.identity.call_context import caller_of
 from proxy.identity.presented import HEADER, presented_token
@@ -40,6 +38,7 @@ from proxy.wire.arrow_ipc import flight_messages, schema_bytes
 from proxy.wire.errors import NotOffered, report_epsilon
 from proxy.wire.flight.catalog import METADATA_COMMANDS, Catalog, metadata_schema, metadata_table
 from proxy.wire.flight.handles import HandleStore
+from proxy.wire.flight.packed import PackedResult
 from proxy.wire.flight.prepared import PreparedStatement
 from proxy.wire.flight.session_options import SESSION_ACTIONS, session_action
 from proxy.wire.sessions.sessions import Sessions
@@ -113,6 +112,9 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
             n_bytes_max=RELEASES_BYTES_MAX,
             crew=crew,
         )
+        self._made: BoundedCache[QueryResult, PackedResult] = BoundedCache(
+            n_entries_max=N_RELEASES_MAX, n_bytes_max=RELEASES_BYTES_MAX
+        )
 
     def Handshake(
         self,
@@ -139,18 +141,15 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         """Answer a statement (this may charge), or describe the result of a metadata command."""
         command = _unpack(request.cmd)
         if isinstance(command, METADATA_COMMANDS):
-            schema = metadata_schema(command)
-            return _flight_info(request, schema, ticket=request.cmd, n_rows=-1)
+            columns = schema_bytes(metadata_schema(command))
+            return _flight_info(request, columns, ticket=request.cmd, n_rows=-1)
         release = self._answered(*self._statement(command, context), context)
-        messages = flight_messages(release.data)
-        n_bytes = sum(message.ByteSize() for message in messages)
-        key = self._releases.put(messages, n_bytes, caller_of(context))
+        packed = self._packed(release)
+        key = self._releases.put(packed.messages, packed.n_bytes, caller_of(context))
         ticket = _pack(sql.TicketStatementQuery(statement_handle=key))
-        info = _flight_info(request, release.data.schema, ticket, release.data.num_rows)
         if release.receipt is not None:
             report_epsilon(context, release.receipt.epsilon_spent)
-            info.app_metadata = _cost_json(release.receipt)
-        return info
+        return _flight_info(request, packed.schema, ticket, release.data.num_rows, packed.cost)
 
     def GetSchema(
         self,
@@ -176,14 +175,13 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
             caller = caller_of(context)
             synthetic = self._synthetic.known(caller)
             served = Catalog(self._engine.tables(caller), self._public, synthetic)
-            yield from flight_messages(metadata_table(command, served))
-        elif isinstance(command, sql.TicketStatementQuery):
-            yield from self._releases.get(command.statement_handle, caller_of(context))
-        else:
-            raise InvalidRequest(
-                "This is not a ticket from GetFlightInfo.",
-                hint="Call GetFlightInfo with the command first.",
-            )
+            return iter(flight_messages(metadata_table(command, served)))
+        if isinstance(command, sql.TicketStatementQuery):
+            return iter(self._releases.get(command.statement_handle, caller_of(context)))
+        raise InvalidRequest(
+            "This is not a ticket from GetFlightInfo.",
+            hint="Call GetFlightInfo with the command first.",
+        )
 
     def DoPut(
         self,
@@ -223,17 +221,17 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         """Prepare or close a statement; set, show or close a session."""
         if request.type in SESSION_ACTIONS:
             result = session_action(request, self._sessions, context)
-            yield flight_pb2.Result(body=result.SerializeToString())
-            return
+            return iter((flight_pb2.Result(body=result.SerializeToString()),))
         if request.type not in _ACTIONS:
             raise NotOffered(f"{_READ_ONLY} the action {_quoted(request.type)}.")
         action = _unpack(request.body)
         if type(action).__name__ != f"Action{request.type}Request":
             raise InvalidRequest(f"The action {request.type} came with another message.")
         if isinstance(action, sql.ActionCreatePreparedStatementRequest):
-            yield flight_pb2.Result(body=_pack(self._prepare(action, context)))
-        elif isinstance(action, sql.ActionClosePreparedStatementRequest):
+            return iter((flight_pb2.Result(body=_pack(self._prepare(action, context))),))
+        if isinstance(action, sql.ActionClosePreparedStatementRequest):
             self._prepared.discard(action.prepared_statement_handle, caller_of(context))
+        return iter(())
 
     def ListActions(
         self,
@@ -243,6 +241,14 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         """The actions that DoAction supports."""
         for name, description in {**_ACTIONS, **SESSION_ACTIONS}.items():
             yield flight_pb2.ActionType(type=name, description=description)
+
+    def _packed(self, release: QueryResult) -> PackedResult:
+        """An answer as messages; made once for one that the engine gives again as it is."""
+        packed = self._made.get(release)
+        if packed is None:
+            packed = PackedResult.of(release)
+            self._made.put(release, packed, n_bytes=packed.n_bytes)
+        return packed
 
     def _answered(
         self, text: str, parameters: Parameters, context: grpc.ServicerContext
@@ -360,25 +366,19 @@ def _refuse_transaction(
 
 
 def _flight_info(
-    descriptor: flight_pb2.FlightDescriptor, schema: pa.Schema, ticket: bytes, n_rows: int
+    descriptor: flight_pb2.FlightDescriptor,
+    schema: bytes,
+    ticket: bytes,
+    n_rows: int,
+    cost: bytes = b"",
 ) -> flight_pb2.FlightInfo:
     """One endpoint, here, holding the whole result; -1 rows means not known yet."""
     return flight_pb2.FlightInfo(
-        schema=schema_bytes(schema),
+        schema=schema,
         flight_descriptor=descriptor,
         endpoint=[flight_pb2.FlightEndpoint(ticket=flight_pb2.Ticket(ticket=ticket))],
         total_records=n_rows,
         total_bytes=-1,
         ordered=True,
+        app_metadata=cost,
     )
-
-
-def _cost_json(receipt: Receipt) -> bytes:
-    """Epsilon spent and left; doubles hold the exact cost, a whole number of 2**-40."""
-    cost = {
-        "table": receipt.table,
-        "epsilon_spent": float(receipt.epsilon_spent),
-        "epsilon_left": float(receipt.budget.left),
-        **renewal_fields(receipt.budget),
-    }
-    return json.dumps(cost).encode()

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from accountant.cost.cell_function import CellFunction, added, multiplied
 from accountant.cost.elimination import Elimination, maximum
-from accountant.cost.history_cost import CostState, TableCost, price_of
+from accountant.cost.history_cost import CostState, price_of
 from accountant.cost.profile import profile_of
 from accountant.cost.row_cost import most_of, row_cost
+from accountant.cost.summed_costs import TableCost
 from cube.block import Partition, QueryBlock
 from cube.encoding import decode_block, encode_block
 from cube.gaussian_terms import PRECISION_UNITS_MAX, Precision

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from accountant.cost import divided_costs, history_cost
+from accountant.cost import divided_costs, summed_costs
 from accountant.cost.cell_function import CellFunction
 from accountant.cost.cover import TOTAL_MAX, Cover
 from accountant.cost.divided_costs import DividedCosts
@@ -248,7 +248,7 @@ def test_what_is_charged_is_never_too_little_and_near_the_maximum() -> None:
 
 
 def test_it_was_far_from_the_maximum_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history_cost, "N_COVERED_MAX", -1)
+    monkeypatch.setattr(summed_costs, "N_COVERED_MAX", -1)
     plan, state, spent = crowded(60), CostState(N_CELLS), 0
     for planned in plan:
         spent = price_of(state, spent, [planned]).units_after

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from accountant.auditor.verify import verify
-from accountant.cost.history_cost import TableCost
+from accountant.cost.summed_costs import TableCost
 from accountant.cost.zcdp_account import GaussianAccount, best_terms
 from accountant.gate.gate import Gate
 from accountant.gate.open_table import open_table

@@ -71,6 +71,7 @@ def context(
         hindsight=Hindsight(SCHEMA),
         cost_without=cost.units_without,
         left=lambda: Fraction(100),
+        cost_alone=cost.units_alone,
     )
 
 

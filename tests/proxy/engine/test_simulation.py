@@ -11,6 +11,7 @@ from proxy.api.requests import LOCAL, Caller, ColumnReceipt, QueryRequest
 from proxy.engine import simulation
 from proxy.engine.engine import Engine
 from proxy.engine.simulation import SimulatedLaw, Simulation
+from proxy.engine.told_again import ToldAgain
 from tests.support.private_history import DP, EVE, world
 from tests.support.worlds import people_engine, random_rows
 
@@ -56,6 +57,7 @@ def test_what_is_asked_again_is_not_simulated_again(
         assert ask(engine, sql) == (values, free)
         assert not simulated
         forget(monkeypatch)
+        monkeypatch.setattr(engine, "_told", ToldAgain())
         again, anew = ask(engine, sql)
         assert simulated
         assert again == values
@@ -106,6 +108,7 @@ def test_no_more_is_remembered_than_the_limit_of_bytes(
         forget(monkeypatch, n_bytes_max=1000)  # less than the draws of one row
         first = ask(engine, AVERAGE)
         simulated.clear()
+        monkeypatch.setattr(engine, "_told", ToldAgain())
         assert ask(engine, AVERAGE) == first
         assert simulated
         assert not len(simulation._REMEMBERED)
