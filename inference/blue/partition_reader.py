@@ -26,7 +26,8 @@ from cube.measurement import Measurement
 from cube.query import Scope
 from inference.blue.atoms import row_signature
 
-N_READ_CELLS_MAX = 2**14  # cells of a scope that is read from: a fraction of a millisecond
+# Cells of a scope that is read from: a few milliseconds, for any one block of groups.
+N_READ_CELLS_MAX = 2**17
 
 
 @dataclass(frozen=True, eq=False)

@@ -120,12 +120,15 @@ class PricingContext:
         """What the rows of the history cost."""
         return Fraction(self.cost_without(()), UNITS_PER_EPSILON)
 
-    def rent(self, rented: Sequence[RentedRows]) -> Fraction:
-        """What the table's cost would fall by, had some rows not been bought."""
+    def rent(self, rented: Sequence[RentedRows], alone: Fraction) -> Fraction:
+        """What the table's cost would fall by, had some rows not been bought; at most `alone`.
+
+        That is what `rent_alone` says of them: it bounds the fall where costs are upper bounds.
+        """
         if not rented:
             return Fraction(0)
         units = self.cost_without(()) - self.cost_without([one.paid for one in rented])
-        return min(Fraction(max(0, units), UNITS_PER_EPSILON), self.rent_alone(rented))
+        return min(Fraction(max(0, units), UNITS_PER_EPSILON), alone)
 
     def rent_alone(self, rented: Sequence[RentedRows]) -> Fraction:
         """What rows would cost by themselves: at least their rent, and found without the history.

@@ -190,7 +190,7 @@ class Savings:
     def _rent(self, rented: tuple[RentedRows, ...]) -> Fraction:
         """What rows are worth: most candidates of a scope would have answered the same."""
         if rented not in self._rents:
-            self._rents[rented] = self._context.rent(rented)
+            self._rents[rented] = self._context.rent(rented, self._alone(rented))
         return self._rents[rented]
 
     def _alone(self, rented: tuple[RentedRows, ...]) -> Fraction:
