@@ -36,14 +36,17 @@ class CombinedRows:
     schema : Schema
     history : History
         Grows before `add` is called.
+    n_bytes_max : int
+        Of all workspaces of a kind.
     """
 
-    def __init__(self, schema: Schema, history: History) -> None:
+    def __init__(self, schema: Schema, history: History, n_bytes_max: int) -> None:
         self._schema = schema
+        self._n_bytes_max = n_bytes_max
         self._history = history
         axes = tuple(sorted(schema.by_name))
         self._classes = Grid.undivided(axes, schema.sizes(axes))
-        self._workspaces = Workspaces(schema)
+        self._workspaces = Workspaces(schema, n_bytes_max)
         self._relevant_by_scope: dict[Scope, RelevantRows] = {}
         self._cuts = CutIndex()
         self._related: WeakKeyDictionary[QueryBlock, tuple[Hashable, frozenset[str] | None]]
@@ -51,7 +54,7 @@ class CombinedRows:
 
     def forked(self, history: History, *, lasts: bool) -> "CombinedRows":
         """A copy for a copy of the history, which may last or is for forecasts only."""
-        other = CombinedRows(self._schema, history)
+        other = CombinedRows(self._schema, history, self._n_bytes_max)
         other._classes = self._classes
         other._workspaces = self._workspaces.fork()
         other._relevant_by_scope = self._relevant_by_scope.copy()

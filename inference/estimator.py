@@ -35,6 +35,7 @@ from inference.combined_rows import CombinedRows
 from inference.counted_groups import CountedGroups
 from inference.earlier import EarlierHistories
 from inference.history import History
+from inference.memory import DEFAULT_MEMORY, EstimatorMemory
 from inference.noise_law.error_terms import ErrorTerms
 from inference.posterior import RowEstimate
 from inference.recalled import RecalledAnswer, RecalledAnswers
@@ -47,14 +48,22 @@ BIAS_SHARE_MAX = 1e-6  # of the half-width; beyond this the factorisation is ref
 
 
 class Estimator:
-    """Posteriors of linear queries on one table."""
+    """Posteriors of linear queries on one table.
 
-    def __init__(self, schema: Schema) -> None:
+    Parameters
+    ----------
+    schema : Schema
+    memory : EstimatorMemory, optional
+        For what is kept of earlier work.
+    """
+
+    def __init__(self, schema: Schema, memory: EstimatorMemory = DEFAULT_MEMORY) -> None:
         self._schema = schema
+        self._memory = memory
         self._history = History()
-        self._combined = CombinedRows(schema, self._history)
+        self._combined = CombinedRows(schema, self._history, memory.workspaces)
         self._groups = CountedGroups(schema, self._history)
-        self.answers = RecalledAnswers()
+        self.answers = RecalledAnswers(memory.n_terms)
         """The answers given before; read only."""
         self._scalings: WeakKeyDictionary[QueryBlock, Scaling] = WeakKeyDictionary()
         self._earlier = EarlierHistories(self._begun)
@@ -88,7 +97,7 @@ class Estimator:
         return self._forked(n_opened_with=0, lasts=False)
 
     def _forked(self, n_opened_with: int | None, *, lasts: bool) -> "Estimator":
-        other = Estimator(self._schema)
+        other = Estimator(self._schema, self._memory)
         other._history = self._history.copy()
         other._combined = self._combined.forked(other._history, lasts=lasts)
         other._groups = self._groups.forked(other._history)
@@ -303,7 +312,7 @@ class Estimator:
 
     def _begun(self, measurements: Sequence[Measurement]) -> "Estimator":
         """An estimator of other measurements of the table, which looks back no further."""
-        other = Estimator(self._schema)
+        other = Estimator(self._schema, self._memory)
         other.add(measurements)
         other._earlier = EarlierHistories(self._begun, 0)
         return other

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from inference.block_estimates import RowEstimates, n_terms, narrowest
 
 N_ANSWERS_MAX = 4096
-N_TERMS_MAX = 2**22  # of all answers together: 100 MB; a term is a place, a row and a coefficient
 N_TERMS_A_ROW = 40  # the memory that every row takes besides its terms, counted in terms
 
 
@@ -57,9 +56,16 @@ NEVER_ASKED = RecalledAnswer((), is_narrowest=False, n_seen=-1)
 
 
 class RecalledAnswers:
-    """The most recently used answers, by what was asked."""
+    """The most recently used answers, by what was asked.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    n_terms_max : int
+        Of all answers together; a term is a place, a row and a coefficient.
+    """
+
+    def __init__(self, n_terms_max: int) -> None:
+        self._n_terms_max = n_terms_max
         self._answers: OrderedDict[Hashable, RecalledAnswer] = OrderedDict()
         self._n_terms = 0
 
@@ -68,7 +74,7 @@ class RecalledAnswers:
 
     def copy(self) -> "RecalledAnswers":
         """A copy with the same answers, which changes independently."""
-        other = RecalledAnswers()
+        other = RecalledAnswers(self._n_terms_max)
         other._answers, other._n_terms = self._answers.copy(), self._n_terms
         return other
 
@@ -82,6 +88,6 @@ class RecalledAnswers:
         self._answers[asked] = answer
         if answer is not before:
             self._n_terms += answer.n_terms - before.n_terms
-        while len(self) > 1 and (len(self) > N_ANSWERS_MAX or self._n_terms > N_TERMS_MAX):
+        while len(self) > 1 and (len(self) > N_ANSWERS_MAX or self._n_terms > self._n_terms_max):
             _, forgotten = self._answers.popitem(last=False)
             self._n_terms -= forgotten.n_terms

@@ -41,9 +41,9 @@ Read = TypeVar("Read")
 PlanKey: TypeAlias = tuple[str, RequestedTarget, Parameters, dt.datetime | None]
 
 N_PLANS_MAX = 4096
-N_PLAN_BYTES_MAX = 128 * 2**20
 N_CONDITIONS_MAX = 4096
-N_CONDITION_BYTES_MAX = 64 * 2**20
+PLAN_BYTES_DEFAULT = 320 * 2**20
+PLAN_BYTES_LEAST = 16 * 2**20
 
 _NO_REQUEST = RequestedTarget()
 _CLAUSES_OF_A_RELATION = {
@@ -74,6 +74,9 @@ class Planner:
     generations : mapping
         For a table whose data was replaced, the names of its generations; all but the last are
         among the schemas, and only AS OF means them.
+    n_bytes_max : int
+        Of all that is kept: two fifths are for plans, as much for expressions over levels, and a
+        fifth for conditions. Dropped is what was least recently used.
     """
 
     def __init__(  # noqa: PLR0913 - all that may be planned on
@@ -87,6 +90,7 @@ class Planner:
         sums: Mapping[str, Mapping[str, SumTarget]] = MappingProxyType({}),
         clock: Clock = utc_now,
         generations: Mapping[str, TableGenerations] = MappingProxyType({}),
+        n_bytes_max: int = PLAN_BYTES_DEFAULT,
     ) -> None:
         if set(schemas) != set(defaults):
             raise ValueError("every table has a schema and a default target")
@@ -105,16 +109,14 @@ class Planner:
                 ),
             ),
             privacy_views=tuple(privacy_views),
-            scratchpad=Scratchpad(dict(schemas)),
+            scratchpad=Scratchpad(dict(schemas), n_bytes_max * 2 // 5),
             public_rows=public_rows,
-            conditions=BoundedCache(
-                n_entries_max=N_CONDITIONS_MAX, n_bytes_max=N_CONDITION_BYTES_MAX
-            ),
+            conditions=BoundedCache(n_entries_max=N_CONDITIONS_MAX, n_bytes_max=n_bytes_max // 5),
             generations=dict(generations),
         )
         self._clock = clock
         self._plans: BoundedCache[PlanKey, Workload] = BoundedCache(
-            n_entries_max=N_PLANS_MAX, n_bytes_max=N_PLAN_BYTES_MAX
+            n_entries_max=N_PLANS_MAX, n_bytes_max=n_bytes_max * 2 // 5
         )
 
     def plan(

@@ -95,6 +95,7 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED) -> Service:
                 sums=table.sums,
                 gaussian=table.gaussian,
                 sharing=table.sharing,
+                memory=settings.server.memory,
             )
             for table in settings.tables
         }

@@ -37,7 +37,7 @@ FLOORS = {
         "joint recalled remap scaling earlier counted_groups combined_rows",
         "block_estimates marginals blue noise_places",
         "posterior",
-        "noise_law history",
+        "noise_law history memory",
     ),
     "synthesis": (
         "strata_text",

@@ -21,7 +21,6 @@ from inference.blue.workspace import Workspace
 from inference.history import History
 
 N_WORKSPACES_MAX = 64  # of each kind
-N_WORKSPACE_BYTES_MAX = 2**28  # of all workspaces of a kind except the one in use
 
 K = TypeVar("K", bound=Hashable)
 
@@ -42,10 +41,13 @@ class Workspaces:
     Parameters
     ----------
     schema : Schema
+    n_bytes_max : int
+        Of all workspaces of a kind, except the one in use.
     """
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, n_bytes_max: int) -> None:
         self._schema = schema
+        self._n_bytes_max = n_bytes_max
         self._of_scopes: OrderedDict[Scope, _Kept] = OrderedDict()
         self._of_blocks: OrderedDict[str, _Kept] = OrderedDict()
         self._is_fork = False
@@ -55,7 +57,7 @@ class Workspaces:
 
     def fork(self) -> "Workspaces":
         """The same workspaces, which change independently from now on."""
-        other = Workspaces(self._schema)
+        other = Workspaces(self._schema, self._n_bytes_max)
         other._of_scopes = self._of_scopes.copy()
         other._of_blocks = self._of_blocks.copy()
         other._is_fork = True
@@ -71,7 +73,7 @@ class Workspaces:
         for some in places:
             workspace.add(history, some)
         kept = _Kept(workspace, workspace.n_changes, relevant, len(history))
-        _keep(self._of_scopes, relevant.axes, kept)
+        _keep(self._of_scopes, relevant.axes, kept, self._n_bytes_max)
         return workspace
 
     def n_rows_behind(self, relevant: RelevantRows, history: History) -> int:
@@ -96,7 +98,7 @@ class Workspaces:
         """
         workspace = self._gone_on_with(self._made_for(name, axes)) or self._made(axes)
         workspace.add(history, [place for place in places if not workspace.has(place)])
-        _keep(self._of_blocks, name, _Kept(workspace, workspace.n_changes))
+        _keep(self._of_blocks, name, _Kept(workspace, workspace.n_changes), self._n_bytes_max)
         return workspace
 
     def n_rows_missing(
@@ -134,11 +136,11 @@ class Workspaces:
         return known.workspace.copy_of(known.n_changes) if self._is_fork else known.workspace
 
 
-def _keep(kept: OrderedDict[K, _Kept], key: K, value: _Kept) -> None:
+def _keep(kept: OrderedDict[K, _Kept], key: K, value: _Kept, n_bytes_max: int) -> None:
     """Store as the most recently used; drop the least recently used while limits are exceeded."""
     kept.pop(key, None)
     kept[key] = value
     n_bytes = sum(one.workspace.n_bytes for one in kept.values())
-    while len(kept) > 1 and (len(kept) > N_WORKSPACES_MAX or n_bytes > N_WORKSPACE_BYTES_MAX):
+    while len(kept) > 1 and (len(kept) > N_WORKSPACES_MAX or n_bytes > n_bytes_max):
         _, forgotten = kept.popitem(last=False)
         n_bytes -= forgotten.workspace.n_bytes

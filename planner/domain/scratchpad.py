@@ -52,7 +52,7 @@ N_LOOKUPS_MAX = (
 )
 N_LOOKUP_VALUES_MAX = 2**20  # of one of them: rows times columns
 N_ENTRIES_MAX = 4096
-N_BYTES_MAX = 128 * 2**20
+N_BYTES_DEFAULT = 128 * 2**20  # of what is kept
 N_VECTOR: Final = 2048  # combinations that DuckDB processes at once
 N_CHARACTERS_MAX = 2**26  # of texts in process, and of results: at most a quarter of a GB
 
@@ -78,7 +78,7 @@ Probes: TypeAlias = Mapping[str, tuple[float | None, ...]]
 class Scratchpad:
     """Evaluates allowed expressions over the levels of a few public schemas. Thread-safe."""
 
-    def __init__(self, schemas: Mapping[str, Schema]) -> None:
+    def __init__(self, schemas: Mapping[str, Schema], n_bytes_max: int = N_BYTES_DEFAULT) -> None:
         self._schemas = schemas
         self._relations: dict[tuple[str, str], str] = {}
         self._lookups: OrderedDict[str, tuple[int, dict[str, str]]] = OrderedDict()
@@ -87,7 +87,7 @@ class Scratchpad:
         self._longest: dict[tuple[str, str], int] = {}
         self._lock = Lock()
         self._cache: BoundedCache[object, Evaluated] = BoundedCache(
-            n_entries_max=N_ENTRIES_MAX, n_bytes_max=N_BYTES_MAX
+            n_entries_max=N_ENTRIES_MAX, n_bytes_max=n_bytes_max
         )
 
     @cached_property

@@ -17,6 +17,16 @@ from proxy.config.address import (
     host_of,
     is_loopback,
 )
+from proxy.config.memory import (
+    DEFAULT_MEMORY,
+    ESTIMATOR_MIB,
+    ESTIMATOR_MIB_LEAST,
+    MIB,
+    MIB_MOST,
+    PLANNER_MIB,
+    PLANNER_MIB_LEAST,
+    MemoryLimits,
+)
 from proxy.config.synthetic_limits import (
     DEFAULT_LIMITS,
     N_BYTES_HIGHEST,
@@ -62,6 +72,8 @@ class ServerSettings:
         Limits on what is kept there.
     times : CallTimes
         How long the work for a call may take.
+    memory : MemoryLimits
+        How much is kept of earlier work.
     workers : int
         How many processes serve.
     """
@@ -75,6 +87,7 @@ class ServerSettings:
     synthetic_limits: SyntheticLimits = DEFAULT_LIMITS
     times: CallTimes = DEFAULT_TIMES
     workers: int = 1
+    memory: MemoryLimits = DEFAULT_MEMORY
 
 
 class ServerSection(BaseSettings):
@@ -93,6 +106,8 @@ class ServerSection(BaseSettings):
     postgres_listen: str | None = None
     statement_seconds: float = Field(default=DEFAULT_TIMES.statement, ge=5, le=3600)
     job_seconds: float = Field(default=DEFAULT_TIMES.job, ge=5, le=86_400)
+    estimator_mib: int = Field(default=ESTIMATOR_MIB, ge=ESTIMATOR_MIB_LEAST, le=MIB_MOST)
+    planner_mib: int = Field(default=PLANNER_MIB, ge=PLANNER_MIB_LEAST, le=MIB_MOST)
     synthetic_dir: str | None = Field(default=None, min_length=1)
     synthetic_rows_max: int = Field(default=DEFAULT_LIMITS.n_rows, ge=1, le=N_ROWS_HIGHEST)
     synthetic_bytes_max: int = Field(default=DEFAULT_LIMITS.n_bytes, ge=1, le=N_BYTES_HIGHEST)
@@ -145,6 +160,7 @@ def read_server(values: Any, folder: Path, problems: Problems) -> ServerSettings
             n_tables=section.synthetic_tables_max,
         ),
         times=CallTimes(statement=section.statement_seconds, job=section.job_seconds),
+        memory=MemoryLimits(section.estimator_mib * MIB, section.planner_mib * MIB),
         workers=section.workers,
     )
 

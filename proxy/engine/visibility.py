@@ -16,7 +16,7 @@ from cube.schema import Schema
 from planner.domain.public import Columns, PublicRelation
 from planner.domain.table_names import units_table
 from planner.lowering.generations import TableGenerations
-from planner.planner import Planner
+from planner.planner import PLAN_BYTES_DEFAULT, Planner
 from proxy.api.requests import Caller
 from proxy.engine.postprocessing import OuterSql
 from proxy.engine.system_views import VIEW_SCHEMAS
@@ -114,6 +114,9 @@ def visible(  # noqa: PLR0913, PLR0917 - all that a planner may know of
         public_rows=public_rows,
         sums={name: table.info.sums for name, table in every.items()},
         generations=_generations(tables, earlier),
+        n_bytes_max=max(
+            (table.memory.planner for table in every.values()), default=PLAN_BYTES_DEFAULT
+        ),
     )
     return VisibleTables(tables, rows, synthetic, planner, earlier)
 

@@ -21,12 +21,14 @@ from cube.schema import Schema
 from cube.target import AccuracyTarget, SumTarget
 from inference.block_estimates import RowEstimates
 from inference.history import History
+from inference.memory import EstimatorMemory
 from inference.noise_places import NoisePlaces
 from planner.measuring.gaussian_opening import GaussianOffer
 from planner.measuring.noise_kinds import LAPLACE, NoiseKind
 from planner.measuring.strategy import Strategy
 from planner.workload import Wanted
 from proxy.api.requests import BudgetStatus, LimitStatus, TableInfo
+from proxy.config.memory import DEFAULT_MEMORY, MemoryLimits
 from proxy.config.sharing import Sharing
 from proxy.monitoring.events import UNWATCHED, Watcher
 from proxy.tables.acquisition import Acquired, Acquisition
@@ -73,6 +75,7 @@ class ServedTable:
         sums: Mapping[str, SumTarget] = MappingProxyType({}),
         gaussian: GaussianOffer | None = None,
         sharing: Sharing = Sharing.SHARED,
+        memory: MemoryLimits = DEFAULT_MEMORY,
         before: "ServedTable | None" = None,
     ) -> None:
         self.extent = extent = Extent.of(schema, gate.history)
@@ -80,9 +83,13 @@ class ServedTable:
         is_private = sharing is Sharing.PRIVATE
         self.empty_history = EmptyHistory(self.info, extent, gate, strategy) if is_private else None
         self.delta = None if gaussian is None else gaussian.delta
+        self.memory = memory
         self.gate = gate
         self.watcher = watcher
-        self._state = TableState(extent, gate, strategy, watcher, None if is_private else gaussian)
+        offer = None if is_private else gaussian
+        self._state = TableState(
+            extent, gate, strategy, watcher, offer, memory=EstimatorMemory(memory.estimator)
+        )
         self.purchasing: Purchasing = (
             Purchasing(gate, self._state, Purchases(gate, watcher), watcher)
             if before is None or before.extent.generation < extent.generation
@@ -98,6 +105,7 @@ class ServedTable:
             sums=sums,
             gaussian=gaussian,
             sharing=sharing,
+            memory=memory,
         )
         self._acquisition = Acquisition(self.purchasing)
         self._direct = DirectPurchases(self.purchasing)

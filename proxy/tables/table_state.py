@@ -17,6 +17,7 @@ from cube.uncollected import uncollected
 from inference.block_estimates import RowEstimates
 from inference.estimator import Estimator
 from inference.history import History
+from inference.memory import DEFAULT_MEMORY, EstimatorMemory
 from inference.noise_places import NoisePlaces
 from planner.measuring.choose import meets
 from planner.measuring.gaussian_opening import GaussianOffer
@@ -47,15 +48,19 @@ class TableState:
     watcher : Watcher
     gaussian : GaussianOffer, optional
         The owner's offer of Gaussian noise.
+    memory : EstimatorMemory, optional
+        For what its estimator keeps.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that is known of the table
         self,
         extent: Extent,
         gate: Gate,
         strategy: Strategy,
         watcher: Watcher,
         gaussian: GaussianOffer | None = None,
+        *,
+        memory: EstimatorMemory = DEFAULT_MEMORY,
     ) -> None:
         self.extent = extent
         self._gate = gate
@@ -63,7 +68,7 @@ class TableState:
         self._watcher = watcher
         self._gaussian = gaussian
         self._lock = threading.Lock()  # of what follows; held for moments
-        self._estimator = Estimator(extent.schema)
+        self._estimator = Estimator(extent.schema, memory)
         self._ski_rental = SkiRental(extent.schema)
         self._hindsight = Hindsight(extent.schema)
 

@@ -17,11 +17,11 @@ from cube.query import Factor, LinearQuery, counting
 from cube.schema import Schema
 from inference import combined_rows as combined_module
 from inference.blue import workspace as workspace_module
-from inference.blue import workspaces as workspaces_module
 from inference.blue.relevance import relevant_rows
 from inference.blue.workspace import Workspace
 from inference.estimator import Estimator
 from inference.history import History
+from inference.memory import EstimatorMemory
 from inference.noise_law.law import law_of_noise
 from inference.posterior import NotEstimable, Posterior
 from inference.scaling import coefficient_range, without_dust
@@ -140,8 +140,7 @@ def test_workspaces_are_forgotten_when_they_hold_too_much(monkeypatch: pytest.Mo
     monkeypatch.setattr(combined_module, "N_WORKING_CELLS_MAX", 1)
     answers = []
     for limit in (2**30, 1):
-        monkeypatch.setattr(workspaces_module, "N_WORKSPACE_BYTES_MAX", limit)
-        estimator = Estimator(SCHEMA)
+        estimator = Estimator(SCHEMA, EstimatorMemory(limit))
         estimator.add([measured(whole(block), counts, 1.0) for block in (*low, *high)])
         answers.append([estimator.estimate(block, CONFIDENCE)[0] for block in both])
         assert len(estimator._combined._workspaces) == (len(SIZES) if limit > 1 else 1)

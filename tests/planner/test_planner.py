@@ -174,6 +174,18 @@ def test_the_same_text_gives_the_same_plan(people: Planner) -> None:
     assert people.plan(sql) is not people.plan(sql, RequestedTarget(half_width=1.0))
 
 
+def test_what_was_least_recently_planned_is_planned_again_once_memory_is_full() -> None:
+    planner = Planner({"wide": WIDE}, {"wide": TARGET}, n_bytes_max=2**18)
+    sql = f"SELECT COUNT(*) AS n{FROM_WIDE} WHERE i0 = 7"
+    first = planner.plan(sql)
+    assert planner.plan(sql) is first
+    for level in range(199):
+        planner.plan(f"SELECT COUNT(*) AS n{FROM_WIDE} WHERE i1 = {level}")
+    again = planner.plan(sql)
+    assert again is not first
+    assert [part.columns for part in again.parts] == [part.columns for part in first.parts]
+
+
 def test_conditions_on_many_columns_stay_apart(wide: Planner) -> None:
     where = " AND ".join(f"i{place} < 100" for place in range(5))
     query = block_of(wide.plan(f"SELECT COUNT(*) FROM wide WHERE {where}")).query  # noqa: S608 - SQL is the test input

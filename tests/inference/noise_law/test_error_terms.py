@@ -209,9 +209,8 @@ def test_answers_are_forgotten_by_their_number_and_by_their_size(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(answers_module, "N_ANSWERS_MAX", 3)
-    monkeypatch.setattr(answers_module, "N_TERMS_MAX", 10)
     monkeypatch.setattr(answers_module, "N_TERMS_A_ROW", 0)
-    answers, small = RecalledAnswers(), answer_with(1)
+    answers, small = RecalledAnswers(10), answer_with(1)
     for asked in ("a", "b", "c"):
         answers.keep(asked, small)
     answers.keep("a", answers.get("a"))

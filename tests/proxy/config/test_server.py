@@ -7,6 +7,7 @@ import pytest
 
 from cube.refusals import ConfigurationInvalid
 from proxy.cli.greeting import who_may_come_in
+from proxy.config.memory import DEFAULT_MEMORY, MemoryLimits
 from proxy.config.server import ServerSettings, TlsFiles, read_server
 from proxy.config.synthetic_limits import SyntheticLimits
 from proxy.scheduling.fair_share import CallTimes
@@ -76,6 +77,15 @@ def test_it_is_plain_text_on_loopback_only(folder: Path, listen: str) -> None:
 def test_its_address_is_one(folder: Path, listen: str) -> None:
     with pytest.raises(ConfigurationInvalid, match=r"server\.postgres_listen: should be host:port"):
         read(folder, postgres_listen=listen)
+
+
+def test_how_much_is_kept_of_earlier_work_is_said_in_mib(folder: Path) -> None:
+    assert read(folder).memory == DEFAULT_MEMORY
+    found = read(folder, estimator_mib=32, planner_mib=16).memory
+    assert found == MemoryLimits(estimator=32 * 2**20, planner=16 * 2**20)
+    for key in ("estimator_mib", "planner_mib"):
+        with pytest.raises(ConfigurationInvalid, match=rf"server\.{key}: .* greater than"):
+            read(folder, **{key: 15})
 
 
 def test_how_long_a_statement_and_a_job_may_take_can_be_said(folder: Path) -> None:
