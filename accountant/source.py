@@ -101,6 +101,21 @@ class Source(Protocol):
         ...
 
 
+@runtime_checkable
+class WatchedSource(Protocol):
+    """A source whose rows are where others may write."""
+
+    def look(self) -> None:
+        """Find out, before anything is charged, whether its rows can be measured.
+
+        Raises
+        ------
+        SourceUnavailable
+            If they cannot be read, or are known not to be what they were.
+        """
+        ...
+
+
 class ReadRows(Protocol):
     """The rows of the first levels of a growing table's axis: an immutable snapshot."""
 

@@ -107,7 +107,7 @@ def main() -> None:
     (table,) = load(CONFIGURATION).tables
     schema = table.schema
     n_bins = schema.by_name[COLUMN].size
-    source = DuckDbSource(schema, table.location)
+    source = DuckDbSource(schema, table.read_from)
     counts = source.measure(Grouping.of_each((COLUMN,), (n_bins,)))
     of_bin = np.zeros(n_bins)
     of_bin[counts.levels[0]] = counts.counts

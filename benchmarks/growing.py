@@ -159,7 +159,7 @@ def lived(n_orders: int, n_days: int, every: int) -> tuple[dict[str, object], li
     with tempfile.TemporaryDirectory() as folder:
         (table,) = load(write_orders(Path(folder), n_orders, first)).tables
         with open_ledger(Path(folder) / "growing.ledger") as ledger:
-            source = GrowingFile(table.schema, table.location, ledger.key)
+            source = GrowingFile(table.schema, table.read_from, ledger.key)
             gate = open_table(ledger, table.schema, table.funds, source, SystemNoise())
             gate.advance(first, "owner")
             served = ServedTable(table.schema, table.default, gate, table.strategy, sums=table.sums)

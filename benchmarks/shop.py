@@ -246,7 +246,7 @@ def exact_engine(settings: Settings, folder: Path) -> Iterator[Engine]:
                     ledger,
                     one.schema,
                     EXACT_BUDGET,
-                    DuckDbSource(one.schema, one.location),
+                    DuckDbSource(one.schema, one.read_from),
                     NoNoise(),
                 ),
                 one.strategy,

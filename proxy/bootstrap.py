@@ -7,6 +7,7 @@ from accountant.gate.gate import Gate
 from accountant.gate.open_table import open_table
 from accountant.ledger.ledger import Ledger
 from accountant.noise.laplace import SystemNoise
+from accountant.source import Source
 from cube.refusals import LedgerUnavailable, TacitError
 from proxy.admin.head_signing import HeadSigner
 from proxy.admin.open_ledger import open_configured
@@ -16,12 +17,10 @@ from proxy.config.settings import Settings
 from proxy.config.table_settings import TableSettings
 from proxy.engine.engine import Engine
 from proxy.monitoring.events import UNWATCHED, Watcher
-from proxy.sources.bounding import RowsRead
-from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.growing_source import GrowingFile
-from proxy.sources.opening import open_rows
 from proxy.sources.public_file import load_public_tables
 from proxy.sources.public_table import PublicTable
+from proxy.sources.table_rows import rows_to_serve
 from proxy.synthetic_tables.store import SyntheticStore
 from proxy.tables.advancing import Advancing, Growing, open_periods
 from proxy.tables.keeping import Keeping
@@ -133,23 +132,23 @@ def _synthetic_store(settings: Settings) -> SyntheticStore | None:
     return None if folder is None else SyntheticStore(folder, settings.server.synthetic_limits)
 
 
-def _source(table: TableSettings, ledger: Ledger) -> DuckDbSource | GrowingFile:
+def _source(table: TableSettings, ledger: Ledger) -> Source | GrowingFile:
     """The rows of a table; of one that grows, they are read once it is known up to where."""
     if table.closing is not None:
-        place = table.extract.place(ledger.key)
-        return GrowingFile(table.schema, table.location, ledger.key, place)
+        place = table.extract.file(ledger.key)
+        return GrowingFile(table.schema, table.read_from, ledger.key, place)
     return _snapshot(table, ledger)
 
 
-def _open_gate(table: TableSettings, source: DuckDbSource | GrowingFile, ledger: Ledger) -> Gate:
+def _open_gate(table: TableSettings, source: Source | GrowingFile, ledger: Ledger) -> Gate:
     gate = open_table(ledger, table.schema, table.funds, source, SystemNoise())
     if table.closing is not None:
         open_periods(gate, table.closing)
     return gate
 
 
-def _snapshot(table: TableSettings, ledger: Ledger) -> DuckDbSource:
+def _snapshot(table: TableSettings, ledger: Ledger) -> Source:
     """The data of a table that does not grow: of the generation that its ledger has come to."""
     known = ledger.history(table.schema.table).rows_fingerprint
     place = table.extract.place(ledger.key)
-    return open_rows(table.schema, table.location, RowsRead(ledger.key), place, known)
+    return rows_to_serve(table.schema, table.location, ledger.key, place, known)

@@ -6,6 +6,7 @@ from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
 from tests.support.postgres import postgres_server  # noqa: F401 - a fixture for every test
+from tests.support.sail import sail  # noqa: F401 - the same
 
 # As in the served process; with one pool of threads a worker, they would fight over the cores.
 threadpool_limits(limits=1)

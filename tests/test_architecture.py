@@ -83,7 +83,8 @@ GENERATED = {"protocol"}  # on the ground, under everything
 N_ROOMS_MAX = 20
 # Each outside library has one home; numpy and scipy may be used anywhere.
 HOMES = {
-    "sqlglot": {"planner"},
+    "sqlglot": {"planner", "proxy"},  # of the proxy, the one folder below
+    "pyspark": {"proxy"},
     "opendp": {"accountant"},
     "pyarrow": {"proxy", "tacit_client"},
     "adbc_driver_flightsql": {"tacit_client"},
@@ -194,6 +195,16 @@ def test_a_library_is_used_only_at_home(library: str) -> None:
     for component in MAY_IMPORT.keys() - HOMES[library]:
         for path in sources(component):
             assert library not in set(imported(path)), path.relative_to(ROOT)
+
+
+def test_of_the_proxy_only_what_writes_statements_for_engines_has_trees_of_sql() -> None:
+    """There is one reader of SQL that users wrote, the planner; here SQL is only written."""
+    users = {
+        path.parent.relative_to(ROOT).as_posix()
+        for path in sources("proxy")
+        if "sqlglot" in set(imported(path))
+    }
+    assert users == {"proxy/sources/pushdown"}
 
 
 def test_duckdb_connections_live_in_named_files_only() -> None:

@@ -39,7 +39,7 @@ from accountant.ledger.payments import BindingLimit, Payment
 from accountant.ledger.raises import StalePlan
 from accountant.ledger.table_history import TableHistory
 from accountant.noise.laplace import NoiseSource
-from accountant.source import CellCounts, GrowingSource, ReadRows, Source
+from accountant.source import CellCounts, GrowingSource, ReadRows, Source, WatchedSource
 from cube.gaussian import Asked
 from cube.measurement import Measurement, PlannedMeasurement
 from cube.schema import Schema
@@ -166,7 +166,7 @@ class Gate:
         ------
         BudgetExhausted, LimitReached, CostAboveCap, TooLarge, StalePlan, LedgerUnavailable
         SourceUnavailable
-            If the rows are not there that the ledger is about.
+            If the rows are not there that the ledger is about, or cannot be read now.
         InvalidRequest
             If Gaussian noise is requested at another delta than the table's.
         """
@@ -178,7 +178,9 @@ class Gate:
                 self._source.rows(history)  # or it would be charged for rows that are not there
             return self._charged(history, plan, statistics, payer, epsilon_cap)
 
-        self._rows(self.history)
+        rows = self._rows(self.history)
+        if isinstance(rows, WatchedSource):
+            rows.look()
         seq = self._ledger.append(self.schema.table, charged)
         payment = next(one for one in reversed(self.payments()) if one.seq == seq)
         self._turns[payment.seq] = 0

@@ -28,6 +28,7 @@ from planner.measuring.weighing import Weighing
 
 N_WEIGHTS_TRIED = 4
 N_LOOKED_BACK = 64  # the latest rows rented
+N_TIMES_LONGER = 16  # than the rows rented a history is, once these are priced alone first
 N_LOOKED_BACK_GROWING = 16  # the same on a table that grows: every day they are looked at anew
 NOTHING = Fraction(-1)  # what a purchase is worth that must not be made even if it costs nothing
 
@@ -194,7 +195,12 @@ class Savings:
         return self._rents[rented]
 
     def _alone(self, rented: tuple[RentedRows, ...]) -> Fraction:
-        """What rows would cost by themselves: at least their rent."""
+        """At least the rent of rows: what they would cost by themselves.
+
+        While the history is short, the rent itself is found sooner; then it is the sum of prices.
+        """
+        if self._context.ski_rental.n_charges < N_TIMES_LONGER * len(rented):
+            return rent_at_most(rented)
         if rented not in self._alones:
             self._alones[rented] = self._context.rent_alone(rented)
         return self._alones[rented]

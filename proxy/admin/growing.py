@@ -144,8 +144,8 @@ def _opened(ledger: Ledger, table: TableSettings) -> tuple[Gate, Growth]:
         raise InvalidRequest(
             f"The ledger does not know {schema.table} yet.", hint="`tacit serve` enters it."
         )
-    place = table.extract.place(ledger.key)
-    source = GrowingFile(schema, table.location, ledger.key, place, is_new=True)
+    place = table.extract.file(ledger.key)
+    source = GrowingFile(schema, table.read_from, ledger.key, place, is_new=True)
     return Gate(ledger, schema, source, SystemNoise()), growth
 
 

@@ -12,11 +12,10 @@ from accountant.gate.next_snapshot import renew_table
 from accountant.ledger.budget import Budget
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.table_history import TableHistory
+from accountant.source import Source
 from cube.refusals import InvalidRequest
 from proxy.config.table_settings import TableSettings
-from proxy.sources.bounding import RowsRead
-from proxy.sources.duckdb_source import DuckDbSource
-from proxy.sources.opening import read_rows
+from proxy.sources.table_rows import rows_now
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +96,7 @@ def generation(ledger: Ledger, table: TableSettings) -> tuple[GenerationStatus, 
     return GenerationStatus.of(history), is_same
 
 
-def _data(table: TableSettings, ledger: Ledger, *, is_kept: bool) -> DuckDbSource:
+def _data(table: TableSettings, ledger: Ledger, *, is_kept: bool) -> Source:
     """The data as it is now; an extract that is there is replaced if the new one is kept."""
-    place, read = table.extract.place(ledger.key), RowsRead(ledger.key)
-    return read_rows(table.schema, table.location, read, place, is_kept=is_kept)
+    place = table.extract.place(ledger.key)
+    return rows_now(table.schema, table.location, ledger.key, place, is_kept=is_kept)

@@ -15,7 +15,7 @@ from accountant.ledger.limits import Window
 from cube.schema import Schema
 from planner.sql.messages import listed
 from proxy.config.exact import EPSILON_MAX, parse_epsilon
-from proxy.sources.location import Location
+from proxy.sources.location import TableLocation
 from proxy.sources.problems import Problems, Section
 
 NAME_LENGTH_MAX = 63
@@ -129,7 +129,9 @@ def funds_of(  # noqa: PLR0913, PLR0917 - what the file says, and where to say w
     return budgets.get(name, Funds(NOTHING, shared=name))
 
 
-def check_same_people(tables: Iterable[tuple[Schema, Location, Funds]], problems: Problems) -> None:
+def check_same_people(
+    tables: Iterable[tuple[Schema, TableLocation, Funds]], problems: Problems
+) -> None:
     """Record a problem if tables share a budget without units, or add up unseen.
 
     They add up unseen if two are about the same unit, read from a common file or database, and do

@@ -4,23 +4,25 @@ A source is a file, a folder or a pattern of files, or a table in PostgreSQL. No
 one; whether it can be read, and what is in it, is checked when the source opens.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from pydantic import Field
 
 from accountant.ledger.stores.postgres_location import PostgresLocation, is_postgres
+from proxy.config.spark import OF_SPARK, is_spark, read_spark
 from proxy.sources.location import (
     KIND_BY_SUFFIX,
-    Location,
     PostgresRows,
     PrivateView,
     SourceFiles,
     SourceKind,
     SourceLocation,
+    TableLocation,
 )
 from proxy.sources.problems import Problems, Section
+from proxy.sources.spark_table import SparkTable
 
 NO_FILE: Final = "names no file"
 IN_A_PATTERN: Final = frozenset("*?[")
@@ -37,7 +39,7 @@ class SourceSection(Section):
 
 def read_location(
     values: Mapping[str, Any], folder: Path, keys: tuple[str, ...], problems: Problems
-) -> Location | None:
+) -> TableLocation | None:
     """The file or the view of one table, with paths relative to `folder`; None on problems.
 
     Values of a wrong type are recorded with the table's section.
@@ -50,7 +52,7 @@ def read_location(
     if not has_view and "sources" in values:
         problems.add((*keys, "sources"), "goes with view")
     if not has_source:
-        for key in ("source_table", *OF_POSTGRES):
+        for key in ("source_table", *OF_POSTGRES, *OF_SPARK):
             if key in values:
                 problems.add((*keys, key), "goes with source")
     # If both are given, both are read, so that neither hides the other's problems.
@@ -61,20 +63,36 @@ def read_location(
 
 def _read_rows(
     values: Mapping[str, Any], folder: Path, keys: tuple[str, ...], problems: Problems
-) -> SourceLocation | SourceFiles | PostgresRows | None:
+) -> SourceLocation | SourceFiles | PostgresRows | SparkTable | None:
     source = values.get("source")
     if not isinstance(source, str) or not source:
         return None
     if is_postgres(source):
+        _note(OF_SPARK, "goes with a source in Spark", values, keys, problems)
         return _read_postgres(source, values, folder, keys, problems)
-    for key in OF_POSTGRES:
-        if key in values:
-            problems.add((*keys, key), "goes with a source in PostgreSQL")
+    if is_spark(source):
+        _note(OF_POSTGRES[:2], "goes with a source in PostgreSQL", values, keys, problems)
+        return read_spark(values, folder, keys, problems)
+    _note(OF_POSTGRES, "goes with a source in PostgreSQL", values, keys, problems)
+    _note(OF_SPARK, "goes with a source in Spark", values, keys, problems)
     found = _read_files(folder / source, values.get("source_table"))
     if isinstance(found, str):
         problems.add((*keys, "source"), found)
         return None
     return found
+
+
+def _note(
+    names: Sequence[str],
+    what: str,
+    values: Mapping[str, Any],
+    keys: tuple[str, ...],
+    problems: Problems,
+) -> None:
+    """Record the keys that go with another kind of source."""
+    for name in names:
+        if name in values:
+            problems.add((*keys, name), what)
 
 
 def _read_files(path: Path, source_table: str | None) -> SourceLocation | SourceFiles | str:

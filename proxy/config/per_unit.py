@@ -17,6 +17,7 @@ from proxy.config.budgets import is_budget_name
 from proxy.config.table_settings import TableSettings
 from proxy.sources.location import UnitRows
 from proxy.sources.problems import Problems
+from proxy.sources.spark_table import SparkTable
 
 
 def with_units(
@@ -52,7 +53,7 @@ def _expanded(
     if units_table(name).casefold() in names:
         problems.add(keys, f"makes a table {units_table(name)}, and there is one by that name")
     schema = _schema(table, problems)
-    if schema is None or isinstance(table.location, UnitRows):
+    if schema is None or isinstance(table.location, UnitRows | SparkTable):
         return
     funds = table.funds
     if not funds.shared:

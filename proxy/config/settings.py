@@ -32,7 +32,7 @@ from proxy.config.budgets import (
     read_budgets,
 )
 from proxy.config.exact import EPSILON_MAX, parse_delta, parse_epsilon
-from proxy.config.extract import read_extract
+from proxy.config.extract import check_counted_there, read_extract
 from proxy.config.growing import GrowsSection, closing_of, grows_section
 from proxy.config.ledger import LedgerSettings, read_ledger
 from proxy.config.levels_from import LevelFiles
@@ -42,7 +42,7 @@ from proxy.config.public import read_public
 from proxy.config.server import ServerSettings, read_server
 from proxy.config.sharing import PreviewRows, Sharing
 from proxy.config.table_settings import TableSettings
-from proxy.sources.location import Extract, Location
+from proxy.sources.location import Extract, TableLocation
 from proxy.sources.problems import Problems, Section
 from proxy.sources.public_file import PublicSettings
 
@@ -77,7 +77,11 @@ class TableSection(Section):
     source_query: str | None = Field(default=None, min_length=1)
     password_file: str | None = Field(default=None, min_length=1)
     immutable: bool = False
-    extract: str = Extract.MEMORY.value
+    version: Annotated[int, Field(strict=True, ge=0)] | None = None
+    token_file: str | None = Field(default=None, min_length=1)
+    tls: bool = True
+    timeout: float | None = Field(default=None, gt=0)
+    extract: str | None = None
     extract_dir: str | None = Field(default=None, min_length=1)
     view: str | None = Field(default=None, min_length=1)
     sources: Any = None
@@ -155,8 +159,8 @@ class TableSection(Section):
 
     @field_validator("extract")
     @classmethod
-    def _extract_is_known(cls, value: str) -> str:
-        if value not in set(Extract):
+    def _extract_is_known(cls, value: str | None) -> str | None:
+        if value is not None and value not in set(Extract):
             raise ValueError(f"should be one of {', '.join(Extract)}")
         return value
 
@@ -262,7 +266,7 @@ def _read_tables(
 def _read_table(  # noqa: PLR0913, PLR0917 - what the file says, and where to say what is wrong
     name: str,
     values: Any,
-    location: Location | None,
+    location: TableLocation | None,
     files: LevelFiles,
     budgets: Mapping[str, Funds],
     problems: Problems,
@@ -281,10 +285,13 @@ def _read_table(  # noqa: PLR0913, PLR0917 - what the file says, and where to sa
     separate = section.separate_budget or ""
     funds = funds_of(section.budget, section.budget_renews, separate, budgets, keys, problems)
     target = AccuracyTarget(half_width=section.half_width, confidence=section.confidence)
+    said = section.extract, section.timeout
+    extract = read_extract(said, section.extract_dir, location, files.folder, keys, problems)
+    check_counted_there(extract, schema, keys, problems)
     return TableSettings(
         schema=schema,
         location=location,
-        extract=read_extract(section.extract, section.extract_dir, files.folder, keys, problems),
+        extract=extract,
         funds=funds,
         default=target,
         sums=_read_sums(columns),

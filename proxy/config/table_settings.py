@@ -12,7 +12,8 @@ from planner.measuring.strategy import Strategy
 from proxy.config.extract import ExtractSettings
 from proxy.config.growing import Closing
 from proxy.config.sharing import Sharing
-from proxy.sources.location import Location
+from proxy.sources.location import Location, TableLocation
+from proxy.sources.spark_table import SparkTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +24,7 @@ class TableSettings:
     ----------
     schema : Schema
         Its public schema.
-    location : Location
+    location : TableLocation
         What it is read from, or what has its units.
     funds : Funds
         The total epsilon that may be spent on it, exactly as written, and with whom it is shared.
@@ -49,7 +50,7 @@ class TableSettings:
     """
 
     schema: Schema
-    location: Location
+    location: TableLocation
     funds: Funds
     default: AccuracyTarget
     sums: Mapping[str, SumTarget] = field(default_factory=dict)
@@ -60,6 +61,13 @@ class TableSettings:
     closing: Closing | None = None
     per_unit: tuple[str, ...] = ()
     extract: ExtractSettings = field(default_factory=ExtractSettings)
+
+    @property
+    def read_from(self) -> Location:
+        """Where its rows are read, of a table that is not counted where it is."""
+        if isinstance(self.location, SparkTable):
+            raise TypeError("a table in Spark stays there")
+        return self.location
 
     @property
     def budget(self) -> Fraction:

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 
 from accountant.ledger.stores.postgres_location import DEFAULT_SCHEMA, PostgresLocation
 from cube.axis import NAME_LENGTH_MAX
+from proxy.sources.spark_table import SparkTable
 
 HIDDEN: Final = (".", "_")  # how names begin of what other tools keep beside their data
 
@@ -297,3 +298,4 @@ class UnitRows:
 
 RowsLocation: TypeAlias = SourceLocation | SourceFiles | PostgresRows | PrivateView
 Location: TypeAlias = RowsLocation | UnitRows
+TableLocation: TypeAlias = Location | SparkTable

@@ -39,7 +39,7 @@ def test_the_domain_is_the_published_one(settings: Settings) -> None:
 
 def test_every_record_has_a_level_in_every_column(settings: Settings) -> None:
     (table,) = settings.tables
-    source = DuckDbSource(table.schema, table.location)
+    source = DuckDbSource(table.schema, table.read_from)
     assert source.measure(each(table.schema)).counts.tolist() == [N_RECORDS]
     income = source.measure(each(table.schema, "income"))
     assert dict(zip(income.levels[0].tolist(), income.counts.tolist(), strict=True)) == {

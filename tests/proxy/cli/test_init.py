@@ -87,7 +87,7 @@ def test_reading_levels_says_that_it_is_not_private_and_serves_every_row(people:
     output = drafted(people, "--read-levels-from-data", "--n-records-max", "10")
     assert "NOT PRIVATE" in output.read_text()
     (table,) = load(output).tables
-    assert DuckDbSource(table.schema, table.location).measure(
+    assert DuckDbSource(table.schema, table.read_from).measure(
         each(table.schema)
     ).counts.tolist() == [2]
     columns = columns_of(output)
@@ -116,7 +116,7 @@ def test_moments_with_a_zone_are_drafted_with_one_and_unserved_types_are_said(
     assert isinstance(zoned, TimestampAxis)
     assert isinstance(early, TimestampAxis)
     assert (zoned.time_zone, early.time_zone) == ("UTC", None)
-    assert DuckDbSource(table.schema, table.location).measure(
+    assert DuckDbSource(table.schema, table.read_from).measure(
         each(table.schema)
     ).counts.tolist() == [1]
 

@@ -76,9 +76,9 @@ def test_the_documented_configuration_loads_and_its_view_runs(tmp_path: Path) ->
         connection.execute("INSERT INTO orders VALUES (1, 700.0), (3, 0.5)")
     settings = load(tmp_path / "tacit.toml")
     people, customers = settings.tables
-    source = DuckDbSource(people.schema, people.location)
+    source = DuckDbSource(people.schema, people.read_from)
     assert rows(source, "sex", "pay") == [(0, 2000, 1), (1, 1, 1)]
-    source = DuckDbSource(customers.schema, customers.location)
+    source = DuckDbSource(customers.schema, customers.read_from)
     scope = ("region", "n_orders", "spent")
     assert rows(source, *scope) == [(0, 2, 1000, 1), (1, 1, 1, 1), (2, 0, 0, 1)]
     assert [(public.name, public.key) for public in settings.public] == [("cities", "city")]

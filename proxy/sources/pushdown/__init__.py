@@ -1,0 +1,5 @@
+"""Private tables that stay where they are: an engine encodes and counts, cells and counts travel.
+
+An engine is Spark or PostgreSQL. What is sent to it is written here, from the public declaration
+alone. What needs rows of a unit to be bounded, or rows that grow, is read by an extract instead.
+"""

@@ -1,0 +1,223 @@
+"""A private table that stays in its engine: surveyed when it opens, then counted scope by scope.
+
+The survey is one statement over all rows: whether they are as declared, and sums of a keyed digest
+of each, by which the ledger knows them. Before counts leave `measure`, the rows that were counted
+are known to be those of the survey: the engine says that it is the same table and, where tables may
+be written, that no row is younger and none is missing; otherwise the survey is made again, of the
+same snapshot, and must be the same. Proof: accountant/proofs/refinement.md, "Data that stays where
+it is".
+
+Only the accountant's gate may call `measure` and `measure_units`.
+"""
+
+import hashlib
+import hmac
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from accountant.grouping import NOT_COUNTED, Grouping
+from accountant.source import CellCounts, UnitCells
+from cube.encoding import canonical_json
+from cube.refusals import ConfigurationInvalid, SourceUnavailable
+from cube.schema import Schema
+from proxy.sources.pushdown.dialect import N_DIGEST_PARTS
+from proxy.sources.pushdown.engine import Engine, EngineError, Failure, Identity, Reading
+from proxy.sources.pushdown.fitting import check_columns, check_survey
+from proxy.sources.pushdown.numbers import TooManyEdgesError
+from proxy.sources.pushdown.statements import AGE, COUNT, DIGEST, N_ALL, TOTAL, Statements
+
+Result = TypeVar("Result")
+
+PAUSES_SECONDS: Final = (0.2, 1.0)  # before another attempt
+HINTS: Final = {
+    Failure.UNREACHABLE: "Is it running, and are the address and the credentials right?",
+    Failure.LATE: "Declare a longer timeout, in seconds; or fewer columns.",
+    Failure.REFUSED: "Its user needs to read the table, and nothing more.",
+    Failure.NO_TABLE: "It must be a table or a materialised view, in a database of UTF-8.",
+    Failure.NOT_INSTALLED: "pip install 'tacit-dp[spark]', or 'tacit-dp[postgres]'",
+    Failure.BROKEN: "Its own log says why. This server does not pass on what it says.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What a survey found, and of which table."""
+
+    found: Mapping[str, Any]
+    identity: Identity
+
+    def says_the_same(self, found: Mapping[str, Any]) -> bool:
+        """Whether another survey found the same; rows may be younger, as copies of them are."""
+        return all(found[name] == value for name, value in self.found.items() if name != AGE)
+
+
+class PushedDownSource:
+    """The rows of one private table in an engine in which every declared column has a level.
+
+    Parameters
+    ----------
+    schema : Schema
+        Of a table that does not grow, each of whose units has one row.
+    engine : Engine
+    key : bytes
+        The ledger's. What travels to the engine is made of it, and does not tell it.
+
+    Raises
+    ------
+    ConfigurationInvalid
+        If it cannot be read as declared. The message contains nothing from its rows.
+    """
+
+    def __init__(self, schema: Schema, engine: Engine, key: bytes) -> None:
+        if schema.rows_per_unit_max > 1 or schema.grows is not None:
+            raise ConfigurationInvalid(
+                f"{engine.label} stays where it is, so each unit has one row, and it cannot grow.",
+                hint='Which rows of a unit count is decided by a secret key: use extract = "file".',
+            )
+        self._schema = schema
+        self._engine = engine
+        self._is_changed = False  # as far as was seen
+        named = canonical_json(["pushed down", engine.label])
+        self._key = hmac.new(key, named.encode(), hashlib.sha256).hexdigest()
+        try:
+            self._known = self._tried(self._survey)
+        except EngineError as error:
+            raise ConfigurationInvalid(
+                f"{engine.label} {error.failure}.", hint=HINTS[error.failure]
+            ) from None
+        except TooManyEdgesError:
+            raise ConfigurationInvalid(
+                f"{engine.label} cannot look for a number among so many edges as a column has.",
+                hint="Declare fewer edges, or read the table from files.",
+            ) from None
+        check_survey(schema, engine.label, self._known.found)
+
+    def fingerprint(self, key: bytes) -> str:
+        """The identity of the data, for holders of the key: HMAC-SHA256 in hexadecimal.
+
+        It covers which table it is, its version if it has one, and the digests of its rows.
+        """
+        heading = ["pushed down", self._engine.label, *self._digests()]
+        return hmac.new(key, canonical_json(heading).encode(), hashlib.sha256).hexdigest()
+
+    def rows_fingerprint(self, key: bytes) -> str:
+        """The identity of the rows as they are served: HMAC-SHA256 in hexadecimal.
+
+        It covers the columns' names, and sums of a keyed digest of the levels of each row.
+        """
+        names = sorted(axis.name for axis in self._schema.axes)
+        heading = ["pushed down rows", *names, *self._digests()]
+        return hmac.new(key, canonical_json(heading).encode(), hashlib.sha256).hexdigest()
+
+    def measure(self, grouping: Grouping) -> CellCounts:
+        """Exact counts of the cells of a scope that are not empty, each level as it is counted.
+
+        Raises
+        ------
+        SourceUnavailable
+            If the engine gave no answer, or its rows are no longer those that were surveyed.
+        """
+        try:
+            return self._tried(lambda reading: self._counted(reading, grouping))
+        except EngineError:
+            raise SourceUnavailable("The private table could not be read.") from None
+
+    def look(self) -> None:
+        """Find out whether the table is still there, and not known to be another one.
+
+        Raises
+        ------
+        SourceUnavailable
+            If not; or if its rows had changed when they were last counted, and still have.
+        """
+        try:
+            self._tried(self._looked)
+        except (EngineError, ConfigurationInvalid):
+            raise SourceUnavailable(
+                f"The data of {self._schema.table} cannot be read just now.",
+                hint="Ask again later: nothing was charged.",
+            ) from None
+
+    def _looked(self, reading: Reading) -> None:
+        if self._is_changed or reading.identity.marks != self._known.identity.marks:
+            self._check_again(reading)
+
+    def measure_units(self, grouping: Grouping) -> UnitCells:  # noqa: ARG002 - of every source
+        """Each unit has one row here."""
+        raise ValueError("units with one row each are counted as rows")
+
+    def _digests(self) -> list[str]:
+        return [str(self._known.found[f"{DIGEST}_{part}"]) for part in range(N_DIGEST_PARTS)]
+
+    def _tried(self, read: Callable[[Reading], Result]) -> Result:
+        """What is read in one look, begun again if the connection fails."""
+        for pause in PAUSES_SECONDS:
+            try:
+                with self._engine.reading() as reading:
+                    return read(reading)
+            except EngineError as error:
+                if not error.may_pass:
+                    raise
+            time.sleep(pause)
+        with self._engine.reading() as reading:
+            return read(reading)
+
+    def _statements(self, reading: Reading) -> Statements:
+        check_columns(self._schema, self._engine.label, reading.columns)
+        return Statements(self._schema, reading.columns, self._engine.dialect)
+
+    def _survey(self, reading: Reading) -> _Known:
+        statement = self._statements(reading).survey(reading.table, self._key)
+        (found,) = reading.rows(statement).to_pylist()
+        return _Known(found, reading.identity)
+
+    def _counted(self, reading: Reading, grouping: Grouping) -> CellCounts:
+        """The cells of a scope, of rows that are known to be those that were surveyed."""
+        known = self._known
+        outside = [
+            axis.name
+            for place, axis in enumerate(self._schema.axes)
+            if known.found[f"outside_{place}"]
+        ]
+        statement = self._statements(reading).counting(reading.table, grouping, outside)
+        found = reading.rows(statement)
+        is_same = reading.identity.marks == known.identity.marks
+        if AGE in found.column_names:
+            is_total = np.asarray(found.column(TOTAL))
+            ((n_all,), (age,)) = (
+                found.filter(is_total).column(name).to_pylist() for name in (COUNT, AGE)
+            )
+            is_same = is_same and self._has_no_other(reading, n_all, age)
+            found = found.filter(~is_total)
+        if not is_same:
+            self._check_again(reading)
+        arrays = [
+            np.array(column, dtype=np.int64) for column in found.columns[: len(grouping.scope) + 1]
+        ]
+        *levels, counts = arrays
+        is_counted = np.ones(counts.size, dtype=bool)
+        for runs, array in zip(grouping.runs, levels, strict=True):
+            is_counted &= runs.at(array) != NOT_COUNTED
+        return CellCounts(tuple(array[is_counted] for array in levels), counts[is_counted])
+
+    def _has_no_other(self, reading: Reading, n_rows: int, age: int | None) -> bool:
+        """Whether no row is younger than the survey, and none of its rows is missing."""
+        newest = self._known.identity.newest
+        if n_rows != self._known.found[N_ALL] or newest is None:
+            return False
+        return age is None or age > reading.age_of(newest)
+
+    def _check_again(self, reading: Reading) -> None:
+        """Survey the rows that were counted; SourceUnavailable unless they are what they were."""
+        again = self._survey(reading)
+        self._is_changed = not self._known.says_the_same(again.found)
+        if self._is_changed:
+            raise SourceUnavailable(
+                f"The data of {self._schema.table} is not what it was.",
+                hint="Its owner restores it, or goes on with it by `tacit table renew`.",
+            )
+        self._known = again

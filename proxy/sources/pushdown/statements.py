@@ -1,0 +1,222 @@
+"""The statements that an engine is sent: a survey of a whole table, and the cells of a scope.
+
+Made of the public declaration and nothing else. Rows with a value that has no level are left out of
+the cells, as they are of a table that is read from a file.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from sqlglot import exp
+
+from accountant.grouping import BY_ITSELF, Grouping, LevelRuns
+from cube.schema import Schema
+from proxy.sources.axis_sql import LEFT_OUT, WRONG_TYPE
+from proxy.sources.pushdown.dialect import N_DIGEST_PARTS, Dialect
+from proxy.sources.pushdown.positions import Position, key_of, position, same_text
+from proxy.sources.pushdown.trees import BIG, both, call, case, name, text, whole
+from proxy.sources.source_column import SourceColumn
+
+AGE: Final = "age_of_row"
+UNIT: Final = "unit_of_row"
+COUNT: Final = "n_rows"
+INSIDE: Final = "is_inside"
+TOTAL: Final = "is_total"
+GROUPED: Final = "grouped"
+DIGEST: Final = "digest"
+N_ALL: Final = "n_all"
+N_RUNS_MAX: Final = 64  # that are compared one by one
+LARGE: Final = "DECIMAL(38, 0)"  # holds the sum of a quintillion digests
+
+
+@dataclass(frozen=True)
+class Statements:
+    """What is asked of one table.
+
+    Parameters
+    ----------
+    schema : Schema
+    columns : mapping of str to SourceColumn
+        The table's columns by their names in lower case; every declared one is there.
+    dialect : Dialect
+    """
+
+    schema: Schema
+    columns: Mapping[str, SourceColumn]
+    dialect: Dialect
+
+    @cached_property
+    def positions(self) -> tuple[Position, ...]:
+        """The encoding of each axis; TooManyEdgesError if the engine has none."""
+        return tuple(
+            position(axis, self.columns[axis.name.casefold()], place, self.dialect)
+            for place, axis in enumerate(self.schema.axes)
+        )
+
+    def survey(self, table: exp.Expr, key: str) -> exp.Select:
+        """What is found out of a whole table, as one row.
+
+        Whether a value is of a wrong type, and whether one has no level, axis by axis; whether
+        more rows are read than is declared, a row has no unit, and a unit has two rows; sums of
+        keyed digests of the rows that are read; and how many rows there are, and the age of the
+        youngest if the engine knows it.
+        """
+        every = range(len(self.positions))
+        unit = self.schema.unit
+        more = [] if unit is None else [name(self.columns[unit.casefold()].sql).as_(UNIT)]
+        keyed = self._keyed(table, every, more)
+        named = [UNIT] * (unit is not None) + [AGE] * (self.dialect.age_of_row() is not None)
+        kept = [exp.column(one) for one in named]
+        levelled = self._levelled(keyed, every, kept).subquery("levelled")
+        is_inside = _inside(every)
+        found = [_any(_level_is(place, WRONG_TYPE)).as_(f"wrong_{place}") for place in every]
+        found += [_any(_level_is(place, LEFT_OUT)).as_(f"outside_{place}") for place in every]
+        n_inside = call("count", case(((is_inside, whole(1)),)))
+        n_max = whole(self.schema.n_records_max)
+        found.append(exp.GT(this=n_inside, expression=n_max).as_("has_too_many"))
+        if unit is not None:
+            found += _of_units()
+        found += [
+            self._digest(key, part, is_inside).as_(f"{DIGEST}_{part}")
+            for part in range(N_DIGEST_PARTS)
+        ]
+        found.append(call("count", exp.Star()).as_(N_ALL))
+        if AGE in named:
+            found.append(call("min", exp.column(AGE)).as_(AGE))
+        return exp.select(*found).from_(levelled)
+
+    def counting(self, table: exp.Expr, grouping: Grouping, outside: Sequence[str]) -> exp.Expr:
+        """The occupied cells of a scope: the levels as which rows are counted, and how many are.
+
+        Where the engine knows how old a row is, one more row follows, of which `TOTAL` is true: how
+        many rows there are in all, and the age of the youngest.
+
+        Parameters
+        ----------
+        table : Expression
+        grouping : Grouping
+            Which axes, and which of their levels are counted together; of very many runs of levels,
+            each level is counted by itself.
+        outside : sequence of str
+            The axes of which some values have no level.
+        """
+        scope = grouping.scope
+        places = [axis.name for axis in self.schema.axes]
+        shown = [places.index(one) for one in scope]
+        hidden = [places.index(one) for one in outside if one not in scope]
+        age = self.dialect.age_of_row()
+        grouped = self._grouped(table, shown, hidden, has_age=age is not None)
+        relation = exp.Table(this=exp.to_identifier(GROUPED))
+        kept = [exp.column(one) for one in [COUNT, *([INSIDE] if hidden else [])]]
+        source = grouped.subquery(GROUPED) if age is None else relation
+        levelled = self._levelled(exp.select("*").from_(source), shown, kept).subquery("levelled")
+        levels = [
+            _counted_as(exp.column(f"level_{place}"), runs)
+            for place, runs in zip(shown, grouping.runs, strict=True)
+        ]
+        n_rows = exp.cast(call("coalesce", call("sum", exp.column(COUNT)), whole(0)), BIG)
+        named = [level.as_(f"cell_{place}") for place, level in zip(shown, levels, strict=True)]
+        cells = exp.select(*named, n_rows.as_(COUNT)).from_(levelled)
+        conditions = [_has_level(place) for place in shown] + kept[1:]
+        cells = cells.where(both(*conditions)).group_by(*levels) if conditions else cells
+        if age is None:
+            return cells
+        cells = cells.select(exp.null().as_(AGE), exp.false().as_(TOTAL))
+        nothing = [exp.cast(exp.null(), "INT") for _ in shown]
+        youngest = call("min", exp.column(AGE))
+        total = exp.select(*nothing, n_rows.copy(), youngest, exp.true()).from_(relation)
+        return exp.union(cells, total, distinct=False).with_(GROUPED, as_=grouped)
+
+    def _grouped(
+        self, table: exp.Expr, shown: Sequence[int], hidden: Sequence[int], *, has_age: bool
+    ) -> exp.Select:
+        """Rows counted by their keys, and by whether every hidden axis has a level."""
+        keys = [key_of(place) for place in shown]
+        keyed = self._keyed(table, [*shown, *hidden], [])
+        age = [exp.column(AGE)] if has_age else []
+        if hidden:
+            levelled = self._levelled(keyed, hidden, [*keys, *age]).subquery("hidden")
+            keyed = exp.select(*keys, _inside(hidden).as_(INSIDE), *age).from_(levelled)
+            keys.append(exp.column(INSIDE))
+        found = [call("count", exp.Star()).as_(COUNT)]
+        found += [call("min", one).as_(AGE) for one in age]
+        grouped = exp.select(*keys, *found).from_(keyed.subquery("keyed"))
+        return grouped.group_by(*keys) if keys else grouped
+
+    def _keyed(
+        self, table: exp.Expr, places: Sequence[int], more: Sequence[exp.Expr]
+    ) -> exp.Select:
+        """The rows of a table with the keys of some axes, and their age if it is known."""
+        age = self.dialect.age_of_row()
+        given = [*more, *([] if age is None else [age.as_(AGE)])]
+        keys = [self.positions[place].key.copy().as_(f"key_{place}") for place in places]
+        # A row is a row, even if nothing of it is asked.
+        return exp.select(*(keys + given or [whole(1).as_("one")])).from_(table.copy())
+
+    def _levelled(
+        self, keyed: exp.Select, places: Sequence[int], kept: Sequence[exp.Expr]
+    ) -> exp.Select:
+        """A relation with keys, with the levels in their place."""
+        levels = [self.positions[place].level.copy().as_(f"level_{place}") for place in places]
+        found = exp.select(*levels, *kept).from_(keyed.subquery("keyed"))
+        for place in places:
+            relation = self.positions[place].levels
+            if relation is not None:
+                found = found.join(relation.copy(), on=same_text(place), join_type="left")
+        return found
+
+    def _digest(self, key: str, part: int, is_inside: exp.Expr) -> exp.Expr:
+        """The sum of a part of the keyed digests of rows, as text."""
+        by_name = sorted(
+            range(len(self.schema.axes)), key=lambda place: self.schema.axes[place].name
+        )
+        texts = [
+            one
+            for place in by_name
+            for one in (text("/"), exp.cast(exp.column(f"level_{place}"), "TEXT"))
+        ]
+        digest = self.dialect.digest_part(call("concat", text(key), *texts), part)
+        summed = call("sum", case(((is_inside, exp.cast(digest, LARGE)),)))
+        return exp.cast(call("coalesce", summed, whole(0)), "TEXT")
+
+
+def _counted_as(level: exp.Expr, runs: LevelRuns) -> exp.Expr:
+    """The level as which a level is counted, which is itself where there are too many runs."""
+    if runs.counts_each or runs.n_runs > N_RUNS_MAX:
+        return level
+    ends = zip(runs.ends.tolist(), runs.counted_as.tolist(), strict=True)
+    branches = [
+        (exp.LT(this=level, expression=whole(end)), level if as_ == BY_ITSELF else whole(as_))
+        for end, as_ in ends
+    ]
+    return case(branches)
+
+
+def _of_units() -> list[exp.Expr]:
+    """Whether a row has no unit, and whether a unit has two rows."""
+    unit = exp.column(UNIT)
+    with_one = call("count", unit)
+    each = exp.Count(this=exp.Distinct(expressions=[unit.copy()]))
+    return [
+        exp.GT(this=call("count", exp.Star()), expression=with_one).as_("has_no_unit"),
+        exp.GT(this=with_one.copy(), expression=each).as_("has_several"),
+    ]
+
+
+def _level_is(place: int, code: int) -> exp.Expr:
+    return exp.EQ(this=exp.column(f"level_{place}"), expression=whole(code))
+
+
+def _has_level(place: int) -> exp.Expr:
+    return exp.GT(this=exp.column(f"level_{place}"), expression=whole(LEFT_OUT))
+
+
+def _inside(places: Sequence[int]) -> exp.Expr:
+    """Whether every one of some axes has a level."""
+    return both(*(_has_level(place) for place in places))
+
+
+def _any(condition: exp.Expr) -> exp.Expr:
+    return call("coalesce", call("bool_or", condition), exp.false())
