@@ -1,0 +1,216 @@
+"""The same table through every source: what a start, a restart and a first count take.
+
+    python -m benchmarks.sources [--quick]
+
+Each kind of source is opened in a process of its own, whose processor time and largest memory are
+reported, beside what the engine that has the rows takes to scan the same columns to Arrow. An
+extract computes its digests when it is made.
+"""
+
+import datetime as dt
+import multiprocessing
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import adbc_driver_postgresql.dbapi as adbc
+import duckdb
+import psycopg
+
+from accountant.grouping import Grouping
+from accountant.ledger.stores.postgres_location import PostgresLocation
+from benchmarks.report import Bar, progress, run, wants_quick
+from cube.axis import (
+    Axis,
+    BooleanAxis,
+    CategoryAxis,
+    DateAxis,
+    IntegerAxis,
+    MeasureAxis,
+    NumericAxis,
+)
+from cube.schema import Schema
+from proxy.sources.bounding import RowsRead
+from proxy.sources.extract_file import ExtractPlace
+from proxy.sources.location import Location, PostgresRows, SourceFiles, SourceLocation
+from proxy.sources.opening import open_rows
+from proxy.sources.postgres_rows import conninfo
+from tests.support.postgres import serving_postgres
+
+KEY = b"k" * 32
+READ = RowsRead(KEY)
+TOWNS = tuple(f"town {number}" for number in range(50))
+SCOPES = (("age",), ("age", "town"), ("age", "is_new", "town"))
+EXTRACT_SHARE_MAX = 3.0  # of the engine's own scan
+RESTART_SECONDS_MAX = 2.0
+SETTLES_SECONDS = 2.2
+# One table, in the words of each engine that makes it.
+COLUMNS = (
+    "'town ' || (i * 7919 % 50) AS town, CAST(i * 31 % 100 AS integer) AS age, "
+    "CAST((i * 104729 % 1000000) / 100.0 AS numeric(9, 2)) AS amount, "
+    "CAST((i * 15485863 % 10007) / 10007.0 AS double precision) AS score, "
+    "CAST(DATE '2025-01-01' + CAST(i % 365 AS integer) AS date) AS day, i % 3 = 0 AS is_new"
+)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A source, and where its rows are kept."""
+
+    location: Location
+    folder: Path | None
+
+
+def schema_of(n_rows: int) -> Schema:
+    """The public columns."""
+    axes: tuple[Axis, ...] = (
+        CategoryAxis(name="town", values=TOWNS),
+        IntegerAxis(name="age", low=0, high=99),
+        MeasureAxis(name="amount", low=Fraction(0), high=Fraction(10_000), step=Fraction(1)),
+        NumericAxis(name="score", edges=tuple(place / 20 for place in range(21))),
+        DateAxis(name="day", low=dt.date(2025, 1, 1), high=dt.date(2025, 12, 31)),
+        BooleanAxis(name="is_new"),
+    )
+    return Schema(table="sales", axes=axes, n_records_max=n_rows)
+
+
+def measured(kind: Kind, n_rows: int) -> dict[str, float]:
+    """Processor seconds of a start and of first counts, and the process's largest memory."""
+    schema = schema_of(n_rows)
+    place = None if kind.folder is None else ExtractPlace(kind.folder, KEY)
+    began, wall = time.process_time(), time.perf_counter()
+    source = open_rows(schema, kind.location, READ, place)
+    found = {
+        "start_cpu_s": time.process_time() - began,
+        "start_s": time.perf_counter() - wall,
+    }
+    source.rows_fingerprint(KEY)
+    source.fingerprint(KEY)
+    found["start_with_digests_cpu_s"] = time.process_time() - began
+    found["start_with_digests_s"] = time.perf_counter() - wall
+    for scope in SCOPES:
+        sizes = tuple(schema.by_name[name].size for name in scope)
+        began = time.process_time()
+        source.measure(Grouping.of_each(scope, sizes))
+        found[f"count_{len(scope)}_cpu_ms"] = 1000 * (time.process_time() - began)
+    found["peak_mib"] = peak_mib()
+    return {name: round(value, 3) for name, value in found.items()}
+
+
+def peak_mib() -> float:
+    """The largest memory of this process; that of getrusage is the parent's, if that was larger."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+
+
+def scanned(kind: Kind, n_rows: int) -> dict[str, float]:
+    """Seconds that the engine takes to scan the columns to Arrow, a batch at a time."""
+    columns = ", ".join(axis.name for axis in schema_of(n_rows).axes)
+    began, wall = time.process_time(), time.perf_counter()
+    if isinstance(kind.location, PostgresRows):
+        with adbc.connect(conninfo(kind.location)) as connection, connection.cursor() as cursor:
+            cursor.execute(f"SELECT {columns} FROM {kind.location.table}")  # noqa: S608 - constants
+            n_found = sum(batch.num_rows for batch in cursor.fetch_record_batch())
+    else:
+        paths = [str(path) for path in kind.location.files]
+        reader = {".csv": "read_csv", ".parquet": "read_parquet"}.get(Path(paths[0]).suffix)
+        database = duckdb.connect(paths[0] if reader is None else ":memory:", read_only=not reader)
+        origin = "sales" if reader is None else f"{reader}({paths})"
+        rows = database.sql(f"SELECT {columns} FROM {origin}")  # noqa: S608 - constants
+        n_found = sum(batch.num_rows for batch in rows.to_arrow_reader(2**17))
+    assert n_found == n_rows
+    return {
+        "cpu_s": round(time.process_time() - began, 3),
+        "s": round(time.perf_counter() - wall, 3),
+    }
+
+
+def make_files(folder: Path, n_rows: int) -> dict[str, Location]:
+    """The table in files of every kind."""
+    database = folder / "sales.duckdb"
+    with duckdb.connect(str(database)) as made:
+        made.execute(f"CREATE TABLE sales AS SELECT {COLUMNS} FROM range({n_rows}) AS t(i)")  # noqa: S608 - constants
+        made.execute(f"COPY sales TO '{folder / 'sales.csv'}'")
+        made.execute(f"COPY sales TO '{folder / 'sales.parquet'}'")
+        (folder / "parts").mkdir()
+        for part in range(4):
+            rows = f"SELECT * FROM sales WHERE age % 4 = {part}"  # noqa: S608 - constants
+            made.execute(f"COPY ({rows}) TO '{folder / 'parts' / f'{part}.parquet'}'")
+    return {
+        "csv": SourceLocation(path=folder / "sales.csv"),
+        "parquet": SourceLocation(path=folder / "sales.parquet"),
+        "folder of parquet": SourceFiles(folder=folder / "parts", pattern="*.parquet"),
+        "duckdb": SourceLocation(path=database, source_table="sales"),
+    }
+
+
+def make_table(where: PostgresRows, n_rows: int) -> None:
+    """The table in PostgreSQL."""
+    with psycopg.connect(conninfo(where), autocommit=True) as owner:
+        rows = f"generate_series(0::bigint, {n_rows - 1}) AS t(i)"
+        owner.execute(f"CREATE TABLE sales AS SELECT {COLUMNS} FROM {rows}".encode())  # noqa: S608 - constants
+
+
+def apart(
+    call: Callable[[Kind, int], dict[str, float]], kind: Kind, n_rows: int
+) -> dict[str, float]:
+    """What a call gives in a process of its own."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(call, (kind, n_rows))
+
+
+def sources_compared(n_rows: int) -> tuple[dict[str, object], list[Bar]]:
+    """Every kind of source, in memory and in a file."""
+    found: dict[str, object] = {"n_rows": n_rows}
+    bars: list[Bar] = []
+    with TemporaryDirectory() as name, serving_postgres() as server:
+        folder = Path(name)
+        kinds = make_files(folder, n_rows)
+        postgres = PostgresRows(server=PostgresLocation.parse(server.location()), table="sales")
+        make_table(postgres, n_rows)
+        kinds["postgres"] = postgres
+        time.sleep(
+            SETTLES_SECONDS
+        )  # or extracts of files that were just written are not opened again
+        for at, (label, location) in enumerate(kinds.items()):
+            progress(label)
+            in_memory, on_disk = Kind(location, None), Kind(location, folder / f"extract {at}")
+            scan = apart(scanned, in_memory, n_rows)
+            began = apart(measured, on_disk, n_rows)
+            again = apart(measured, on_disk, n_rows)
+            found[label] = {
+                "scan": scan,
+                "memory": apart(measured, in_memory, n_rows),
+                "file": began,
+                "file_again": again,
+            }
+            restart, share = again["start_with_digests_s"], began["start_s"] / scan["s"]
+            bars += [
+                Bar(
+                    f"{label}: seconds of a restart",
+                    restart,
+                    RESTART_SECONDS_MAX,
+                    restart <= RESTART_SECONDS_MAX,
+                ),
+                Bar(
+                    f"{label}: extract with its digests, times the engine's scan to Arrow",
+                    share,
+                    EXTRACT_SHARE_MAX,
+                    share <= EXTRACT_SHARE_MAX,
+                ),
+            ]
+    return found, bars
+
+
+def main() -> None:
+    """Measure, and say whether the bars are cleared."""
+    quick = wants_quick("The same table through every source.")
+    figures, bars = sources_compared(10**5 if quick else 10**6)
+    run(figures, bars)
+
+
+if __name__ == "__main__":
+    main()
