@@ -24,6 +24,7 @@ from accountant.source import CellCounts, UnitCells
 from cube.encoding import canonical_json
 from cube.refusals import ConfigurationInvalid, SourceUnavailable
 from cube.schema import Schema
+from proxy.sources.axis_sql import LEFT_OUT
 from proxy.sources.pushdown.dialect import N_DIGEST_PARTS
 from proxy.sources.pushdown.engine import Engine, EngineError, Failure, Identity, Reading
 from proxy.sources.pushdown.fitting import check_columns, check_survey
@@ -80,6 +81,7 @@ class PushedDownSource:
             )
         self._schema = schema
         self._engine = engine
+        self._prepared: Statements | None = None
         self._is_changed = False  # as far as was seen
         named = canonical_json(["pushed down", engine.label])
         self._key = hmac.new(key, named.encode(), hashlib.sha256).hexdigest()
@@ -167,8 +169,13 @@ class PushedDownSource:
             return read(reading)
 
     def _statements(self, reading: Reading) -> Statements:
-        check_columns(self._schema, self._engine.label, reading.columns)
-        return Statements(self._schema, reading.columns, self._engine.dialect)
+        """What is asked of the table; made anew only if its columns are others."""
+        known = self._prepared
+        if known is None or known.columns != reading.columns:
+            check_columns(self._schema, self._engine.label, reading.columns)
+            known = Statements(self._schema, reading.columns, self._engine.dialect)
+            self._prepared = known
+        return known
 
     def _survey(self, reading: Reading) -> _Known:
         statement = self._statements(reading).survey(reading.table, self._key)
@@ -201,7 +208,7 @@ class PushedDownSource:
         *levels, counts = arrays
         is_counted = np.ones(counts.size, dtype=bool)
         for runs, array in zip(grouping.runs, levels, strict=True):
-            is_counted &= runs.at(array) != NOT_COUNTED
+            is_counted &= (array > LEFT_OUT) & (runs.at(array) != NOT_COUNTED)
         return CellCounts(tuple(array[is_counted] for array in levels), counts[is_counted])
 
     def _has_no_other(self, reading: Reading, n_rows: int, age: int | None) -> bool:

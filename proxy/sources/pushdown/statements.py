@@ -90,8 +90,9 @@ class Statements:
     def counting(self, table: exp.Expr, grouping: Grouping, outside: Sequence[str]) -> exp.Expr:
         """The occupied cells of a scope: the levels as which rows are counted, and how many are.
 
-        Where the engine knows how old a row is, one more row follows, of which `TOTAL` is true: how
-        many rows there are in all, and the age of the youngest.
+        A level of `LEFT_OUT` is of rows that are not counted. Where the engine knows how old a row
+        is, one more row follows, of which `TOTAL` is true: how many rows there are in all, and the
+        age of the youngest.
 
         Parameters
         ----------
@@ -119,8 +120,9 @@ class Statements:
         n_rows = exp.cast(call("coalesce", call("sum", exp.column(COUNT)), whole(0)), BIG)
         named = [level.as_(f"cell_{place}") for place, level in zip(shown, levels, strict=True)]
         cells = exp.select(*named, n_rows.as_(COUNT)).from_(levelled)
-        conditions = [_has_level(place) for place in shown] + kept[1:]
-        cells = cells.where(both(*conditions)).group_by(*levels) if conditions else cells
+        # Not of the levels: an engine would move that condition down, and encode row by row.
+        cells = cells.where(*kept[1:]) if hidden else cells
+        cells = cells.group_by(*levels) if levels else cells
         if age is None:
             return cells
         cells = cells.select(exp.null().as_(AGE), exp.false().as_(TOTAL))
@@ -187,7 +189,8 @@ def _counted_as(level: exp.Expr, runs: LevelRuns) -> exp.Expr:
     if runs.counts_each or runs.n_runs > N_RUNS_MAX:
         return level
     ends = zip(runs.ends.tolist(), runs.counted_as.tolist(), strict=True)
-    branches = [
+    branches = [(exp.LT(this=level, expression=whole(0)), level)]
+    branches += [
         (exp.LT(this=level, expression=whole(end)), level if as_ == BY_ITSELF else whole(as_))
         for end, as_ in ends
     ]
