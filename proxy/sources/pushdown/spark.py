@@ -6,6 +6,7 @@ or a token, and go nowhere.
 """
 
 import logging
+import sys
 import threading
 import uuid
 import warnings
@@ -147,9 +148,27 @@ class _Reading:
         return list(frame.schema.fields), sorted(frame.inputFiles())
 
 
+@contextmanager
+def _with_a_main_file() -> Iterator[None]:
+    """Give a process that was started without a file one, for a moment.
+
+    The client takes such a process (``python -c``, as others start workers) for a doctest of its
+    own, looks for a whole Spark, and ends the process if there is none.
+    """
+    main = sys.modules["__main__"]
+    if hasattr(main, "__file__"):
+        yield
+        return
+    main.__file__ = "<none>"
+    try:
+        yield
+    finally:
+        del main.__file__
+
+
 def _session(location: SparkTable) -> "SparkSession":
     try:
-        with warnings.catch_warnings():
+        with _with_a_main_file(), warnings.catch_warnings():
             warnings.simplefilter(
                 "ignore"
             )  # it warns of newer releases of pandas, which we never use
