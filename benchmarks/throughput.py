@@ -172,7 +172,7 @@ def shares(now: dict[str, float], before: dict[str, float]) -> list[Bar]:
 def checked_out(revision: str, folder: Path) -> Path:
     """The tree of a commit."""
     packed = subprocess.run(  # noqa: S603 - git, on a revision that whoever runs this has named
-        ["git", "-C", str(HERE), "archive", revision],  # noqa: S607
+        ["git", "-C", str(HERE), "archive", revision],  # noqa: S607 - the git that is found
         stdout=subprocess.PIPE,
         check=True,
     )

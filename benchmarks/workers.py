@@ -163,7 +163,7 @@ def load_on(n_workers: int, seconds: float, *, kills: bool = False) -> Load:
             if kills:
                 workers.await_event("worker_serves", n_workers + 1)
             again, _ = asked_once(served.addresses[0], dashboard)
-            time.sleep(1.0)
+            time.sleep(1.0)  # its counters are scraped by then
             audit = audited(served.ledger)
             units = units_spent(served.addresses[0], audit.units)
         n_open = _n_open(served.ledger)

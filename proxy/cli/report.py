@@ -1,8 +1,6 @@
 """The command `tacit audit report`: a ledger's report as a page, as JSON or as CSV."""
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -11,6 +9,7 @@ from rich.console import Console
 
 from accountant.auditor.verify import verify
 from cube.refusals import ConfigurationInvalid, LedgerCorrupt
+from cube.uncollected import uncollected
 from proxy.cli.ledger import (
     LedgerArgument,
     PublicKeyOption,
@@ -91,18 +90,6 @@ def format_of(output: Path, chosen: ReportFormat | None) -> ReportFormat:
             f"The name {output.name} does not set the format of the report.",
             hint="Use the suffix .html, .json or .csv, or choose with --format.",
         ) from None
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Pause the garbage collector, which finds nothing in an audit and takes a sixth of it."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _write(output: Path, page: bytes) -> None:

@@ -74,5 +74,5 @@ class GatheredLines(TextIOBase):
         while True:
             self._came.wait()
             self._came.clear()
-            time.sleep(GATHER_SECONDS)
+            time.sleep(GATHER_SECONDS)  # lines that come meanwhile are written with the first
             self.write_out()

@@ -76,7 +76,7 @@ def until_read(attempt: Callable[[], FoundT]) -> FoundT:
         try:
             return attempt()
         except ConnectionLost:
-            time.sleep(number * PAUSE_SECONDS)
+            time.sleep(number * PAUSE_SECONDS)  # a server that restarts needs a moment
     return attempt()
 
 

@@ -164,7 +164,7 @@ class PushedDownSource:
             except EngineError as error:
                 if not error.may_pass:
                     raise
-            time.sleep(pause)
+            time.sleep(pause)  # an engine that restarts needs a moment
         with self._engine.reading() as reading:
             return read(reading)
 
