@@ -4,13 +4,11 @@
 
 Each kind of source is opened in a process of its own, whose processor time and largest memory are
 reported, beside what the engine that has the rows takes to scan the same columns to Arrow. An
-extract computes its digests when it is made.
+extract computes its digests when it is made. Tables that stay where they are: sources_there.py.
 """
 
 import datetime as dt
-import multiprocessing
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -22,7 +20,9 @@ import psycopg
 
 from accountant.grouping import Grouping
 from accountant.ledger.stores.postgres_location import PostgresLocation
+from benchmarks.apart import apart, peak_mib
 from benchmarks.report import Bar, progress, run, wants_quick
+from benchmarks.sources_there import there_compared
 from cube.axis import (
     Axis,
     BooleanAxis,
@@ -100,12 +100,6 @@ def measured(kind: Kind, n_rows: int) -> dict[str, float]:
     return {name: round(value, 3) for name, value in found.items()}
 
 
-def peak_mib() -> float:
-    """The largest memory of this process; that of getrusage is the parent's, if that was larger."""
-    status = Path("/proc/self/status").read_text(encoding="ascii")
-    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
-
-
 def scanned(kind: Kind, n_rows: int) -> dict[str, float]:
     """Seconds that the engine takes to scan the columns to Arrow, a batch at a time."""
     columns = ", ".join(axis.name for axis in schema_of(n_rows).axes)
@@ -154,14 +148,6 @@ def make_table(where: PostgresRows, n_rows: int) -> None:
         owner.execute(f"CREATE TABLE sales AS SELECT {COLUMNS} FROM {rows}".encode())  # noqa: S608 - constants
 
 
-def apart(
-    call: Callable[[Kind, int], dict[str, float]], kind: Kind, n_rows: int
-) -> dict[str, float]:
-    """What a call gives in a process of its own."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(call, (kind, n_rows))
-
-
 def sources_compared(n_rows: int) -> tuple[dict[str, object], list[Bar]]:
     """Every kind of source, in memory and in a file."""
     found: dict[str, object] = {"n_rows": n_rows}
@@ -202,7 +188,9 @@ def sources_compared(n_rows: int) -> tuple[dict[str, object], list[Bar]]:
                     share <= EXTRACT_SHARE_MAX,
                 ),
             ]
-    return found, bars
+        parquet = folder / "sales.parquet"
+        there, more = there_compared(schema_of(n_rows), postgres, parquet, folder, n_rows)
+    return {**found, **there}, bars + more
 
 
 def main() -> None:
