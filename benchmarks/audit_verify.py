@@ -44,8 +44,8 @@ from cube.encoding import canonical_json
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
 from cube.query import Factor, counting
 from cube.schema import Schema
+from cube.uncollected import uncollected
 from examples.adult.demo import prepare
-from proxy.cli.report import uncollected
 from proxy.config.settings import load
 
 SEED = 17

@@ -122,6 +122,9 @@ class Gate:
 
     def allowances(self, payer: Payer) -> tuple[BindingLimit, ...]:
         """The limits that apply to a payer now."""
+        history = self.history
+        if not any(one.limits for one in (history, *history.sharing)):
+            return ()  # whatever the moment is; this is asked for by every answer
         return self.history_now().allowances(payer)
 
     def measure(

@@ -56,11 +56,9 @@ def is_about_catalog(query: Query, relations: Collection[str]) -> bool:
     UnsupportedSql
         If it reads the catalog and other tables together.
     """
-    if _HINT.search(query.text) is None:
-        return False
-    known = _VERDICTS.get(query.text)
+    known = _VERDICTS.get(query.text)  # first: even the look at a text takes longer than this
     if known is None:
-        known = _judged(query, relations)
+        known = _HINT.search(query.text) is not None and _judged(query, relations)
         _VERDICTS.put(query.text, known, n_bytes=len(query.text))
     return known
 

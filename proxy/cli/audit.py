@@ -23,6 +23,7 @@ from accountant.auditor.verify import verify
 from accountant.ledger.limits import Window
 from accountant.ledger.open_ledger import open_store
 from cube.refusals import ConfigurationInvalid, LedgerCorrupt
+from cube.uncollected import uncollected
 from proxy.api.renewal_text import a_window, renewal_words
 from proxy.cli import rendering
 from proxy.cli import report as cli_report
@@ -259,7 +260,7 @@ def _generations(verdict: TableVerdict) -> str:
 def _verified(location: str, heads: Sequence[SignedHead] = ()) -> Verdict:
     """The verdict on a ledger, with progress shown on a terminal."""
     with (
-        cli_report.uncollected(),
+        uncollected(),
         open_entries(location) as entries,
         Console(stderr=True).status("Reading") as status,
     ):

@@ -1,26 +1,18 @@
-"""`tacit init`: a first configuration file, from the names and types of a file's columns.
+"""`tacit init`: a first configuration file, from the names and types of columns.
 
 A draft leaves everything that must be public knowledge for the owner of the data to fill in.
 Reading levels from the rows is optional, and is not private: what it finds becomes public.
 """
 
-import os
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from shlex import quote
-from typing import Any
 
-import duckdb
-
-from cube.refusals import ConfigurationInvalid
 from proxy.cli.init_levels import found_levels
+from proxy.cli.init_source import Drafted, looked_at
 from proxy.cli.init_toml import toml_key, toml_string
 from proxy.cli.init_unit import NamedColumn, ProposedUnit, propose, rows_of_units, unit_lines
 from proxy.sources.axis_sql import INTEGERS, MOMENTS, REALS, ZONED
-from proxy.sources.base_table import SCHEMA, check_base_table
-from proxy.sources.closed import name_sql, text_sql
-from proxy.sources.files import OUTSIDE
-from proxy.sources.location import SourceKind, SourceLocation
+from proxy.sources.location import PostgresRows, SourceKind, SourceLocation
 
 PLACEHOLDERS = {
     "category": (
@@ -68,10 +60,10 @@ PUBLIC = """\
 
 
 def draft(
-    location: SourceLocation,
+    location: Drafted,
     *,
+    source: str,
     table: str,
-    folder: Path,
     n_records_max: int | None = None,
     read_levels: bool = False,
 ) -> str:
@@ -79,12 +71,12 @@ def draft(
 
     Parameters
     ----------
-    location : SourceLocation
-        The private file.
+    location : SourceLocation or PostgresRows
+        The private rows.
+    source : str
+        Where they are, as the configuration says it: a path is as seen from `folder`.
     table : str
         The name of the table in SQL.
-    folder : Path
-        The folder of the draft; its paths are relative to it.
     n_records_max : int, optional
         The owner's public bound on the number of records.
     read_levels : bool
@@ -93,37 +85,27 @@ def draft(
     Raises
     ------
     ConfigurationInvalid
-        If the file cannot be read.
+        If they cannot be read.
     """
-    unreadable = ConfigurationInvalid(
-        f"{location.path} cannot be read as a {location.kind} file.",
-        hint="Check the path, and for a .duckdb file the name of the table in it.",
-    )
-    try:
-        with duckdb.connect() as connection:
-
-            def ask(sql: str) -> list[tuple[Any, ...]]:
-                return connection.execute(sql).fetchall()
-
-            relation = _relation(location, connection)
-            columns = _columns(relation, connection)
-            unit = propose(columns, table)
-            others = [one.name for one in columns if one.kind and _is_column(one, unit)]
-            read = (
-                rows_of_units(unit.column, others, relation, ask) if read_levels and unit else None
-            )
-            levels = {
-                column.name: found_levels(relation, column.name, column.kind, ask)
-                for column in columns
-                if read_levels and column.kind is not None
-            }
-    except duckdb.Error:
-        raise unreadable from None
+    with looked_at(location, read_rows=read_levels) as look:
+        columns = [NamedColumn(name, kind, kind_of(kind)) for name, kind in look.columns]
+        unit = propose(columns, table)
+        others = [one.name for one in columns if one.kind and _is_column(one, unit)]
+        read = (
+            rows_of_units(unit.column, others, look.relation, look.ask)
+            if read_levels and unit
+            else None
+        )
+        levels = {
+            column.name: found_levels(look.relation, column.name, column.kind, look.ask)
+            for column in columns
+            if read_levels and column.kind is not None
+        }
     parts = [_header(location, read_levels=read_levels)]
     parts.append(SERVER)
     lines = unit_lines(unit, table, read)
     unit_text = [_comment(line) if line.startswith("#") else line for line in lines]
-    parts.append(_table_section(location, table, folder, n_records_max, unit_text))
+    parts.append(_table_section(location, source, table, n_records_max, unit_text))
     parts += [
         _column_section(table, column, levels.get(column.name))
         for column in columns
@@ -133,29 +115,9 @@ def draft(
     return "\n".join(parts)
 
 
-def _relation(location: SourceLocation, connection: duckdb.DuckDBPyConnection) -> str:
-    path = text_sql(str(location.path.resolve()))
-    match location.kind:
-        case SourceKind.CSV:
-            return f"read_csv({path}, header = true, delim = ',', quote = '\"', sample_size = -1)"
-        case SourceKind.PARQUET:
-            return f"read_parquet({path}, hive_partitioning = false)"
-        case SourceKind.DUCKDB:
-            connection.execute(f"ATTACH {path} AS {OUTSIDE} (READ_ONLY)")
-            # Do not draft a table that could not be served.
-            name = check_base_table(location, OUTSIDE, connection)
-            return f"{OUTSIDE}.{SCHEMA}.{name_sql(name)}"
-
-
 def _is_column(column: NamedColumn, unit: ProposedUnit | None) -> bool:
     """Whether a column of the file is drafted as one of the table: the unit is none."""
     return unit is None or column.name != unit.column
-
-
-def _columns(relation: str, connection: duckdb.DuckDBPyConnection) -> list[NamedColumn]:
-    described = connection.execute(f"DESCRIBE FROM {relation}").fetchall()
-    types = [(name, kind.split("(")[0]) for name, kind, *_ in described]
-    return [NamedColumn(name, kind, kind_of(kind)) for name, kind in types]
 
 
 def kind_of(type_name: str) -> str | None:
@@ -174,28 +136,30 @@ def kind_of(type_name: str) -> str | None:
     return named.get(type_name)
 
 
-def _header(location: SourceLocation, *, read_levels: bool) -> str:
-    looked_at = "the names and types of its columns"
-    if location.kind is SourceKind.CSV:
-        looked_at += " (a CSV file's types are guessed\n# from its rows)"
+def _header(location: Drafted, *, read_levels: bool) -> str:
+    name, what = location.label, "table"
+    looked = "the names and types of its columns"
+    if isinstance(location, SourceLocation):
+        name, what = location.path.name, "file"
+    if isinstance(location, SourceLocation) and location.kind is SourceKind.CSV:
+        looked += " (a CSV file's types are guessed\n# from its rows)"
     if read_levels:
-        looked_at += ", and the values in it"
-    ending = NOT_PRIVATE if read_levels else "# Nothing else of the file is in this draft.\n"
+        looked += ", and the values in it"
+    ending = NOT_PRIVATE if read_levels else f"# Nothing else of the {what} is in this draft.\n"
     return (
-        f"# A draft by `tacit init` for {_comment(location.path.name)}.\n"
-        f"# What was looked at: {looked_at}.\n{ending}"
+        f"# A draft by `tacit init` for {_comment(name)}.\n"
+        f"# What was looked at: {looked}.\n{ending}"
         "# Lines with `...` are for you to fill in, from public knowledge.\n"
     )
 
 
 def _table_section(
-    location: SourceLocation,
+    location: Drafted,
+    source: str,
     table: str,
-    folder: Path,
     n_records_max: int | None,
     unit: Sequence[str],
 ) -> str:
-    source = os.path.relpath(location.path.resolve(), folder.resolve())
     lines = [
         "[ledger]",
         f"path = {toml_string(table + '.ledger')}",
@@ -203,8 +167,11 @@ def _table_section(
         f"[tables.{toml_key(table)}]",
         f"source = {toml_string(source)}",
     ]
-    if location.source_table is not None:
-        lines.append(f"source_table = {toml_string(location.source_table)}")
+    named = location.table if isinstance(location, PostgresRows) else location.source_table
+    if named is not None:
+        lines.append(f"source_table = {toml_string(named)}")
+    if isinstance(location, PostgresRows):
+        lines.append('# password_file = "reader.password"  # or PGPASSWORD, or ~/.pgpass')
     bound = "# n_records_max = ..." if n_records_max is None else f"n_records_max = {n_records_max}"
     lines += [
         *unit,

@@ -24,6 +24,7 @@ from accountant.ledger.credentials import (
 )
 from accountant.ledger.limits import Payer
 from cube.refusals import LedgerUnavailable
+from planner.cache import BoundedCache
 from proxy.api.requests import Caller
 from proxy.identity.presented import PresentedCredentials
 from proxy.identity.scram import Password, ScramLogin
@@ -31,6 +32,7 @@ from proxy.identity.scram_keys import opened_verifier, salt_of
 
 N_TRIED_MIN: Final = 8  # passwords, so that their number hardly tells who exists
 _DECOY: Final = SealedVerifier(secrets.token_hex(32), secrets.token_hex(32))  # that of nothing
+N_KNOWN_MAX: Final = 1024  # callers that are known again
 REFRESH_SECONDS: Final = 1.0  # between two reads of the ledger for an unknown credential
 ANONYMOUS: Final = Caller(Payer("anonymous"), Role.ANALYST, (EVERY_TABLE,))
 
@@ -168,6 +170,7 @@ class LedgerAuthenticator:
         self._allow_anonymous = allow_anonymous
         self._refreshing = threading.Lock()
         self._refreshed = -REFRESH_SECONDS
+        self._known = KnownCallers(AccessBook())
 
     def identify(self, presented: PresentedCredentials) -> Caller | RejectionReason:
         """The caller; credentials that other processes issue are read once a second at most."""
@@ -215,7 +218,10 @@ class LedgerAuthenticator:
         return [one for one in found if not one.is_expired(now)]
 
     def _judged(self, presented: PresentedCredentials) -> Caller | RejectionReason:
-        return _judged(self._ledger.access, presented, self._steady.now(self._ledger.last_at))
+        book, known = self._ledger.access, self._known
+        if known.book is not book:  # a credential was issued or revoked
+            known = self._known = KnownCallers(book)
+        return known.judged(presented, lambda: self._steady.now(self._ledger.last_at))
 
     def _refresh(self) -> bool:
         """Read new credentials, unless another thread just did or does; whether they were read."""
@@ -239,14 +245,43 @@ def utc_text(moment: dt.datetime) -> str:
     return moment.astimezone(dt.UTC).isoformat(timespec="milliseconds")
 
 
-def _judged(
-    book: AccessBook, presented: PresentedCredentials, now: str
-) -> Caller | RejectionReason:
-    """The caller of a call that presents credentials, at the time `now`.
+class KnownCallers:
+    """The callers that credentials are of, as one state of the ledger has it. Thread-safe.
 
-    With a certificate and a token, both must be in force and of the same analyst; the token then
-    determines which tables are open.
+    Only what no moment can change is remembered: a caller whose credentials never expire.
+
+    Parameters
+    ----------
+    book : AccessBook
+        That state; whoever has another one needs other callers.
     """
+
+    def __init__(self, book: AccessBook) -> None:
+        self.book = book
+        self._callers: BoundedCache[PresentedCredentials, Caller] = BoundedCache(
+            n_entries_max=N_KNOWN_MAX, n_bytes_max=N_KNOWN_MAX
+        )
+
+    def judged(
+        self, presented: PresentedCredentials, now: Callable[[], str]
+    ) -> Caller | RejectionReason:
+        """The caller of a call that presents credentials, at the time `now`."""
+        known = self._callers.get(presented)
+        if known is not None:
+            return known
+        found = _presented(self.book, presented)
+        if isinstance(found, RejectionReason):
+            return found
+        judged = _judged(self.book, presented, found, now())
+        if isinstance(judged, Caller) and all(one.expires is None for one in found):
+            self._callers.put(presented, judged, n_bytes=1)
+        return judged
+
+
+def _presented(
+    book: AccessBook, presented: PresentedCredentials
+) -> list[Credential] | RejectionReason:
+    """The credentials that a call presents; the last of them determines which tables are open."""
     found: list[Credential] = []
     for find in (_by_certificate, _by_token):
         one = find(book, presented)
@@ -254,6 +289,16 @@ def _judged(
             return one
         if one is not None:
             found.append(one)
+    return found
+
+
+def _judged(
+    book: AccessBook, presented: PresentedCredentials, found: list[Credential], now: str
+) -> Caller | RejectionReason:
+    """The caller whose credentials were found, at the time `now`.
+
+    With a certificate and a token, both must be in force and of the same analyst.
+    """
     if any(credential.is_expired(now) for credential in found):
         return RejectionReason.EXPIRED
     names = {credential.payer.analyst for credential in found}

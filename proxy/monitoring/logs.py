@@ -5,6 +5,7 @@ caller adds, above all an exception's text, is dropped before anything is writte
 are public: names in the schema, codes, costs and times, never SQL, never a result.
 """
 
+import json
 import logging
 import re
 import sys
@@ -38,6 +39,7 @@ EVENT_NAME = re.compile(r"[a-z]+(_[a-z]+)*", re.ASCII)
 TEXT_LENGTH_MAX = 200
 _LEVELS: Final = {logging.INFO: "info", logging.WARNING: "warning", logging.ERROR: "error"}
 WITHHELD = "event_withheld"
+_ENCODER: Final = json.JSONEncoder(sort_keys=True)  # made once: every call leaves a line
 
 
 def configure_logs(stream: TextIO | TextIOBase | None = None, worker: int | None = None) -> None:
@@ -46,7 +48,7 @@ def configure_logs(stream: TextIO | TextIOBase | None = None, worker: int | None
     If the process is one of several workers, each line says which.
     """
     out = sys.stderr if stream is None else stream
-    show: structlog.types.Processor = structlog.processors.JSONRenderer(sort_keys=True)
+    show: structlog.types.Processor = structlog.processors.JSONRenderer(serializer=_json)
     if out.isatty():
         show = structlog.dev.ConsoleRenderer()
     said_by: list[structlog.types.Processor] = [] if worker is None else [_said_by(worker)]
@@ -58,7 +60,7 @@ def configure_logs(stream: TextIO | TextIOBase | None = None, worker: int | None
             keep_allowed,
             show,
         ],
-        logger_factory=structlog.PrintLoggerFactory(cast("TextIO", out)),
+        logger_factory=structlog.WriteLoggerFactory(cast("TextIO", out)),
         cache_logger_on_first_use=False,
     )
 
@@ -95,6 +97,11 @@ def keep_allowed(
         if type(value) in ALLOWED_FIELDS.get(name, ()):
             kept[name] = value[:TEXT_LENGTH_MAX] if isinstance(value, str) else value
     return kept
+
+
+def _json(line: Mapping[str, Any], **_options: Any) -> str:
+    """A line whose fields were allowed: texts and numbers, for which there are no options."""
+    return _ENCODER.encode(line)
 
 
 def _said_by(worker: int) -> structlog.types.Processor:

@@ -20,6 +20,8 @@ SETTINGS: Settings = {
     "temp_directory": "",  # never spill private rows to a file
 }
 LOCK_DOWN = (
+    # In a process without a main file it would go to standard output, among a command's answers.
+    "SET enable_progress_bar = false",
     "SET enable_external_access = false",
     "SET python_enable_replacements = false",
     "SET lock_configuration = true",

@@ -59,18 +59,18 @@ def encoded_sql(
         place: axis_sql(axis, _given(column, place), place)
         for place, (axis, column) in enumerate(zip(schema.axes, read, strict=True))
     }
-    given = ", ".join(f"{column.sql} AS column_{place}" for place, column in enumerate(read))
+    given = {f"column_{place}": column.sql for place, column in enumerate(read)}
+    given |= {
+        f"missing_{place}": column.missing for place, column in enumerate(read) if column.missing
+    }
     named = ", ".join(f"{sql.position} AS axis_{place}" for place, sql in encodings.items())
-    given += "".join(
-        f", {column.missing} AS missing_{place}"
-        for place, column in enumerate(read)
-        if column.missing
-    )
     if unit is not None:
-        given, named = f"{given}, {unit.sql} AS {UNIT}", f"{named}, {UNIT}"
+        given[UNIT], named = unit.sql, f"{named}, {UNIT}"
     searches = {place: sql.search for place, sql in encodings.items() if sql.search is not None}
     _set_up(encodings.values(), searches, connection)
-    rows = searched(f"SELECT {given} FROM {relation.sql} AS source", searches, EDGES)  # noqa: S608 - quoted names
+    selected = ", ".join(f"{sql} AS {name}" for name, sql in given.items())
+    rows = f"SELECT {selected} FROM {relation.sql} AS source"  # noqa: S608 - quoted names
+    rows = searched(rows, [*given], searches, EDGES)
     return f"SELECT {named} FROM ({rows})"  # noqa: S608 - from the public schema and quoted names
 
 

@@ -84,8 +84,7 @@ def opened(rows: PostgresRows, wanted: Sequence[str], connection: Connection) ->
     """
     with _connected(rows) as cursor:
         try:
-            cursor.execute(f"SELECT * FROM {_source(rows)} LIMIT 0")  # noqa: S608 - the owner's
-            columns = _wanted(rows, cursor.fetch_arrow_table().schema, wanted)
+            columns = _wanted(rows, _all_columns(rows, cursor), wanted)
             cast = ", ".join(f"{_read_as(one)} AS {name_sql(one.name)}" for one in columns)
             cursor.execute(f"SELECT {cast or '1'} FROM {_source(rows)}")  # noqa: S608 - quoted names
             stream = cursor.fetch_record_batch()
@@ -101,6 +100,27 @@ def opened(rows: PostgresRows, wanted: Sequence[str], connection: Connection) ->
             raise
         finally:
             connection.unregister(STREAM)
+
+
+def described(rows: PostgresRows) -> list[tuple[str, str]]:
+    """The name of each column and its type, as DuckDB calls what arrives; no row is read.
+
+    Raises
+    ------
+    ConfigurationInvalid
+        If the driver is not installed, or the server does not say.
+    """
+    with _connected(rows) as cursor:
+        try:
+            columns = _all_columns(rows, cursor)
+        except Exception as error:  # noqa: BLE001 - the driver's text is dropped
+            raise refusal(rows, error) from None
+    return [(one.name, _column(one).type_name) for one in columns]
+
+
+def _all_columns(rows: PostgresRows, cursor: "Cursor") -> pa.Schema:
+    cursor.execute(f"SELECT * FROM {_source(rows)} LIMIT 0")  # noqa: S608 - the owner's
+    return cursor.fetch_arrow_table().schema
 
 
 @contextmanager

@@ -5,7 +5,7 @@ in a list, and halves what is left of every search. It takes no sort and no join
 beside the rows that are on their way.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -48,13 +48,18 @@ def found(place: int) -> str:
     return f"CASE WHEN value_{place} >= {_edges(place)}[1] THEN found_{place} END"
 
 
-def searched(relation: str, searches: Mapping[int, Search], edges: str) -> str:
+def searched(
+    relation: str, columns: Sequence[str], searches: Mapping[int, Search], edges: str
+) -> str:
     """SQL for a relation with what `found` needs beside its columns.
 
     Parameters
     ----------
     relation : str
         SQL of a relation, whose columns the values are of.
+    columns : sequence of str
+        All of its columns. They are named at each stage: with a star, the engine takes a time to
+        understand hundreds of them that grows as their square.
     searches : mapping of int to Search
         By the place of the column in the schema.
     edges : str
@@ -62,15 +67,17 @@ def searched(relation: str, searches: Mapping[int, Search], edges: str) -> str:
     """
     if not searches:
         return relation
-    begun = ", ".join(
-        f"{one.value} AS value_{place}, 0 AS found_{place}" for place, one in searches.items()
-    )
-    sql = f"SELECT *, {begun} FROM ({relation}), {edges}"  # noqa: S608 - from the public schema and quoted names
+    begun = [f"{one.value} AS value_{place}" for place, one in searches.items()]
+    begun += [f"0 AS found_{place}" for place in searches]
+    kept = [*columns, *map(_edges, searches)]
+    sql = f"SELECT {', '.join([*kept, *begun])} FROM ({relation}), {edges}"  # noqa: S608 - from the public schema and quoted names
+    kept += [f"value_{place}" for place in searches]
     for stage in reversed(range(max(one.n_stages for one in searches.values()))):
-        halved = ", ".join(
-            _halved(place, 2**stage) for place, one in searches.items() if stage < one.n_stages
-        )
-        sql = f"SELECT * REPLACE ({halved}) FROM ({sql})"  # noqa: S608 - the same
+        halved = [
+            _halved(place, 2**stage) if stage < one.n_stages else f"found_{place}"
+            for place, one in searches.items()
+        ]
+        sql = f"SELECT {', '.join([*kept, *halved])} FROM ({sql})"  # noqa: S608 - the same
     return sql
 
 

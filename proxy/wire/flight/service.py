@@ -65,6 +65,7 @@ _READ: Final[tuple[type[Message], ...]] = (
     sql.ActionClosePreparedStatementRequest,
 )
 _READ_BY_NAME: Final = {message.DESCRIPTOR.full_name: message for message in _READ}
+_NO_PARAMETERS: Final = schema_bytes(pa.schema([]))
 _UPDATES: Final = (sql.CommandStatementUpdate, sql.CommandPreparedStatementUpdate)
 _PUT_BY_NAME: Final = _READ_BY_NAME | {each.DESCRIPTOR.full_name: each for each in _UPDATES}
 
@@ -306,7 +307,9 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         return sql.ActionCreatePreparedStatementResult(
             prepared_statement_handle=self._prepared.put(prepared, n_bytes, caller_of(context)),
             dataset_schema=columns,
-            parameter_schema=schema_bytes(prepared.parameter_schema),
+            parameter_schema=(
+                schema_bytes(prepared.parameter_schema) if prepared.parameters else _NO_PARAMETERS
+            ),
             is_update=False,  # otherwise the JDBC driver tries an update first
         )
 

@@ -14,6 +14,7 @@ from proxy.cli import app as cli
 from proxy.config.settings import load
 from proxy.sources.duckdb_source import DuckDbSource
 from tests.support.groupings import each
+from tests.support.postgres import PostgresServer
 
 CANARY = "8675309"
 ROWS = f"""\
@@ -207,3 +208,40 @@ def test_a_draft_proposes_a_unit_by_its_name_and_the_sections_around(tmp_path: P
     for section in ("# [public.cities]", "# allow_anonymous = true", "# relative = 0.02"):
         assert section in output.read_text()
     assert "35" not in output.read_text()
+
+
+def test_a_table_in_postgresql_is_drafted_as_the_same_rows_in_a_file_are(
+    people: Path, postgres_server: PostgresServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The oracle is the draft of the file; the types are PostgreSQL's own."""
+    with postgres_server.connect() as connection:
+        connection.execute(
+            "CREATE TABLE people (name text, age bigint, pay float8, member boolean, born date,"
+            ' seen timestamp, "an ""odd"" name" varchar(9))'
+        )
+        connection.execute(
+            "INSERT INTO people VALUES (%s, 36, 1.5, true, '1815-12-10', '2020-01-01 10:00', 'x'),"
+            " ('Grace', 85, 2.25, false, '1906-12-09', '2020-01-02 11:00', NULL)",
+            (f"Ada {CANARY}",),
+        )
+    location = postgres_server.location()
+    for options in ((), ("--read-levels-from-data",)):
+        of_file = columns_of(drafted(people, *options))
+        output = people.parent / f"database{len(options)}.toml"
+        with pytest.raises(SystemExit) as ended:
+            cli.main(["init", location, "--table", "people", "-o", str(output), *options])
+        assert not ended.value.code
+        assert columns_of(output) == of_file
+        assert (CANARY in output.read_text()) == bool(options)
+        assert tomllib.loads(output.read_text())["tables"]["people"]["source"] == location
+        (people.parent / "tacit.toml").unlink()
+    for wrong, said in (
+        (location.replace("owner", "owner:secret"), "holds a password"),
+        (postgres_server.location("absent"), "cannot be read"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            cli.main(["init", wrong, "--table", "people", "-o", str(people.parent / "no.toml")])
+        told = capsys.readouterr().err
+        assert ended.value.code
+        assert said in " ".join(told.split())
+        assert "secret" not in told

@@ -130,6 +130,24 @@ def test_what_is_revoked_or_over_is_nobodys(
     assert authenticator.identify(by_certificate("ann")) == ANN_CALLS
 
 
+def test_who_was_let_in_is_not_once_the_credential_is_revoked(
+    ledger: Ledger, authenticator: LedgerAuthenticator, tmp_path: Path
+) -> None:
+    """A caller is known again, but only as long as the ledger says what it said."""
+    credential, token = issue_token(ledger, ANN, by=BY)
+    certificate = issue_certificate(ledger, ANN, "ann", by=BY)
+    both = by_token(token, None, "ann")
+    assert authenticator.identify(both) == ANN_CALLS
+    assert authenticator.identify(both) is authenticator.identify(both)
+    revoke(ledger, certificate.id, by=BY)
+    assert authenticator.identify(both) is RejectionReason.REVOKED
+    assert authenticator.identify(by_token(token)) == ANN_CALLS
+    with open_ledger(tmp_path / "a.ledger") as elsewhere:
+        revoke(elsewhere, credential.id, by=BY)
+    ledger.refresh()
+    assert authenticator.identify(by_token(token)) is RejectionReason.REVOKED
+
+
 def test_a_credential_that_is_over_makes_a_good_one_beside_it_worthless(
     ledger: Ledger, authenticator: LedgerAuthenticator
 ) -> None:

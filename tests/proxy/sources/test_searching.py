@@ -37,7 +37,7 @@ def test_the_last_edge_at_or_below_a_value_is_found(n_edges: int) -> None:
         connection.register("edges", edges_table(searches))
         table = connection.sql(
             f"SELECT {found(0)} AS at_0, {found(4)} AS at_4, x_0, x_4 "  # noqa: S608 - of this test
-            f"FROM ({searched('FROM rows', searches, 'edges')})"
+            f"FROM ({searched('FROM rows', ['x_0', 'x_4'], searches, 'edges')})"
         ).to_arrow_table()
     for place, some in edges.items():
         for at, value in zip(*(table[name].to_pylist() for name in (f"at_{place}", f"x_{place}"))):  # noqa: B905
@@ -46,4 +46,4 @@ def test_the_last_edge_at_or_below_a_value_is_found(n_edges: int) -> None:
 
 
 def test_a_relation_without_numbers_is_as_it_was() -> None:
-    assert searched("FROM rows", {}, "edges") == "FROM rows"
+    assert searched("FROM rows", ["x"], {}, "edges") == "FROM rows"
