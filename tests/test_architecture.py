@@ -103,7 +103,7 @@ HOMES = {
 # Within a component, the files that may hold a DuckDB connection.
 DUCKDB_FILES = {
     "planner/domain/scratchpad.py",
-    "proxy/cli/init_draft.py",
+    "proxy/cli/init_source.py",
     "proxy/engine/postprocessing.py",
     "proxy/sources/closed.py",
     "proxy/sources/duckdb_source.py",
