@@ -77,5 +77,9 @@ class Dialect(ABC):
         """One of `N_DIGEST_PARTS` whole numbers below 2**60 of a text's SHA-256."""
 
     @abstractmethod
-    def age_of_row(self) -> exp.Expr | None:
-        """How many transactions began since a row was written; None if the engine cannot say."""
+    def writer_of_row(self) -> exp.Expr | None:
+        """The transaction that wrote a row; None if the engine cannot say."""
+
+    @abstractmethod
+    def age_of(self, writer: exp.Expr) -> exp.Expr:
+        """How many transactions began since one, if the engine says who wrote a row."""

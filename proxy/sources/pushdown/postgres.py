@@ -7,6 +7,7 @@ change what a row means is in the catalog, and looked up each time.
 """
 
 import re
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
@@ -20,7 +21,7 @@ from proxy.sources.pushdown.trees import text
 from proxy.sources.source_column import SourceColumn
 
 if TYPE_CHECKING:
-    from adbc_driver_manager.dbapi import Cursor
+    from adbc_driver_manager.dbapi import Connection, Cursor
 
 SETTINGS: Final = (
     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY",
@@ -100,6 +101,8 @@ class Postgres:
         self._table = table
         self._timeout = timeout
         self._parameters = parameters
+        self._idle: list[Connection] = []  # kept, as connecting takes tenths of a second
+        weakref.finalize(self, _close_all, self._idle)
 
     @contextmanager
     def reading(self) -> Iterator["_Reading"]:
@@ -108,17 +111,37 @@ class Postgres:
             from adbc_driver_postgresql import dbapi  # noqa: PLC0415 - an extra
         except ImportError:
             raise EngineError(Failure.NOT_INSTALLED) from None
-        try:
-            connection = dbapi.connect(self._parameters())
-        except dbapi.Error:
-            raise EngineError(Failure.UNREACHABLE) from None
+        connection = self._kept_connection()
+        if connection is None:
+            try:
+                connection = dbapi.connect(self._parameters())
+            except dbapi.Error:
+                raise EngineError(Failure.UNREACHABLE) from None
+        is_over = False
         try:
             with connection.cursor() as cursor:
                 yield _Reading(_Asking(cursor, self.dialect), self._table, self._timeout)
-        finally:
-            # Of a lost connection, not even the end is heard.
             with suppress(dbapi.Error):
-                connection.close()
+                connection.rollback()  # the next transaction begins with the next statement
+                is_over = True
+        finally:
+            if is_over and not self._idle:
+                self._idle.append(connection)
+            else:
+                _close(connection)
+
+    def _kept_connection(self) -> "Connection | None":
+        """The connection of an earlier look, if it is still there."""
+        with suppress(IndexError):
+            connection = self._idle.pop()
+            try:
+                with connection.cursor() as cursor:
+                    cursor.execute(SETTINGS[0])
+            except connection.Error:
+                _close(connection)
+            else:
+                return connection
+        return None
 
 
 class _Asking:
@@ -174,6 +197,17 @@ class _Reading:
         short = self._asking.literal(str(transaction % N_TRANSACTIONS))
         (found,) = self._asking.ask(f"SELECT age({short}::xid) AS age").to_pylist()
         return int(found["age"])
+
+
+def _close(connection: "Connection") -> None:
+    # Of a lost connection, not even the end is heard.
+    with suppress(connection.Error):
+        connection.close()
+
+
+def _close_all(connections: "list[Connection]") -> None:
+    for connection in connections:
+        _close(connection)
 
 
 @contextmanager

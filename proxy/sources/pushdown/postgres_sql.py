@@ -112,6 +112,10 @@ class PostgresSql(Dialect):
         written = call("concat", exp.Literal.string("x"), digits)
         return exp.cast(exp.cast(written, f"BIT({4 * DIGEST_DIGITS})"), BIG)
 
-    def age_of_row(self) -> exp.Expr | None:
+    def writer_of_row(self) -> exp.Expr | None:
         """The number of the transaction that wrote a row is in it."""
-        return call("age", exp.column("xmin"))
+        return exp.column("xmin")
+
+    def age_of(self, writer: exp.Expr) -> exp.Expr:
+        """PostgreSQL looks up the present number for it, which its parallel workers cannot."""
+        return call("age", writer)

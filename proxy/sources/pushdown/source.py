@@ -29,7 +29,15 @@ from proxy.sources.pushdown.dialect import N_DIGEST_PARTS
 from proxy.sources.pushdown.engine import Engine, EngineError, Failure, Identity, Reading
 from proxy.sources.pushdown.fitting import check_columns, check_survey
 from proxy.sources.pushdown.numbers import TooManyEdgesError
-from proxy.sources.pushdown.statements import AGE, COUNT, DIGEST, N_ALL, TOTAL, Statements
+from proxy.sources.pushdown.statements import (
+    AGE,
+    COUNT,
+    DIGEST,
+    N_ALL,
+    N_WRITERS_MAX,
+    TOTAL,
+    Statements,
+)
 
 Result = TypeVar("Result")
 
@@ -50,6 +58,7 @@ class _Known:
 
     found: Mapping[str, Any]
     identity: Identity
+    has_few_writers: bool  # of its rows, as far as the engine can say
 
     def says_the_same(self, found: Mapping[str, Any]) -> bool:
         """Whether another survey found the same; rows may be younger, as copies of them are."""
@@ -178,9 +187,13 @@ class PushedDownSource:
         return known
 
     def _survey(self, reading: Reading) -> _Known:
-        statement = self._statements(reading).survey(reading.table, self._key)
-        (found,) = reading.rows(statement).to_pylist()
-        return _Known(found, reading.identity)
+        statements = self._statements(reading)
+        (found,) = reading.rows(statements.survey(reading.table, self._key)).to_pylist()
+        asked, has_few = statements.writers(reading.table), False
+        if asked is not None:
+            ((n_writers,),) = (column.to_pylist() for column in reading.rows(asked).columns)
+            has_few = n_writers <= N_WRITERS_MAX
+        return _Known(found, reading.identity, has_few)
 
     def _counted(self, reading: Reading, grouping: Grouping) -> CellCounts:
         """The cells of a scope, of rows that are known to be those that were surveyed."""
@@ -190,7 +203,9 @@ class PushedDownSource:
             for place, axis in enumerate(self._schema.axes)
             if known.found[f"outside_{place}"]
         ]
-        statement = self._statements(reading).counting(reading.table, grouping, outside)
+        statement = self._statements(reading).counting(
+            reading.table, grouping, outside, by_writer=known.has_few_writers
+        )
         found = reading.rows(statement)
         is_same = reading.identity.marks == known.identity.marks
         if AGE in found.column_names:

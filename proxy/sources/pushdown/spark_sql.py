@@ -78,6 +78,10 @@ class SparkSql(Dialect):
         digits = call("substr", call("sha2", text, whole(256)), start, whole(DIGEST_DIGITS))
         return exp.cast(call("conv", digits, whole(16), whole(10)), BIG)
 
-    def age_of_row(self) -> exp.Expr | None:
+    def writer_of_row(self) -> exp.Expr | None:
         """Spark numbers no transactions."""
         return None
+
+    def age_of(self, writer: exp.Expr) -> exp.Expr:
+        """Nobody asks for it."""
+        raise NotImplementedError

@@ -20,6 +20,7 @@ from proxy.sources.pushdown.trees import BIG, both, call, case, name, text, whol
 from proxy.sources.source_column import SourceColumn
 
 AGE: Final = "age_of_row"
+WRITER: Final = "writer_of_row"
 UNIT: Final = "unit_of_row"
 COUNT: Final = "n_rows"
 INSIDE: Final = "is_inside"
@@ -28,6 +29,7 @@ GROUPED: Final = "grouped"
 DIGEST: Final = "digest"
 N_ALL: Final = "n_all"
 N_RUNS_MAX: Final = 64  # that are compared one by one
+N_WRITERS_MAX: Final = 64  # transactions that rows are grouped by
 LARGE: Final = "DECIMAL(38, 0)"  # holds the sum of a quintillion digests
 
 
@@ -65,9 +67,13 @@ class Statements:
         """
         every = range(len(self.positions))
         unit = self.schema.unit
-        more = [] if unit is None else [name(self.columns[unit.casefold()].sql).as_(UNIT)]
+        more: list[exp.Expr] = []
+        if unit is not None:
+            more.append(name(self.columns[unit.casefold()].sql).as_(UNIT))
+        writer = self.dialect.writer_of_row()
+        more += [] if writer is None else [self.dialect.age_of(writer).as_(AGE)]
         keyed = self._keyed(table, every, more)
-        named = [UNIT] * (unit is not None) + [AGE] * (self.dialect.age_of_row() is not None)
+        named = [UNIT] * (unit is not None) + [AGE] * (writer is not None)
         kept = [exp.column(one) for one in named]
         levelled = self._levelled(keyed, every, kept).subquery("levelled")
         is_inside = _inside(every)
@@ -87,7 +93,24 @@ class Statements:
             found.append(call("min", exp.column(AGE)).as_(AGE))
         return exp.select(*found).from_(levelled)
 
-    def counting(self, table: exp.Expr, grouping: Grouping, outside: Sequence[str]) -> exp.Expr:
+    def writers(self, table: exp.Expr) -> exp.Select | None:
+        """How many transactions wrote the rows, counted up to one more than `N_WRITERS_MAX`."""
+        writer = self.dialect.writer_of_row()
+        if writer is None:
+            return None
+        some = exp.select(writer.as_(WRITER)).distinct().from_(table.copy())
+        return exp.select(call("count", exp.Star()).as_(COUNT)).from_(
+            some.limit(N_WRITERS_MAX + 1).subquery("writers")
+        )
+
+    def counting(
+        self,
+        table: exp.Expr,
+        grouping: Grouping,
+        outside: Sequence[str],
+        *,
+        by_writer: bool = False,
+    ) -> exp.Expr:
         """The occupied cells of a scope: the levels as which rows are counted, and how many are.
 
         A level of `LEFT_OUT` is of rows that are not counted. Where the engine knows how old a row
@@ -102,16 +125,19 @@ class Statements:
             each level is counted by itself.
         outside : sequence of str
             The axes of which some values have no level.
+        by_writer : bool
+            Whether rows are grouped by who wrote them, too, and only the age of a group is looked
+            up: the engine may then count in parallel. For few writers.
         """
         scope = grouping.scope
         places = [axis.name for axis in self.schema.axes]
         shown = [places.index(one) for one in scope]
         hidden = [places.index(one) for one in outside if one not in scope]
-        age = self.dialect.age_of_row()
-        grouped = self._grouped(table, shown, hidden, has_age=age is not None)
+        has_age = self.dialect.writer_of_row() is not None
+        grouped = self._grouped(table, shown, hidden, by_writer=by_writer)
         relation = exp.Table(this=exp.to_identifier(GROUPED))
         kept = [exp.column(one) for one in [COUNT, *([INSIDE] if hidden else [])]]
-        source = grouped.subquery(GROUPED) if age is None else relation
+        source = relation if has_age else grouped.subquery(GROUPED)
         levelled = self._levelled(exp.select("*").from_(source), shown, kept).subquery("levelled")
         levels = [
             _counted_as(exp.column(f"level_{place}"), runs)
@@ -123,39 +149,44 @@ class Statements:
         # Not of the levels: an engine would move that condition down, and encode row by row.
         cells = cells.where(*kept[1:]) if hidden else cells
         cells = cells.group_by(*levels) if levels else cells
-        if age is None:
+        if not has_age:
             return cells
         cells = cells.select(exp.null().as_(AGE), exp.false().as_(TOTAL))
         nothing = [exp.cast(exp.null(), "INT") for _ in shown]
-        youngest = call("min", exp.column(AGE))
+        age = self.dialect.age_of(exp.column(WRITER)) if by_writer else exp.column(AGE)
+        youngest = call("min", age)
         total = exp.select(*nothing, n_rows.copy(), youngest, exp.true()).from_(relation)
         return exp.union(cells, total, distinct=False).with_(GROUPED, as_=grouped)
 
     def _grouped(
-        self, table: exp.Expr, shown: Sequence[int], hidden: Sequence[int], *, has_age: bool
+        self, table: exp.Expr, shown: Sequence[int], hidden: Sequence[int], *, by_writer: bool
     ) -> exp.Select:
         """Rows counted by their keys, and by whether every hidden axis has a level."""
-        keys = [key_of(place) for place in shown]
-        keyed = self._keyed(table, [*shown, *hidden], [])
-        age = [exp.column(AGE)] if has_age else []
+        keys: list[exp.Expr] = [key_of(place) for place in shown]
+        writer, whose = self.dialect.writer_of_row(), list[exp.Expr]()
+        if writer is not None:
+            whose = [writer.as_(WRITER) if by_writer else self.dialect.age_of(writer).as_(AGE)]
+        keyed = self._keyed(table, [*shown, *hidden], whose)
+        kept = [exp.column(one.alias) for one in whose]
         if hidden:
-            levelled = self._levelled(keyed, hidden, [*keys, *age]).subquery("hidden")
-            keyed = exp.select(*keys, _inside(hidden).as_(INSIDE), *age).from_(levelled)
+            levelled = self._levelled(keyed, hidden, [*keys, *kept]).subquery("hidden")
+            keyed = exp.select(*keys, _inside(hidden).as_(INSIDE), *kept).from_(levelled)
             keys.append(exp.column(INSIDE))
         found = [call("count", exp.Star()).as_(COUNT)]
-        found += [call("min", one).as_(AGE) for one in age]
+        if by_writer:
+            keys += kept
+        else:
+            found += [call("min", one).as_(AGE) for one in kept]
         grouped = exp.select(*keys, *found).from_(keyed.subquery("keyed"))
         return grouped.group_by(*keys) if keys else grouped
 
     def _keyed(
         self, table: exp.Expr, places: Sequence[int], more: Sequence[exp.Expr]
     ) -> exp.Select:
-        """The rows of a table with the keys of some axes, and their age if it is known."""
-        age = self.dialect.age_of_row()
-        given = [*more, *([] if age is None else [age.as_(AGE)])]
+        """The rows of a table with the keys of some axes, and with more that is asked of each."""
         keys = [self.positions[place].key.copy().as_(f"key_{place}") for place in places]
         # A row is a row, even if nothing of it is asked.
-        return exp.select(*(keys + given or [whole(1).as_("one")])).from_(table.copy())
+        return exp.select(*([*keys, *more] or [whole(1).as_("one")])).from_(table.copy())
 
     def _levelled(
         self, keyed: exp.Select, places: Sequence[int], kept: Sequence[exp.Expr]

@@ -12,7 +12,9 @@ import pytest
 from cube.axis import CategoryAxis, IntegerAxis
 from cube.refusals import ConfigurationInvalid, SourceUnavailable
 from cube.schema import Schema
+from proxy.sources.pushdown import source as source_module
 from proxy.sources.pushdown.source import PushedDownSource
+from proxy.sources.pushdown.statements import N_WRITERS_MAX
 from tests.proxy.sources.conformance.places import KEY, BehindSpark, InPostgres, Rows, fill
 from tests.support.groupings import each
 from tests.support.postgres import PostgresServer
@@ -59,7 +61,15 @@ def n_rows(source: PushedDownSource) -> int:
         "TRUNCATE {t}",
     ],
 )
-def test_rows_that_are_others_are_not_measured(people: tuple[InPostgres, str], change: str) -> None:
+@pytest.mark.parametrize("n_writers_max", [N_WRITERS_MAX, 0])
+def test_rows_that_are_others_are_not_measured(
+    people: tuple[InPostgres, str],
+    change: str,
+    n_writers_max: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whether rows are grouped by who wrote them, or have their ages looked up one by one."""
+    monkeypatch.setattr(source_module, "N_WRITERS_MAX", n_writers_max)
     place, table = people
     source = PushedDownSource(SCHEMA, place.engine(table), KEY)
     assert n_rows(source) == TABLE.num_rows
@@ -93,6 +103,31 @@ def test_the_same_rows_written_anew_are_measured(
     assert n_rows(source) == TABLE.num_rows
     again = PushedDownSource(SCHEMA, place.engine(table), KEY)
     assert (again.fingerprint(KEY), again.rows_fingerprint(KEY)) == fingerprints
+
+
+def test_a_connection_is_kept_between_looks_and_made_anew_once_it_is_lost(
+    people: tuple[InPostgres, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, table = people
+
+    def others() -> dict[int, str]:
+        found = place.connection.execute(
+            "SELECT pid, state FROM pg_stat_activity"
+            " WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+        )
+        return dict(found.fetchall())
+
+    before = others()
+    source = PushedDownSource(SCHEMA, place.engine(table), KEY)
+    kept = others().keys() - before.keys()
+    assert n_rows(source) == TABLE.num_rows
+    (pid,) = kept
+    assert others().keys() - before.keys() == kept
+    assert others()[pid] == "idle"  # and in no transaction
+    place.connection.execute("SELECT pg_terminate_backend(%s)", (pid,))
+    monkeypatch.setattr(source_module, "PAUSES_SECONDS", ())  # nothing is tried twice
+    assert n_rows(source) == TABLE.num_rows
+    assert pid not in others()
 
 
 def test_data_that_is_restored_is_measured_again(people: tuple[InPostgres, str]) -> None:
