@@ -21,7 +21,8 @@ class Commands(DeferredGroup):
 
     deferred: ClassVar[Mapping[str, Deferred]] = {
         "init": Deferred(
-            "proxy.cli.init", "Draft a configuration from the names and types of a file's columns."
+            "proxy.cli.init",
+            "Draft a configuration from the names and types of the columns of a file or a table.",
         ),
         "serve": Deferred("proxy.cli.serve", "Serve the tables of a configuration until Ctrl-C."),
         "query": Deferred(
