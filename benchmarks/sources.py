@@ -158,9 +158,8 @@ def sources_compared(n_rows: int) -> tuple[dict[str, object], list[Bar]]:
         postgres = PostgresRows(server=PostgresLocation.parse(server.location()), table="sales")
         make_table(postgres, n_rows)
         kinds["postgres"] = postgres
-        time.sleep(
-            SETTLES_SECONDS
-        )  # or extracts of files that were just written are not opened again
+        # An extract of files that were written just before it is not opened again.
+        time.sleep(SETTLES_SECONDS)
         for at, (label, location) in enumerate(kinds.items()):
             progress(label)
             in_memory, on_disk = Kind(location, None), Kind(location, folder / f"extract {at}")
