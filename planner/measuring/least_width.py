@@ -34,6 +34,10 @@ from planner.measuring.weights import gaussian_quantile
 OF_QUANTILE = 0.95
 
 _LARGEST: WeakKeyDictionary[QueryBlock, int] = WeakKeyDictionary()
+# Of a row: the same rented rows are looked at with every family on a scope, at every purchase.
+_MEAN_SQUARES: WeakKeyDictionary[QueryBlock, WeakKeyDictionary[QueryBlock, float]] = (
+    WeakKeyDictionary()
+)
 
 
 def least_width(
@@ -52,10 +56,19 @@ def least_width(
     confidence : float
     schema : Schema
     """
-    variance = 2 * _mean_squares(family[0], block, schema) / sum(map(_largest_group, family))
+    squares = _kept_mean_squares(family[0], block, schema)
+    variance = 2 * squares / sum(map(_largest_group, family))
     of_laplace = -math.log1p(-confidence) / math.sqrt(2)
     quantile = OF_QUANTILE * min(of_laplace, gaussian_quantile(confidence))
     return quantile * math.sqrt(variance)
+
+
+def _kept_mean_squares(finest: QueryBlock, block: QueryBlock, schema: Schema) -> float:
+    """The same as `_mean_squares`, once for a row; the finest groups have the schema's sizes."""
+    kept = _MEAN_SQUARES.setdefault(block, WeakKeyDictionary())
+    if finest not in kept:
+        kept[finest] = _mean_squares(finest, block, schema)
+    return kept[finest]
 
 
 def _mean_squares(finest: QueryBlock, block: QueryBlock, schema: Schema) -> float:

@@ -9,13 +9,14 @@ that follows dear.
 Nothing here sees a noisy value, or makes a plan.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
+from cube.query import Scope
 from cube.refusals import InvalidTarget
 from planner.measuring.candidates import Candidate
 from planner.measuring.hindsight import Demand, demand_of
@@ -23,6 +24,7 @@ from planner.measuring.intervals import answerable, has_cells
 from planner.measuring.least_width import least_width
 from planner.measuring.noise_kinds import NoiseKind
 from planner.measuring.offers import PricingContext
+from planner.measuring.reach import Reach
 from planner.measuring.ski_rental import Evidence, RentedRows, rent_at_most
 from planner.measuring.weighing import Weighing
 
@@ -51,6 +53,26 @@ class Saving:
     worth: Fraction
 
 
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A candidate with a kind of noise, and what speaks for it whatever its weight.
+
+    Parameters
+    ----------
+    candidate : Candidate
+    kind : NoiseKind
+    held : Fraction
+        What was paid for its blocks so far.
+    added : callable
+        What a common weight adds to the table's cost.
+    """
+
+    candidate: Candidate
+    kind: NoiseKind
+    held: Fraction
+    added: Callable[[int], Fraction]
+
+
 class Savings:
     """What wide purchases would have saved, for one aggregate.
 
@@ -72,6 +94,8 @@ class Savings:
         self._rent_now = rent_now
         self._limit = limit
         self._of_table = context.cost_of_rows()
+        self._on_scopes: dict[Scope, Fraction] = {}
+        self._n_purchases: dict[Scope, int] = {}
         self._rents: dict[tuple[RentedRows, ...], Fraction] = {}
         self._alones: dict[tuple[RentedRows, ...], Fraction] = {}
 
@@ -81,38 +105,33 @@ class Savings:
         None if the candidate says nothing of what is asked now, or if no weight is worth it; with
         `every_offer`, then that which is needed for what is asked now.
         """
-        if not every_offer and self._costs_too_much(candidate, kind):
+        weighing = self._weighing
+        held = weighing.held(candidate, kind)
+        case = _Case(candidate, kind, held, weighing.adding(candidate, kind))
+        least = self._first_at_least(case)
+        if not every_offer and self._is_beyond(case, least):
             return None
-        first = self._first_units(candidate, kind)
+        rented, reach = self._within_reach(case)
+        if not every_offer and not self._may_be_worth_it(case, least, reach, reach.rents[-1]):
+            return None
+        first = self._first_units(case)
         if first is None:
             return None
-        if not every_offer and self._is_beyond(candidate, kind, first):
-            return None
-        grows = self._context.schema.grows is not None
-        n_latest = N_LOOKED_BACK_GROWING if grows else N_LOOKED_BACK
-        rented = answerable(candidate, self._context, n_latest)
-        found = self._worth_it(candidate, kind, first, rented)
+        found = self._worth_it(case, first, rented, reach)
         if found is None and every_offer:
             return Saving(first, self._rent(rented), NOTHING)
         return found
 
     def _worth_it(
-        self, candidate: Candidate, kind: NoiseKind, first: int, rented: tuple[RentedRows, ...]
+        self, case: _Case, first: int, rented: tuple[RentedRows, ...], reach: Reach
     ) -> Saving | None:
         """The same of weights that are at least the first one, and worth their prices."""
-        weighing = self._weighing
-        added = weighing.added(candidate, kind, first)
-        if added > self._worth_at_most(candidate, kind, rented):
-            return None
-        alone = self._alone(rented)  # which takes longer than the sum, but not as long as the rent
-        if added > self._evidence(candidate, kind, alone).worth(alone, is_all=True):
-            return None
-        of_all = self._rent(rented)
-        evidence = self._evidence(candidate, kind, of_all)
-        if added > evidence.worth(of_all, is_all=True):
-            return None
-        for units, answered in _tried(self._needed(candidate, kind, rented, first), first):
-            added = weighing.added(candidate, kind, units)
+        for at_most in (self._alone, self._rent):  # each takes longer, and is no more
+            if not self._may_be_worth_it(case, first, reach, at_most(rented)):
+                return None
+        evidence = self._evidence(case, self._rent(rented))
+        for units, answered in _tried(self._needed(case, rented, first), first):
+            added = case.added(units)
             is_all = len(answered) == len(rented)
             if added > min(self._limit, evidence.worth(rent_at_most(answered), is_all=is_all)):
                 continue
@@ -122,71 +141,82 @@ class Savings:
                 return Saving(units, rent, worth)
         return None
 
-    def _costs_too_much(self, candidate: Candidate, kind: NoiseKind) -> bool:
-        """Whether it does for what is asked now alone, whatever it would have answered.
+    def _first_at_least(self, case: _Case) -> int:
+        """At most what is needed for what is asked now, without reading a row.
 
-        Most do, which is seen without reading a row from them. What was bought before may need less
-        than that.
+        What was bought before may need less than the candidate by itself.
         """
-        weighing, context = self._weighing, self._context
-        if weighing.held(candidate, kind):
-            return False
-        target = weighing.target
-        width = least_width(candidate.blocks, weighing.block, target.confidence, context.schema)
-        return self._is_beyond(candidate, kind, kind.as_precise_as(width / target.half_width))
+        if case.held:
+            return 1
+        weighing = self._weighing
+        target, schema = weighing.target, self._context.schema
+        width = least_width(case.candidate.blocks, weighing.block, target.confidence, schema)
+        return case.kind.as_precise_as(width / target.half_width)
 
-    def _is_beyond(self, candidate: Candidate, kind: NoiseKind, units: int) -> bool:
-        """Whether a candidate costs more than it can be worth with any of the rows on its scope."""
-        rented = self._context.ski_rental.on(candidate.scope)
-        added = self._weighing.added(candidate, kind, units)
-        return added > self._worth_at_most(candidate, kind, rented)
+    def _is_beyond(self, case: _Case, units: int) -> bool:
+        """Whether a candidate costs more than it can be worth with any of the rows on its scope.
 
-    def _worth_at_most(
-        self, candidate: Candidate, kind: NoiseKind, rented: tuple[RentedRows, ...]
-    ) -> Fraction:
-        """At least what a candidate may cost, whichever of the rows it would have answered.
-
-        Evidence and worth rise with the rent, of which there is a bound that takes no time.
+        Most do, which is seen before it is asked which of the rows it divides.
         """
-        rent = rent_at_most(rented)
-        return min(self._limit, self._evidence(candidate, kind, rent).worth(rent, is_all=True))
+        scope = case.candidate.scope
+        if scope not in self._on_scopes:
+            self._on_scopes[scope] = rent_at_most(self._context.ski_rental.on(scope))
+        rent = self._on_scopes[scope]
+        worth = self._evidence(case, rent).worth(rent, is_all=True)
+        return case.added(units) > min(self._limit, worth)
 
-    def _evidence(self, candidate: Candidate, kind: NoiseKind, rent: Fraction) -> Evidence:
+    def _within_reach(self, case: _Case) -> tuple[tuple[RentedRows, ...], Reach]:
+        """The latest rows that a candidate would have answered, and what it may need for each."""
+        schema = self._context.schema
+        n_latest = N_LOOKED_BACK if schema.grows is None else N_LOOKED_BACK_GROWING
+        rented = answerable(case.candidate, self._context, n_latest)
+        confidence = self._weighing.target.confidence
+        return rented, Reach.of(case.candidate, case.kind, rented, confidence, schema)
+
+    def _may_be_worth_it(self, case: _Case, first: int, reach: Reach, rent: Fraction) -> bool:
+        """Whether some weight may be worth its price, if all rows are worth at most so much."""
+        evidence = self._evidence(case, rent)
+        return reach.may_be_worth_it(first, case.added, evidence, self._limit, rent)
+
+    def _evidence(self, case: _Case, rent: Fraction) -> Evidence:
+        scope = case.candidate.scope
+        if scope not in self._n_purchases:
+            self._n_purchases[scope] = self._context.ski_rental.n_purchases(scope)
         return Evidence.of(
             self._rent_now,
-            self._context.ski_rental.n_purchases(candidate.scope),
+            self._n_purchases[scope],
             rent=rent,
-            held=self._weighing.held(candidate, kind),
+            held=case.held,
             of_table=self._of_table,
         )
 
-    def _first_units(self, candidate: Candidate, kind: NoiseKind) -> int | None:
+    def _first_units(self, case: _Case) -> int | None:
         """What is needed for what is asked now: alone, or beside the history if that is less."""
         weighing = self._weighing
         now = Demand(weighing.block, weighing.target.half_width)
-        first = self._units(candidate, kind, now)
-        if first is None or not weighing.held(candidate, kind):
+        first = self._units(case, now)
+        if first is None or not case.held:
             return first
-        if has_cells(candidate, self._context):
+        if has_cells(case.candidate, self._context):
             with suppress(InvalidTarget):  # they are not combined as well as they are read alone
-                return min(first, weighing.least_units(candidate, kind))
+                return min(first, weighing.least_units(case.candidate, case.kind))
         return first
 
     def _needed(
-        self, candidate: Candidate, kind: NoiseKind, rented: tuple[RentedRows, ...], first: int
+        self, case: _Case, rented: tuple[RentedRows, ...], first: int
     ) -> dict[RentedRows, int]:
         """The units at which a candidate would have answered rows, of those that it would have."""
         needed = {}
         for rows in rented:
-            demand = demand_of(rows, self._weighing.target.confidence)
-            units = self._units(candidate, kind, demand)
+            units = self._units(case, demand_of(rows, self._weighing.target.confidence))
             if units is not None:
                 needed[rows] = max(first, units)
         return needed
 
-    def _units(self, candidate: Candidate, kind: NoiseKind, demand: Demand) -> int | None:
+    def _units(self, case: _Case, demand: Demand) -> int | None:
         confidence = self._weighing.target.confidence
-        return self._context.hindsight.needed_units(candidate.blocks, demand, confidence, kind)
+        blocks = case.candidate.blocks
+        return self._context.hindsight.needed_units(blocks, demand, confidence, case.kind)
 
     def _rent(self, rented: tuple[RentedRows, ...]) -> Fraction:
         """What rows are worth: most candidates of a scope would have answered the same."""

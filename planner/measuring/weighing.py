@@ -6,7 +6,7 @@ measurements of the history are raised. Which candidate is bought is decided in 
 Nothing here sees a noisy value, or knows a price.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -93,15 +93,18 @@ class Weighing:
                 plan.append(self._refined(block, kind, units, place))
         return tuple(plan)
 
-    def added(self, candidate: Candidate, kind: NoiseKind, units: int) -> Fraction:
-        """What whole scopes add to every cell, and so to the table's cost, at a common weight."""
-        bought = (max(0, units - held) for held in self._held(candidate, kind))
-        return sum((kind.cost(one, self.rows_per_unit) for one in bought), Fraction(0))
+    def adding(self, candidate: Candidate, kind: NoiseKind) -> Callable[[int], Fraction]:
+        """What whole scopes add to every cell, and so to the table's cost, by common weight."""
+        held = self._held(candidate, kind)
+
+        def added(units: int) -> Fraction:
+            return kind.cost(sum(max(0, units - one) for one in held), self.rows_per_unit)
+
+        return added
 
     def held(self, candidate: Candidate, kind: NoiseKind) -> Fraction:
         """What was paid for whole scopes so far."""
-        held = self._held(candidate, kind)
-        return sum((kind.cost(one, self.rows_per_unit) for one in held), Fraction(0))
+        return kind.cost(sum(self._held(candidate, kind)), self.rows_per_unit)
 
     def half_width(self, plan: Sequence[PlannedMeasurement]) -> float:
         """What would be promised."""
