@@ -105,7 +105,7 @@ def main() -> None:
         with open_ledger(path) as ledger:
             open_seconds = process_time() - start
             start = process_time()
-            ledger.keep_costs()
+            ledger.keep_state()
             write_seconds = process_time() - start
         start = process_time()
         with open_ledger(path) as ledger:

@@ -12,8 +12,9 @@ encoding is canonical: equal blocks have equal text, which makes `fingerprint` a
 import hashlib
 import json
 import math
+from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
@@ -41,6 +42,9 @@ from cube.statistic import Choice, ChoiceCandidate, Distance, Score, UnitCount
 from cube.tiles import Tiles
 
 N_KEPT_NUMBERS_MAX = 2**12  # of a factor whose encoding is kept
+
+ArrayName: TypeAlias = tuple[tuple[Any, ...], ...]
+"""Axes, shape and content of an array, as they are written."""
 
 
 def encode_block(block: QueryBlock) -> dict[str, Any]:
@@ -147,6 +151,26 @@ def fingerprint(block: QueryBlock) -> str:
     return known
 
 
+def named(query: LinearQuery, partition: Partition | None, name: str) -> QueryBlock:
+    """A block whose fingerprint is known: from who kept it beside the block."""
+    block = QueryBlock(query, partition)
+    _FINGERPRINTS[block] = name
+    return block
+
+
+def name_of_factor(factor: Factor) -> ArrayName:
+    """By which equal factors that are in use are found to be one object."""
+    return _name_of_array(_encode_factor(factor))
+
+
+def factor_named(name: ArrayName, make: Callable[[], Factor]) -> Factor:
+    """The factor in use with this name, or one that is made now."""
+    known = _FACTORS.get(name)
+    if known is None:
+        known = _FACTORS[name] = make()
+    return known
+
+
 def _encode_term(term: Term) -> dict[str, Any]:
     return {
         "scale": str(term.scale),
@@ -173,17 +197,28 @@ def _decode_term(encoded: dict[str, Any]) -> Term:
     return Term(Fraction(encoded["scale"]), factors)
 
 
-# Many statements share few predicates: equal factors in use are one object. Weak, as above.
-_FACTORS: WeakValueDictionary[tuple[tuple[Any, ...], ...], Factor] = WeakValueDictionary()
+# Many statements share few predicates and ways to group: equal ones in use are one object. Weak, as
+# above.
+_FACTORS: WeakValueDictionary[ArrayName, Factor] = WeakValueDictionary()
+_PARTITIONS: WeakValueDictionary[ArrayName, Partition] = WeakValueDictionary()
 
 
 def _decode_factor(encoded: dict[str, Any]) -> Factor:
-    content = encoded["runs"] if "runs" in encoded else map(tuple, encoded["pieces"])
-    name = (tuple(encoded["axes"]), tuple(encoded["shape"]), tuple(content))
-    known = _FACTORS.get(name)
+    return factor_named(_name_of_array(encoded), lambda: Factor(*_decode_array(encoded)))
+
+
+def _decode_partition(encoded: dict[str, Any]) -> Partition:
+    name = _name_of_array(encoded)
+    known = _PARTITIONS.get(name)
     if known is None:
-        known = _FACTORS[name] = Factor(*_decode_array(encoded))
+        known = _PARTITIONS[name] = _made_partition(encoded)
     return known
+
+
+def _name_of_array(encoded: dict[str, Any]) -> ArrayName:
+    content = encoded["runs"] if "runs" in encoded else map(tuple, encoded["pieces"])
+    classes = map(tuple, encoded.get("classes", ()))
+    return tuple(encoded["axes"]), tuple(encoded["shape"]), tuple(content), *classes
 
 
 def _encode_array(
@@ -241,7 +276,7 @@ def _decode_array(
     return axes, _decode_runs(encoded["runs"], size).dense().reshape(shape)
 
 
-def _decode_partition(encoded: dict[str, Any]) -> Partition:
+def _made_partition(encoded: dict[str, Any]) -> Partition:
     if "classes" not in encoded:
         axes, groups = _decode_array(encoded)
         return Partition(axes, groups.dense() if isinstance(groups, Pieces) else groups)

@@ -18,12 +18,12 @@ Nothing here reads data or stores charges. Proof: proofs/table_cost.md.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from accountant.cost.cell_function import CellFunction
 from accountant.cost.elimination import N_TABLE_CELLS_MAX
 from accountant.cost.row_cost import most_of, row_cost
-from accountant.cost.summed_costs import SummedCosts, TableCost, eliminated_sum
+from accountant.cost.summed_costs import KeptSum, SummedCosts, TableCost, eliminated_sum
 from cube.encoding import fingerprint
 from cube.gaussian_terms import GaussianTerms
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
@@ -66,7 +66,8 @@ class CostState:
     -----
     A state only lists what was charged until its cost is needed: reading a ledger back takes one
     computation, not one for each entry. A state that follows one with a known cost starts from
-    that cost.
+    that cost. Of a state from a checkpoint the largest cost is known, and its sum is eliminated
+    once more is needed.
     """
 
     def __init__(
@@ -83,6 +84,21 @@ class CostState:
         self._is_at_its_limit = False
         self._priced: tuple[_Priced, ...] = ()  # the most recently used first
         self._known: SummedCosts | None = None  # until it is asked for
+        self._kept: KeptSum | None = None  # of a first state, from a checkpoint
+
+    @classmethod
+    def of_kept(
+        cls,
+        kept: KeptSum | None,
+        rows: Sequence[PlannedMeasurement],
+        n_cells_max: int,
+        rows_per_unit: int,
+        by: RowsByLevel | None,
+    ) -> "CostState":
+        """The state whose `kept` is this."""
+        first = cls(n_cells_max, rows_per_unit, by)
+        first._kept = kept
+        return first.charged(rows) if rows else first
 
     def charged(self, plan: Sequence[PlannedMeasurement]) -> "CostState":
         """The state after the rows of `plan` are paid for."""
@@ -92,7 +108,8 @@ class CostState:
 
     def table_cost(self) -> TableCost:
         """The largest cost of a cell."""
-        return self._computed().cost
+        kept = self._kept
+        return self._computed().cost if kept is None else kept.cost
 
     def cost_with(self, plan: Sequence[PlannedMeasurement], enough: int = 0) -> TableCost:
         """What `table_cost` would be after `plan`, or a bound on it that is faster to compute.
@@ -148,31 +165,16 @@ class CostState:
         alone = eliminated_sum(self._parts(rows), n_cells_max, self.rows_per_unit, self.by)
         return alone.maximum.value
 
-    def rows(self) -> list[PlannedMeasurement]:
-        """What was charged since the nearest earlier state with a known cost; all, if none is."""
-        plans: list[Sequence[PlannedMeasurement]] = []
-        state = self
-        while state._known is None and state._before is not None:
-            plans.append(state._plan)
-            state = state._before
-        return [planned for plan in reversed(plans) for planned in plan]
+    @property
+    def kept(self) -> tuple[KeptSum | None, tuple[PlannedMeasurement, ...]]:
+        """The sum of costs that is known, if any is, and the rows charged on top of it."""
+        first, known, plans, _ = self._chain()
+        summed = first if known is None else known.kept
+        return summed, tuple(planned for plan in plans for planned in plan)
 
     def summed(self) -> SummedCosts:
         """What all rows cost, added up."""
         return self._computed()
-
-    def recall(self, summed: SummedCosts) -> None:
-        """Take the sum of all rows as known, from who computed it of the same rows.
-
-        Raises
-        ------
-        ValueError
-            If it is for other units.
-        """
-        if (summed.rows_per_unit, summed.by) != (self.rows_per_unit, self.by):
-            raise ValueError("costs of other units")
-        self._known = summed
-        self._before, self._plan = None, ()
 
     def _parts(self, rows: Sequence[PlannedMeasurement]) -> list[CellFunction]:
         """What each of some rows costs the cells."""
@@ -182,22 +184,26 @@ class CostState:
             for part in row_cost(planned, rows_per_unit=self.rows_per_unit, by=self.by).parts
         ]
 
-    def _computed(self) -> "SummedCosts":
-        """The eliminated cost, computed from the nearest earlier state that has it."""
+    def _chain(self) -> "_Chain":
+        """The nearest earlier state that has its cost, or the first, and what was charged since."""
         plans: list[Sequence[PlannedMeasurement]] = []
         state = self
         while True:
             # Read in this order: the thread that cuts a link (below) writes `_known` before it.
             plan, before, known = state._plan, state._before, state._known
-            priced = state._priced
             if known is not None or before is None:
-                break
+                return _Chain(state._kept, known, plans[::-1], state._priced)
             plans.append(plan)
             state = before
+
+    def _computed(self) -> "SummedCosts":
+        """The eliminated cost, computed from the nearest earlier state that has it."""
+        kept, known, plans, priced = self._chain()
         if known is None:
-            known = SummedCosts.nothing(self.n_cells_max, self.rows_per_unit, self.by)
+            units = self.n_cells_max, self.rows_per_unit, self.by
+            known = SummedCosts.nothing(*units) if kept is None else kept.summed(*units)
         if plans:
-            everything = [planned for plan in reversed(plans) for planned in plan]
+            everything = [planned for plan in plans for planned in plan]
             name = _name(everything) if priced else ()  # a whole history has a long name
             after = next((one.after for one in priced if one.name == name), None)
             known = known.followed_by(everything, self.n_cells_max, after)
@@ -220,6 +226,15 @@ class _Priced:
     after: SummedCosts
     cost: TableCost
     is_refined: bool = False
+
+
+class _Chain(NamedTuple):
+    """How the cost of a state is found; `plans` are those after the state that is known."""
+
+    kept: KeptSum | None
+    known: SummedCosts | None
+    plans: list[Sequence[PlannedMeasurement]]
+    priced: tuple[_Priced, ...]
 
 
 def _longest_beginning(priced: Sequence[_Priced], name: _Name) -> _Priced | None:

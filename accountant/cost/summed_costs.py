@@ -95,25 +95,10 @@ class SummedCosts:
             rows_per_unit, by, (), 0, eliminated_sum((), n_cells_max, rows_per_unit, by), exact=True
         )
 
-    def of_kept(
-        self, functions: Sequence[CellFunction], n_rows: int, n_cells_max: int, *, exact: bool
-    ) -> "SummedCosts":
-        """The sum of functions that were added up of rows; ValueError unless `may_be_kept`."""
-        n_cells = _n_cells_of_each(functions, n_cells_max)
-        elimination = eliminated_sum(functions, n_cells, self.rows_per_unit, self.by)
-        n_ordered = max(len(functions), N_ORDERED_LEAST)
-        found = SummedCosts(
-            *(self.rows_per_unit, self.by, tuple(functions), n_ordered, elimination, exact),
-            n_rows=n_rows,
-        )
-        if not found.may_be_kept:
-            raise ValueError("a sum of few rows, which are needed to cover them")
-        return found
-
     @property
-    def may_be_kept(self) -> bool:
-        """Whether the functions are enough to go on from: of fewer rows, boxes are tried too."""
-        return self.n_rows > N_COVERED_MAX
+    def kept(self) -> "KeptSum":
+        """What a checkpoint keeps of it."""
+        return KeptSum(self.functions, self.rows, self.n_rows, self.exact, self.cost)
 
     @property
     def cost(self) -> TableCost:
@@ -207,6 +192,32 @@ class SummedCosts:
             rows=() if n_rows > N_COVERED_MAX else (*self.rows, *parts),
             n_rows=n_rows,
         )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeptSum:
+    """A sum of costs without its elimination, which is ten times as large.
+
+    Parameters
+    ----------
+    functions, rows, n_rows, exact
+        As of `SummedCosts`.
+    cost : TableCost
+        What was found to be the largest value of the sum.
+    """
+
+    functions: tuple[CellFunction, ...]
+    rows: tuple[CellFunction, ...]
+    n_rows: int
+    exact: bool
+    cost: TableCost
+
+    def summed(self, n_cells_max: int, rows_per_unit: int, by: RowsByLevel | None) -> SummedCosts:
+        """The sum, eliminated anew."""
+        nothing = SummedCosts.nothing(n_cells_max, rows_per_unit, by)
+        functions, rows, n_rows = self.functions, self.rows, self.n_rows
+        found = replace(nothing, functions=functions, rows=rows, n_rows=n_rows, exact=self.exact)
+        return found.reordered(n_cells_max)
 
 
 def eliminated_sum(

@@ -53,6 +53,8 @@ class AppendOnly(Sequence[Item]):
 class GrowingSet:
     """Whole numbers to which others are only added.
 
+    >>> GrowingSet([7, 9]).numbers
+    (7, 9)
     >>> few = GrowingSet().joined_by([7])
     >>> more = few.joined_by([9])
     >>> 9 in few, 9 in more, len(more)
@@ -61,15 +63,23 @@ class GrowingSet:
 
     __slots__ = ("_joined", "_size")
 
-    def __init__(self) -> None:
-        self._joined: dict[int, int] = {}  # for each number, the size of the set when it joined
-        self._size = 0
+    def __init__(self, numbers: Iterable[int] = ()) -> None:
+        distinct = dict.fromkeys(numbers)
+        # For each number, the size of the set when it joined.
+        self._joined = {number: place for place, number in enumerate(distinct)}
+        self._size = len(distinct)
 
     def __contains__(self, number: int) -> bool:
         return self._joined.get(number, self._size) < self._size
 
     def __len__(self) -> int:
         return self._size
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers, in the order in which they joined."""
+        joined = list(self._joined.items())  # at once: a successor may grow meanwhile
+        return tuple(number for number, when in joined if when < self._size)
 
     def joined_by(self, numbers: Iterable[int]) -> "GrowingSet":
         """The set with more numbers. One thread at a time."""

@@ -1,11 +1,14 @@
-"""The costs of a long history, kept in a file beside the ledger's key, so that a start is short.
+"""The state of a long ledger, kept in a file beside the ledger's key, so that a start is short.
 
-A ledger is read and checked as ever: the chain of digests, every entry against those before it. All
-that is taken from the file is what the rows of a table cost, added up, which takes longest to
-compute again. The file names the entry that it was written after, by number and digest, and is
-sealed under a key derived from the ledger's: one changed byte, another ledger's file, or anybody's
-who lacks the key, and everything is computed again. So it is if the sum is below what the rows
-themselves cost a cell that is drawn at random.
+The file names the entry after which the state was written, by number and digest. A start reads the
+texts of all entries up to there, and checks that their chain leads to that digest; it does not
+check again what each of them means, which who wrote the state had done. Entries behind it are read
+and checked as ever.
+
+The file is sealed under a key derived from the ledger's, and is of one version of the code. One
+changed byte, another ledger's file, other code, or anybody's who lacks the key, and every entry is
+read. So it is if some entries, drawn at random, say something else than the state, or if a kept sum
+of costs is below what the rows themselves cost a cell that is drawn at random.
 
 The file holds nothing that the ledger does not; it may be deleted at any time. The auditor never
 reads it. Proof: proofs/checkpoint.md.
@@ -14,27 +17,31 @@ reads it. Proof: proofs/checkpoint.md.
 import hashlib
 import hmac
 import json
+import pickle
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, Self, TypeAlias
 
-from accountant.cost.history_cost import CostState
-from accountant.cost.kept_sums import SumsReader, SumsWriter, is_below
-from accountant.cost.summed_costs import SummedCosts
-from accountant.ledger.entries import Entry
+from accountant.ledger.append_only import GrowingSet
+from accountant.ledger.entries import GENESIS, NO_TABLE, Entry
+from accountant.ledger.kept_state import code_digest, state_bytes, state_of
 from accountant.ledger.replay import NOT_AN_ENTRY, Replay
+from accountant.ledger.sampled import agrees_with_cell, agrees_with_entry
 from accountant.ledger.stores import durable_file
+from accountant.ledger.successor import successor
 from cube.encoding import canonical_json
 
-# To be changed whenever what rows cost is computed in another way, or is written in another.
-HEAD: Final = b"tacit-checkpoint-1\n"
+HEAD: Final = b"tacit-checkpoint-2\n"
 SEAL_BYTES: Final = hashlib.sha256().digest_size
 LENGTH_BYTES: Final = 8
-N_CELLS_COMPARED: Final = 2
+N_ENTRIES_COMPARED: Final = 16
+NOT_A_STATE: Final = (*NOT_AN_ENTRY, AttributeError, EOFError, pickle.PickleError)
+
+ReadEntries: TypeAlias = Callable[[int], Iterator[Entry]]
 
 
 def checkpoint_beside(key: Path) -> Path:
@@ -55,13 +62,21 @@ class Checkpoint:
     path : Path
         It need not exist.
     key : bytes
+    code : bytes, optional
+        A digest of the code that this process runs.
     """
 
     path: Path
     key: bytes
+    code: bytes = field(default_factory=code_digest)
 
-    def read(self, entries: Iterable[Entry]) -> Replay:
-        """The state after all entries, of a ledger from its beginning.
+    def read(self, entries_after: ReadEntries) -> tuple[Replay, int]:
+        """The state after all entries of a ledger, and how many of them were not checked anew.
+
+        Parameters
+        ----------
+        entries_after : callable
+            Every entry with a higher number, in order.
 
         Raises
         ------
@@ -69,39 +84,26 @@ class Checkpoint:
             If an entry cannot follow those before it; whatever is wrong with the file raises
             nothing.
         """
-        kept, coming = self._content(), iter(entries)
-        replay = Replay()
-        if kept is not None:
-            replay.read(islice(coming, kept.n_entries))
-            if (replay.n_entries, replay.head) == (kept.n_entries, kept.digest):
-                kept.recall_into(replay)
-        return replay.read(coming)
+        kept = self._content()
+        known = None if kept is None else kept.state(entries_after)
+        if known is None:
+            return Replay().read(entries_after(0)), 0
+        n_known = known.n_entries
+        return known.read(entries_after(n_known)), n_known
 
     def write(self, replay: Replay) -> int:
-        """Write what the rows of every table cost; the number of entries that it then is of.
+        """Write a state; the number of entries that the file then is of.
 
         Raises
         ------
         OSError, CannotStart
             If the file cannot be written; an earlier one is still whole.
         """
-        writer, tables = SumsWriter(), {}
-        for name, history in replay.histories.items():
-            summed = history.cost.summed()
-            if summed.may_be_kept:
-                tables[name] = {
-                    "n_rows": summed.n_rows,
-                    "exact": summed.exact,
-                    "functions": [writer.written(one) for one in summed.functions],
-                }
-        about = {
-            "n_entries": replay.n_entries,
-            "digest": replay.head,
-            "classes": writer.classes,
-            "tables": tables,
-        }
+        for history in replay.histories.values():
+            history.cost.summed()  # or it would be kept as rows, to be added up at each start
+        about = {"n_entries": replay.n_entries, "digest": replay.head, "code": self.code.hex()}
         text = canonical_json(about).encode()
-        content = b"".join([len(text).to_bytes(LENGTH_BYTES, "big"), text, *writer.arrays])
+        content = b"".join([len(text).to_bytes(LENGTH_BYTES, "big"), text, state_bytes(replay)])
         durable_file.replace(self.path, HEAD + self._seal(content) + content)
         return replay.n_entries
 
@@ -116,11 +118,10 @@ class Checkpoint:
         if whole[: len(HEAD)] != HEAD or not hmac.compare_digest(seal, self._seal(content)):
             return None
         with suppress(*NOT_AN_ENTRY):
-            length = int.from_bytes(content[:LENGTH_BYTES], "big")
-            about = json.loads(content[LENGTH_BYTES : LENGTH_BYTES + length])
-            arrays = content[LENGTH_BYTES + length :]
-            n_entries, digest = int(about["n_entries"]), str(about["digest"])
-            return _Kept(n_entries, digest, about["tables"], SumsReader(about["classes"], arrays))
+            behind = LENGTH_BYTES + int.from_bytes(content[:LENGTH_BYTES], "big")
+            about = json.loads(content[LENGTH_BYTES:behind])
+            if about["code"] == self.code.hex() and about["n_entries"] > 0:
+                return _Kept(int(about["n_entries"]), str(about["digest"]), content[behind:])
         return None
 
     def _seal(self, content: bytes) -> bytes:
@@ -130,36 +131,57 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """What a file holds: sums of costs after a number of entries, by table."""
+    """What a file holds: the state after a number of entries."""
 
     n_entries: int
     digest: str
-    tables: Mapping[str, Mapping[str, Any]]
-    sums: SumsReader
+    content: bytes
 
-    def recall_into(self, replay: Replay) -> None:
-        """Take the sums as known, of each table where they are those of its rows."""
-        for name, written in self.tables.items():
-            with suppress(*NOT_AN_ENTRY):
-                cost = replay.histories[name].cost
-                cost.recall(self._checked(cost, written))
-
-    def _checked(self, cost: CostState, written: Mapping[str, Any]) -> SummedCosts:
-        """The sum of a table; ValueError if it is below what the rows cost at a cell."""
-        functions = [self.sums.read(one) for one in written["functions"]]
-        rows, sizes = cost.rows(), dict[str, int]()
-        for function in functions:
-            for axis, classes in zip(function.axes, function.classes, strict=True):
-                sizes[axis] = classes.n_levels
-        for cell in _drawn(sizes):
-            if not is_below(rows, functions, cell, cost.rows_per_unit, cost.by):
-                raise ValueError("costs of other rows")
-        nothing = SummedCosts.nothing(cost.n_cells_max, cost.rows_per_unit, cost.by)
-        n_rows, is_exact = int(written["n_rows"]), written["exact"] is True
-        return nothing.of_kept(functions, n_rows, cost.n_cells_max, exact=is_exact)
+    def state(self, entries_after: ReadEntries) -> Replay | None:
+        """The state, if the entries of the ledger up to there are those that it is of."""
+        drawn = {1 + secrets.randbelow(self.n_entries) for _ in range(N_ENTRIES_COMPARED)}
+        passed = _Passed().read(islice(entries_after(0), self.n_entries), drawn)
+        if (passed.n_entries, passed.digest) != (self.n_entries, self.digest):
+            return None
+        with suppress(*NOT_A_STATE):
+            replay = state_of(self.content)
+            is_of_it = (replay.n_entries, replay.head) == (self.n_entries, self.digest)
+            if (
+                is_of_it
+                and all(agrees_with_entry(replay, entry) for entry in passed.drawn)
+                and all(map(agrees_with_cell, replay.histories.values()))
+            ):
+                return passed.noted_in(replay)
+        return None
 
 
-def _drawn(sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """A few cells, from the system's entropy: whoever made a file cannot know them."""
-    for _ in range(N_CELLS_COMPARED):
-        yield {axis: secrets.randbelow(size) for axis, size in sizes.items()}
+class _Passed:
+    """The entries of a beginning of a ledger, by their texts alone.
+
+    `n_entries` and `digest` are of the last one that follows from those before it.
+    """
+
+    def __init__(self) -> None:
+        self.n_entries = 0
+        self.digest = GENESIS
+        self.drawn: list[Entry] = []
+        self._numbers: dict[str, list[int]] = {}
+
+    def read(self, entries: Iterable[Entry], drawn: Collection[int]) -> Self:
+        """Pass entries, up to the first that does not follow; keep those of some numbers."""
+        for entry in entries:
+            if not entry.follows(self.digest):
+                break
+            self.n_entries, self.digest = entry.seq, entry.digest
+            self._numbers.setdefault(entry.table, []).append(entry.seq)
+            if entry.seq in drawn:
+                self.drawn.append(entry)
+        return self
+
+    def noted_in(self, replay: Replay) -> Replay:
+        """The same state of a process that has read these entries."""
+        for table, numbers in self._numbers.items():
+            if table != NO_TABLE:
+                history = replay.histories[table]
+                replay.histories[table] = successor(history, read=GrowingSet(numbers))
+        return replay

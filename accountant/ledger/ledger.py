@@ -5,9 +5,9 @@ after reading what other processes have appended. Requests that arrive while ano
 written are written together (group commit). Readers wait for no writer, and see only what is
 durable.
 
-Opening checks the chain of digests, and that every entry follows from those before it; a ledger
-that fails the check is refused, never repaired. The audit of a ledger is separate (auditor/), and
-shares none of this code.
+Opening checks the chain of digests, and that every entry follows from those before it, or did when
+a checkpoint was written; a ledger that fails the check is refused, never repaired. The audit of a
+ledger is separate (auditor/), and shares none of this code.
 
 Proof: proofs/gate.md, "The history"; proofs/ledger.md.
 """
@@ -58,7 +58,7 @@ class Ledger:
     guard : ClockGuard, optional
         Decides how far ahead the clock may be.
     checkpoint : Checkpoint, optional
-        What the costs of a long history are taken from, if it is of this one.
+        What the state of a long ledger is taken from, if it is of this one.
     """
 
     def __init__(
@@ -84,10 +84,10 @@ class Ledger:
         self._given_up: str | None = None
         try:
             with uncollected():
-                entries = store.entries_after(0)
-                self._replay = (
-                    Replay().read(entries) if checkpoint is None else checkpoint.read(entries)
-                )
+                if checkpoint is None:
+                    self._replay = Replay().read(store.entries_after(0))
+                else:
+                    self._replay, self._n_kept = checkpoint.read(store.entries_after)
                 for table, history in self._replay.histories.items():
                     self._check_cost(table, history)
             self._guard.note(self._replay.at)
@@ -221,7 +221,7 @@ class Ledger:
                 raise
             self._is_writable = True
 
-    def keep_costs(self, n_entries_least: int = 1) -> bool:
+    def keep_state(self, n_entries_least: int = 1) -> bool:
         """Write the checkpoint anew if there are so many entries more; whether it was written.
 
         Raises

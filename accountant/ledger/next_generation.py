@@ -81,4 +81,5 @@ def _ended(history: TableHistory) -> TableHistory:
         earlier=(),
         pending=MappingProxyType({}),
         turns=MappingProxyType({}),
+        read=GrowingSet(),  # of which charges wait that others made: of none
     )

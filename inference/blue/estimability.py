@@ -15,6 +15,7 @@ is decided, and linear algebra must find out (`blue.py`).
 Nothing here knows noisy values or weights.
 """
 
+import threading
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice, product
@@ -42,9 +43,15 @@ Row: TypeAlias = tuple[Cut, ...]
 """The cuts of a row; rows with the same cuts are distinguished by identity."""
 
 
+_EXAMINING = threading.Lock()  # layers are shared by indexes of several threads
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Layer:
     """The blocks that one index has added by itself.
+
+    Those on a scope are examined once it is asked for: of tens of thousands that a server reads
+    when it starts, few are about what is asked next.
 
     Parameters
     ----------
@@ -52,20 +59,46 @@ class _Layer:
         The rows with a cut, each with the scope and the fingerprint of its block.
     scopes : mapping
         The scope of every block, by fingerprint.
-    wide : set
-        The blocks whose rows are not examined one by one.
+    wide : mapping
+        By scope, the blocks whose rows are not examined one by one.
+    waiting : mapping
+        By scope, the blocks that are not examined yet.
     """
 
     having: dict[Cut, list[tuple[Scope, str, Row]]] = field(default_factory=dict)
     scopes: dict[str, Scope] = field(default_factory=dict)
-    wide: set[str] = field(default_factory=set)
+    wide: dict[Scope, list[str]] = field(default_factory=dict)
+    waiting: dict[Scope, list[QueryBlock]] = field(default_factory=dict)
+
+    def examine(self, scopes: frozenset[Scope]) -> None:
+        """Examine the blocks on some scopes; another thread may read what is about others."""
+        with _EXAMINING:
+            for scope in self.waiting.keys() & scopes:
+                for block in self.waiting[scope]:
+                    self._examine(block, scope)
+                del self.waiting[scope]
 
     def with_later(self, later: "_Layer") -> "_Layer":
         """A layer with everything in this one and in a later one."""
-        having = {cut: rows.copy() for cut, rows in self.having.items()}
-        for cut, rows in later.having.items():
-            having.setdefault(cut, []).extend(rows)
-        return _Layer(having, self.scopes | later.scopes, self.wide | later.wide)
+        with _EXAMINING:
+            both = _Layer(scopes=self.scopes | later.scopes)
+            for one in (self, later):
+                for cut, rows in one.having.items():
+                    both.having.setdefault(cut, []).extend(rows)
+                for scope, names in one.wide.items():
+                    both.wide.setdefault(scope, []).extend(names)
+                for scope, blocks in one.waiting.items():
+                    both.waiting.setdefault(scope, []).extend(blocks)
+            return both
+
+    def _examine(self, block: QueryBlock, scope: Scope) -> None:
+        rows, name = rows_of(block), fingerprint(block)
+        if rows is None:
+            self.wide.setdefault(scope, []).append(name)
+            return
+        for row in rows:
+            for cut in row:
+                self.having.setdefault(cut, []).append((scope, name, row))
 
 
 class CutIndex:
@@ -82,7 +115,7 @@ class CutIndex:
     def snapshot(self) -> "CutIndex":
         """An index of what this one holds now, for another thread; this one may grow meanwhile.
 
-        The shared layers are never written to again. Layers of similar size are merged, so that
+        No block is added to the shared layers again. Layers of similar size are merged, so that
         there are few, however many snapshots are taken.
         """
         if self._own.scopes:
@@ -103,14 +136,8 @@ class CutIndex:
         name = fingerprint(block)
         if any(name in layer.scopes for layer in self._layers):
             return
-        rows = rows_of(block)
         self._own.scopes[name] = block.scope
-        if rows is None:
-            self._own.wide.add(name)
-            return
-        for row in rows:
-            for cut in row:
-                self._own.having.setdefault(cut, []).append((block.scope, name, row))
+        self._own.waiting.setdefault(block.scope, []).append(block)
 
     def related(self, block: QueryBlock, scopes: Collection[Scope]) -> frozenset[str] | None:
         """The other blocks on some scopes from which a block's rows, or sums of them, may follow.
@@ -128,13 +155,16 @@ class CutIndex:
         asked, own = rows_of(block), fingerprint(block)
         if asked is None or not all(asked):
             return None
+        among = frozenset(scopes)
+        for layer in self._layers:
+            layer.examine(among)
         wide = {
-            layer.scopes[name]
+            scope
             for layer in self._layers
-            for name in layer.wide
-            if name != own and layer.scopes[name] in scopes
+            for scope in layer.wide.keys() & among
+            if any(name != own for name in layer.wide[scope])
         }
-        return _Sieve(self, frozenset(scopes), wide, own).left_beside(asked)
+        return _Sieve(self, among, wide, own).left_beside(asked)
 
     def rows_with(self, cut: Cut, scopes: Collection[Scope]) -> Iterator[tuple[str, Row]]:
         """The rows on some scopes that have a cut, and the names of their blocks."""

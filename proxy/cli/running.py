@@ -4,7 +4,7 @@ import ctypes
 import gc
 import resource
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -89,7 +89,7 @@ def running(settings: Settings, crew: Crew = ALONE) -> Iterator[Running]:
     try:
         with (
             service.advancing,
-            service.keeping,
+            service.keeping if crew.seat.place == 0 else nullcontext(),  # one file, one writer
             service.renewing,
             watching(
                 service, metrics, readiness, settings.server.metrics_listen

@@ -1,4 +1,4 @@
-"""Keeping what a long ledger costs for the next start, while a server runs.
+"""Keeping the state of a long ledger for the next start, while a server runs.
 
 The file is beside the ledger's key (`accountant/ledger/checkpoint.py`). Nothing depends on it but
 how long a start takes: what fails is logged, once. Nothing here sees rows.
@@ -13,7 +13,8 @@ from proxy.monitoring.logs import write_log
 from proxy.tables.background import Background
 
 LOOK_SECONDS: Final = 30.0
-N_ENTRIES_MORE: Final = 2_000  # since it was last written: a second of a start
+N_ENTRIES_MORE: Final = 2_000  # since it was last written: half a second of a start
+SHARE_MORE: Final = 8  # of a longer ledger, one part in so many: writing takes as long as it is
 
 
 class Keeping(Background):
@@ -37,7 +38,8 @@ class Keeping(Background):
     def look(self) -> None:
         """Write the checkpoint, if the ledger has become longer by much."""
         try:
-            self._ledger.keep_costs(N_ENTRIES_MORE)
+            n_entries, _ = self._ledger.position
+            self._ledger.keep_state(max(N_ENTRIES_MORE, n_entries // SHARE_MORE))
         except (OSError, TacitError) as error:
             if not self._has_failed:
                 write_log(logging.WARNING, "checkpoint_not_written", error=type(error).__name__)

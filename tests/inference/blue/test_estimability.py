@@ -1,6 +1,8 @@
 """What the cuts of rows decide, against linear algebra on every cell of a small cube."""
 
+import threading
 from collections.abc import Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -189,3 +191,57 @@ def test_a_long_search_is_left_undecided(monkeypatch: pytest.MonkeyPatch) -> Non
     assert stands_apart(indexed(crossing), asked, scopes)
     monkeypatch.setattr(module, "N_LOOKED_AT_MAX", 1)
     assert not stands_apart(indexed(crossing), asked, scopes)
+
+
+def of_scopes(n: int) -> list[QueryBlock]:
+    """Counts of ranges on every scope of one to three axes, several on each."""
+    rng = np.random.default_rng(3)
+    found = []
+    for _ in range(n):
+        axes = rng.permutation(sorted(SIZES))[: int(rng.integers(1, 4))]
+        factors = []
+        for axis in axes.tolist():
+            first, last = np.sort(rng.integers(0, SIZES[axis] + 1, size=2))
+            values = np.zeros(SIZES[axis], dtype=np.int64)
+            values[first : max(last, first + 1)] = 1
+            factors.append(Factor((axis,), values))
+        found.append(QueryBlock(counting(factors)))
+    return [block for block in found if block.scope]
+
+
+def test_blocks_are_examined_once_their_scope_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    examined = []
+
+    def examining(block: QueryBlock) -> object:
+        examined.append(block.scope)
+        return rows_of(block)
+
+    monkeypatch.setattr(module, "rows_of", examining)
+    history = of_scopes(60)
+    index, asked = indexed(history), history[0]
+    assert not examined
+    index.related(asked, {asked.scope})
+    assert set(examined) == {asked.scope}
+    n_examined = len(examined)
+    index.snapshot().related(asked, {asked.scope})
+    assert len(examined) == n_examined + 1  # what is asked itself
+
+
+def test_threads_that_share_an_index_find_what_one_alone_finds() -> None:
+    history = of_scopes(400)
+    scopes = sorted({block.scope for block in history})
+    alone = [indexed(history).related(block, scopes) for block in history[:40]]
+    for _ in range(5):
+        index = indexed(history)
+        views = [index.snapshot() for _ in range(4)]
+        start = threading.Barrier(len(views))
+
+        def ask(view: CutIndex, first: int, start: threading.Barrier = start) -> list[object]:
+            start.wait()
+            order = [*range(first, 40), *range(first)]
+            found = {place: view.related(history[place], scopes) for place in order}
+            return [found[place] for place in range(40)]
+
+        with ThreadPoolExecutor(len(views)) as pool:
+            running = [pool.submit(ask, view, 10 * n) for n, view in enumerate(views)]
+            assert all(one.result() == alone for one in running)
