@@ -130,7 +130,8 @@ class IntegerAxis(Axis):
         if self.low > self.high:
             raise ValueError(f"{self.name}: low {self.low} is above high {self.high}")
         if self.high - self.low >= N_LEVELS_MAX:
-            raise ValueError(f"{self.name}: a range of more than {N_LEVELS_MAX} levels")
+            many = f"a range of more than {N_LEVELS_MAX} levels; a numeric column has bins"
+            raise ValueError(f"{self.name}: {many}")
         if max(abs(self.low), abs(self.high)) > INTEGER_MAX:
             raise ValueError(f"{self.name}: levels beyond 2**40 in size")
         if self.other is not None and type(self.other) is not int:
@@ -276,7 +277,8 @@ class MeasureAxis(Axis):
         if ((high - low) / step).denominator != 1:
             raise ValueError(f"{self.name}: step {step} does not divide high - low")
         if (high - low) / step >= N_LEVELS_MAX:
-            raise ValueError(f"{self.name}: a range of more than {N_LEVELS_MAX} levels")
+            many = f"a range of more than {N_LEVELS_MAX} levels; a wider step has fewer"
+            raise ValueError(f"{self.name}: {many}")
         largest = max(abs(low), abs(high))
         if largest > INTEGER_MAX:
             raise ValueError(f"{self.name}: levels beyond 2**40 in size")

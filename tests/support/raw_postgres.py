@@ -6,6 +6,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
+import pytest
+
+from tests.support.engine_fake import COUNT_ALL
+
 
 class Reply(NamedTuple):
     """One message of the server."""
@@ -150,3 +154,29 @@ def raw_client(address: str) -> Iterator[RawClient]:
 def tags(replies: Sequence[Reply]) -> str:
     """The types of messages, a letter each."""
     return "".join(reply.tag for reply in replies)
+
+
+def ended(client: RawClient) -> list[Reply]:
+    """What the server says before it hangs up, which it must do."""
+    found = client.rest()
+    with pytest.raises((EOFError, ConnectionError)):
+        client.reply()
+    return found
+
+
+def works(address: str) -> bool:
+    """Whether an honest client is served."""
+    with raw_client(address) as client:
+        try:
+            client.log_in()
+            return "D" in tags(client.ask(query(COUNT_ALL)))
+        except (EOFError, ConnectionError):
+            return False
+
+
+def received(client: RawClient) -> bytes:
+    """Some bytes; none once the connection is over, however it ended."""
+    try:
+        return client.socket.recv(4096)
+    except ConnectionResetError:
+        return b""

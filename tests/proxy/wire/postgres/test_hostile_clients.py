@@ -1,76 +1,43 @@
 """Clients that mean harm, or are broken: nobody else notices, and they learn nothing."""
 
-import socket
 import struct
-import tempfile
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from cube.pace import checkpoint
-from proxy.api.requests import QueryRequest, QueryResult
 from proxy.identity.authenticate import LedgerAuthenticator
 from proxy.wire.postgres import connection as connection_module
 from proxy.wire.postgres import conversation
 from proxy.wire.postgres.frontend import MESSAGE_BYTES_MAX
-from proxy.wire.postgres.listener import ConnectionLimits
 from proxy.wire.tls import server_context
-from proxy.workers.crew import Crew, Seat
 from tests.support.certificates import LOOPBACK, Authority
 from tests.support.engine_fake import ANSWERS, COUNT_ALL, BrokenEngine, CannedEngine
-from tests.support.identities import credentials, soon
+from tests.support.identities import credentials
 from tests.support.postgres_wire import AnybodyLocal, postgres_serving
 from tests.support.raw_postgres import (
     SYNC,
     RawClient,
     Reply,
     bind,
+    ended,
     execute,
     framed,
     parse,
     query,
     raw_client,
+    received,
     startup,
     tags,
+    works,
 )
 
 SSL_REQUEST = struct.pack("!ii", 8, 80877103)
 HUGE = 300_000_000
 SAID_NOWHERE = "the salary of Ann is 4711"
-
-
-def cancelling(process: int, key: int) -> bytes:
-    return struct.pack("!iiiI", 16, 80877102, process, key)
-
-
-def keys(replies: list[Reply]) -> tuple[int, int]:
-    """The numbers by which a connection that has logged in can be cancelled."""
-    (found,) = [reply.body for reply in replies if reply.tag == "K"]
-    process, key = struct.unpack("!iI", found)
-    return process, key
-
-
-def ended(client: RawClient) -> list[Reply]:
-    """What the server says before it hangs up, which it must do."""
-    found = client.rest()
-    with pytest.raises((EOFError, ConnectionError)):
-        client.reply()
-    return found
-
-
-def works(address: str) -> bool:
-    """Whether an honest client is served."""
-    with raw_client(address) as client:
-        try:
-            client.log_in()
-            return "D" in tags(client.ask(query(COUNT_ALL)))
-        except (EOFError, ConnectionError):
-            return False
 
 
 @pytest.fixture
@@ -151,14 +118,6 @@ def test_encryption_is_asked_for_a_few_times_only(address: str) -> None:
         found = b"".join(iter(lambda: received(client), b""))
         assert found.startswith(b"NNNE")
         assert b"08P01" in found
-
-
-def received(client: RawClient) -> bytes:
-    """Some bytes; none once the connection is over, however it ended."""
-    try:
-        return client.socket.recv(4096)
-    except ConnectionResetError:
-        return b""
 
 
 def test_nothing_sent_in_plain_text_counts_under_tls(tmp_path: Path) -> None:
@@ -327,135 +286,3 @@ def test_no_answer_begins_while_too_much_of_others_waits() -> None:
 
 
 # Cancels.
-
-
-class EndlessEngine(CannedEngine):
-    """It works on an answer until it is stopped."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.began = threading.Event()
-
-    def answer(self, request: QueryRequest) -> QueryResult:  # noqa: ARG002 - the protocol names it
-        self.began.set()
-        until = time.monotonic() + 20
-        while time.monotonic() < until:
-            checkpoint()
-            time.sleep(0.002)
-        return QueryResult(pa.table({"n": [0.0]}), None)
-
-
-def test_a_cancel_needs_the_right_key() -> None:
-    engine = EndlessEngine()
-    with postgres_serving(engine) as address, raw_client(address) as client:
-        process, key = keys(client.log_in())
-        client.send(query(COUNT_ALL))
-        assert engine.began.wait(10)
-        for wrong in ((process, key ^ 1), (process, 0), (process + 1, key), (-process, key)):
-            with raw_client(address) as other:
-                other.send(cancelling(*wrong))
-                assert ended(other) == []
-        client.socket.settimeout(0.5)
-        with pytest.raises(TimeoutError):
-            client.reply()
-        client.socket.settimeout(20)
-        with raw_client(address) as other:
-            other.send(cancelling(process, key))
-            assert ended(other) == []
-        said = [reply for reply in client.until_ready() if reply.tag == "E"]
-        assert [reply.fields["C"] for reply in said] == ["57014"]
-
-
-def test_a_cancel_reaches_the_worker_whose_connection_it_names() -> None:
-    engine = EndlessEngine()
-    with tempfile.TemporaryDirectory(prefix="tacit-") as folder, ExitStack() as stack:
-        crews = [stack.enter_context(Crew(Seat(place, 2, Path(folder)))) for place in range(2)]
-        first, second = (stack.enter_context(postgres_serving(engine, crew=one)) for one in crews)
-        with raw_client(second) as client:
-            process, key = keys(client.log_in())
-            client.send(query(COUNT_ALL))
-            assert engine.began.wait(10)
-            for wrong in ((process, key ^ 1), (process + 1, key)):
-                with raw_client(first) as other:
-                    other.send(cancelling(*wrong))
-                    assert ended(other) == []
-            client.socket.settimeout(0.5)
-            with pytest.raises(TimeoutError):
-                client.reply()
-            client.socket.settimeout(20)
-            with raw_client(first) as other:
-                other.send(cancelling(process, key))
-                assert ended(other) == []
-            said = [reply for reply in client.until_ready() if reply.tag == "E"]
-            assert [reply.fields["C"] for reply in said] == ["57014"]
-
-
-def test_a_cancel_of_nothing_stops_nothing_that_comes_later(address: str) -> None:
-    with raw_client(address) as client:
-        process, key = keys(client.log_in())
-        with raw_client(address) as other:
-            other.send(cancelling(process, key))
-            assert ended(other) == []
-        assert "D" in tags(client.ask(query(COUNT_ALL)))
-
-
-# Too many.
-
-
-def test_connections_are_counted_and_places_come_back() -> None:
-    limits = ConnectionLimits(in_all=3, of_one_address=3, new_in_all=3, new_of_one_address=2)
-    with postgres_serving(CannedEngine(), limits=limits) as address, ExitStack() as opened:
-        strangers = [opened.enter_context(raw_client(address)) for _ in range(2)]
-        assert soon(lambda: turned_away(address))
-        strangers[0].log_in()  # it is new no more, so that another may begin
-        third = opened.enter_context(raw_client(address))
-        third.log_in()
-        assert turned_away(address)
-        third.socket.close()
-        assert soon(lambda: works(address))
-
-
-def turned_away(address: str) -> bool:
-    """Whether one more connection is told that there are too many."""
-    with raw_client(address) as one_more:
-        one_more.socket.settimeout(0.5)
-        try:
-            found = one_more.rest()
-        except TimeoutError:
-            return False
-        return [reply.fields["C"] for reply in found] == ["53300"]
-
-
-def test_one_analyst_cannot_take_every_place() -> None:
-    limits = ConnectionLimits(of_one_analyst=2)
-    with postgres_serving(CannedEngine(), limits=limits) as address, ExitStack() as opened:
-        for _ in range(2):
-            opened.enter_context(raw_client(address)).log_in()
-        one_more = opened.enter_context(raw_client(address))
-        one_more.send(startup(user="ann"))
-        assert ended(one_more)[-1].fields["C"] == "53300"
-
-
-def test_a_listener_goes_on_where_a_connection_cannot_be_served(
-    monkeypatch: pytest.MonkeyPatch, address: str
-) -> None:
-    """There may be no thread for it, or it is over before it was looked at."""
-
-    def none_left(*_: object, **__: object) -> threading.Thread:
-        raise RuntimeError("can't start new thread")
-
-    with monkeypatch.context() as patched:
-        patched.setattr("proxy.wire.postgres.listener.threading.Thread", none_left)
-        for _ in range(5):
-            with raw_client(address) as client:
-                assert received(client) == b""
-    assert works(address)
-
-
-def test_a_reset_while_it_is_served_is_the_end_of_it_alone(address: str) -> None:
-    for _ in range(20):
-        with raw_client(address) as client:
-            client.log_in()
-            client.send(query(COUNT_ALL) * 50)
-            client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    assert works(address)
