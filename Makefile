@@ -18,8 +18,10 @@ demo: $(READY)
 test: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
+# The long statistical tests, and every example of every property, of which `make test` tries a quarter.
+test-slow: export TACIT_EVERY_EXAMPLE := 1
 test-slow: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'slow or hypothesis'
 
 # Superset and headless Chromium, over both wires; installs Superset into TACIT_SUPERSET at first.
 test-superset: export TACIT_SUPERSET ?= build/superset

@@ -5,6 +5,7 @@ import scipy.linalg  # noqa: F401 - and these
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
+from tests.support.examples import N_USUAL, examples
 from tests.support.postgres import postgres_server  # noqa: F401 - a fixture for every test
 from tests.support.sail import sail  # noqa: F401 - the same
 
@@ -12,5 +13,5 @@ from tests.support.sail import sail  # noqa: F401 - the same
 threadpool_limits(limits=1)
 
 # A shared machine stalls now and then; how long a case takes is the business of benchmarks.
-settings.register_profile("tacit", deadline=None)
+settings.register_profile("tacit", deadline=None, max_examples=examples(N_USUAL))
 settings.load_profile("tacit")

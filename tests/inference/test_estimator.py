@@ -26,6 +26,7 @@ from inference.noise_law.law import law_of_noise
 from inference.posterior import NotEstimable, Posterior
 from inference.scaling import coefficient_range, without_dust
 from tests.support.cubes import SIZES, blocks, dense_rows
+from tests.support.examples import examples
 
 SCHEMA = Schema(
     table="t",
@@ -64,7 +65,7 @@ def whole(block: QueryBlock) -> QueryBlock:
     asked=blocks(),
     counts=st.lists(st.integers(0, 50), min_size=N_CELLS, max_size=N_CELLS).map(np.array),
 )
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 def test_without_noise_an_estimate_is_the_truth_and_as_precise_as_least_squares(
     history: list[tuple[QueryBlock, float]], asked: QueryBlock, counts: np.ndarray
 ) -> None:
@@ -151,7 +152,7 @@ def test_workspaces_are_forgotten_when_they_hold_too_much(monkeypatch: pytest.Mo
         assert one.interval(CONFIDENCE) == other.interval(CONFIDENCE)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(
     history=st.lists(blocks(whole=True), max_size=5),
     asked=blocks(whole=True),

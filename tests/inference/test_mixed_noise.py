@@ -23,6 +23,7 @@ from inference.noise_law.law import SingleGaussianLaw, law_of_noise, law_of_nois
 from inference.posterior import Posterior
 from inference.scaling import split_dust
 from tests.support.cubes import SIZES, blocks
+from tests.support.examples import examples
 from tests.support.mixed_history import Look, history_of, raised, rows_of
 
 SCHEMA = Schema(
@@ -123,7 +124,7 @@ def test_an_estimate_is_that_of_least_squares_whatever_the_kinds(seed: int) -> N
     ),
     blocks(),
 )
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_what_is_estimable_and_how_well_follows_from_the_noises_named(
     bought: list[tuple[QueryBlock, float, bool]], asked: QueryBlock
 ) -> None:

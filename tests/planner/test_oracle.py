@@ -6,11 +6,15 @@ from hypothesis import strategies as st
 
 from cube.refusals import Refused, TooLarge
 from tests.planner.people import block_of, check_against, database, planner
+from tests.support.examples import examples
 
 PLANNER = planner()
 DATABASE = database()
 QUICK = settings(
-    max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None
+    max_examples=examples(250),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    database=None,
 )
 
 INTEGERS = st.sampled_from(["age", "score", "(age + score)", "(age * 2 - 1)", "ABS(score)"])

@@ -16,6 +16,7 @@ from planner.domain.public import Columns, PublicRelation
 from planner.planner import Planner
 from planner.workload import RequestedTarget
 from tests.planner.people import SCHEMA, TARGET, block_of, part_of, planner
+from tests.support.examples import examples
 
 CITIES = ("Oslo", "Berlin")  # people can be from the first alone
 RELATION = PublicRelation("cities", ("city",))
@@ -51,7 +52,7 @@ def terms_of(query: LinearQuery) -> list[tuple[object, ...]]:
     ]
 
 
-@settings(deadline=None, max_examples=12)
+@settings(deadline=None, max_examples=examples(12))
 @given(st.lists(st.lists(st.sampled_from(CONDITIONS), min_size=1, max_size=3), max_size=6))
 def test_a_statement_means_the_same_whatever_was_asked_before(asked: list[list[str]]) -> None:
     used = planner()

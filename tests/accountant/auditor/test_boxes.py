@@ -24,6 +24,7 @@ from tests.accountant.auditor.test_cost import (
     paid,
     rows_of,
 )
+from tests.support.examples import examples
 
 ENOUGH = 10**7
 
@@ -36,7 +37,7 @@ def boxed(purchases: Sequence[Purchase], n_rows: int, n_costs: int = ENOUGH) -> 
     return boxes
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(PURCHASES, st.integers(0, 200))
 def test_no_cell_costs_more_than_the_bound_after_any_row(
     purchases: list[Purchase], n_costs: int
@@ -50,7 +51,7 @@ def test_no_cell_costs_more_than_the_bound_after_any_row(
         assert boxes.value >= max(costs)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(PURCHASES, st.integers(0, 200), st.data())
 def test_totals_proved_together_are_those_that_no_cell_is_above(
     purchases: list[Purchase], n_costs: int, data: st.DataObject
@@ -68,7 +69,7 @@ def test_totals_proved_together_are_those_that_no_cell_is_above(
         assert boxes.value >= most[-1]
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(PURCHASES, st.integers(0, 2**32 - 1))
 def test_whatever_the_portions_the_bound_is_valid(purchases: list[Purchase], seed: int) -> None:
     rng = np.random.default_rng(seed)

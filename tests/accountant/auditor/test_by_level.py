@@ -22,6 +22,7 @@ from cube.rows_by_level import RowsByLevel
 from tests.accountant.auditor.test_cost import MIXED, PURCHASES, Purchase, costs_of_cells, planned
 from tests.accountant.cost.test_rows_by_level import AXES, BOUNDS, largest_sum
 from tests.support.cubes import SIZES
+from tests.support.examples import examples
 from tests.support.gaussian import TERMS
 
 COSTS = st.lists(st.integers(0, 40), min_size=1, max_size=5)
@@ -80,7 +81,7 @@ def test_the_least_price_gives_the_largest_loss(
         assert unit.largest_loss(costs, sizes[: len(costs)]) == largest_sum(dearest, m, k)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(PURCHASES, AXES, BOUNDS)
 def test_a_history_charged_to_the_last_unit_is_found_to_cost_that_exactly(
     purchases: list[Purchase], axis: str, bound: tuple[int, int]
@@ -91,7 +92,7 @@ def test_a_history_charged_to_the_last_unit_is_found_to_cost_that_exactly(
     assert found == Finding(charged[-1], exact=True)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(PURCHASES, AXES, BOUNDS, st.data())
 def test_one_unit_too_little_is_found_at_the_first_charge_that_lacks_it(
     purchases: list[Purchase], axis: str, bound: tuple[int, int], data: st.DataObject
@@ -106,7 +107,7 @@ def test_one_unit_too_little_is_found_at_the_first_charge_that_lacks_it(
     assert (found.unpaid, found.cost) == (first + 1, due[first])
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=examples(80))
 @given(MIXED, AXES, BOUNDS)
 def test_the_auditor_and_the_server_agree(
     purchases: list[Purchase], axis: str, bound: tuple[int, int]
@@ -132,7 +133,7 @@ def test_nothing_measured_costs_nothing() -> None:
 
 
 @pytest.mark.parametrize("limit", ["N_SWEEPS_MAX", "N_CHECKED_MAX"])
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(purchases=PURCHASES, axis=AXES, bound=BOUNDS)
 def test_with_less_work_allowed_nothing_right_is_convicted(
     limit: str, purchases: list[Purchase], axis: str, bound: tuple[int, int]

@@ -25,6 +25,7 @@ from cube.gaussian_terms import Precision
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
 from cube.query import Factor, LinearQuery, Term, counting
 from tests.support.cubes import SIZES, blocks, dense_rows
+from tests.support.examples import examples
 from tests.support.gaussian import TERMS
 
 Purchase = tuple[QueryBlock, int | Precision]  # weights in units
@@ -93,7 +94,7 @@ def costs_of_cells(purchases: Sequence[Purchase]) -> list[list[int]]:
     return after
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(MIXED)
 def test_a_history_charged_to_the_last_unit_is_found_to_cost_that_exactly(
     purchases: list[Purchase],
@@ -102,7 +103,7 @@ def test_a_history_charged_to_the_last_unit_is_found_to_cost_that_exactly(
     assert follow(paid(purchases, charged)) == Finding(charged[-1], exact=True)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(MIXED, st.data())
 def test_one_unit_too_little_is_found_at_the_first_charge_that_lacks_it(
     purchases: list[Purchase], data: st.DataObject
@@ -120,7 +121,7 @@ def test_one_unit_too_little_is_found_at_the_first_charge_that_lacks_it(
     assert (found.unpaid, found.cost) == (first + 1, costs[first])
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(MIXED)
 def test_the_auditor_and_the_server_agree(purchases: list[Purchase]) -> None:
     state, spent, charged = CostState(), 0, []
@@ -137,7 +138,7 @@ def test_the_auditor_and_the_server_agree(purchases: list[Purchase]) -> None:
     assert server.exact
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(MIXED, st.integers(0, 3))
 def test_the_bound_holds_and_keeps_the_sum_at_every_cell_whatever_was_moved(
     purchases: list[Purchase], n_back: int
@@ -165,7 +166,7 @@ def test_a_table_read_alone_or_with_others_holds_its_rows_and_what_was_moved(
 ) -> None:
     monkeypatch.setattr(axis_tables, "N_SMALL_MAX", n_small_max)
 
-    @settings(deadline=None, max_examples=25)
+    @settings(deadline=None, max_examples=examples(25))
     @given(MIXED)
     def check(purchases: list[Purchase]) -> None:
         history = Bound(rows_of(purchases))
@@ -181,7 +182,7 @@ def test_a_table_read_alone_or_with_others_holds_its_rows_and_what_was_moved(
     check()
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(MIXED, st.data())
 def test_every_cell_above_a_threshold_is_found_and_none_below(
     purchases: list[Purchase], data: st.DataObject
@@ -200,7 +201,7 @@ def test_every_cell_above_a_threshold_is_found_and_none_below(
     assert summed.tolist() == cells.values.tolist()
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(MIXED)
 def test_the_cell_found_by_hill_climbing_has_the_stated_cost(purchases: list[Purchase]) -> None:
     rows = rows_of(purchases)
@@ -225,7 +226,7 @@ def _tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_tiny")
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(MIXED, st.integers(0, 2))
 def test_what_is_too_large_to_examine_is_left_open_and_never_called_right(
     purchases: list[Purchase], missing: int
@@ -244,7 +245,7 @@ def test_what_is_too_large_to_examine_is_left_open_and_never_called_right(
         assert not found.exact or found.units == costs[-1]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(PURCHASES, st.integers(0, 1))
 def test_numbers_beyond_64_bits_change_nothing(
     purchases: list[tuple[QueryBlock, int]], missing: int

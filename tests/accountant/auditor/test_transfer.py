@@ -17,6 +17,7 @@ from accountant.ledger.open_ledger import open_ledger, open_reader, open_store
 from accountant.ledger.stores.key_file import key_beside
 from accountant.ledger.stores.mark import mark_beside
 from cube.refusals import LedgerCorrupt
+from tests.support.examples import examples
 
 
 def lines_of(entries: tuple[Entry, ...]) -> str:
@@ -79,7 +80,7 @@ def is_found_out(text: str) -> bool:
         return refused.message.startswith("x.jsonl, line ")
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(data=st.data())
 def test_any_byte_that_is_changed_is_found(entries: tuple[Entry, ...], data: st.DataObject) -> None:
     content = bytearray(lines_of(entries).encode())
@@ -88,14 +89,14 @@ def test_any_byte_that_is_changed_is_found(entries: tuple[Entry, ...], data: st.
     assert is_found_out(content.decode("latin-1"))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(data=st.data())
 def test_a_file_that_was_cut_off_is_found(entries: tuple[Entry, ...], data: st.DataObject) -> None:
     text = lines_of(entries)
     assert is_found_out(text[: data.draw(st.integers(0, len(text) - 1))])
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(data=st.data())
 def test_lines_dropped_swapped_or_repeated_are_found(
     entries: tuple[Entry, ...], data: st.DataObject

@@ -16,6 +16,7 @@ from accountant.ledger.entries import GENESIS, Entry
 from accountant.ledger.open_ledger import open_ledger
 from cube.measurement import UNITS_PER_EPSILON
 from tests.support.audited import WEIGHT, rechained
+from tests.support.examples import examples
 
 FIELDS = ("at", "kind", "table", "body", "digest")
 SIGNED_AT = "2026-11-21T01:00:00.000+00:00"
@@ -67,7 +68,7 @@ def test_every_beginning_of_a_ledger_is_a_ledger(entries: tuple[Entry, ...]) -> 
         assert (verdict.n_entries, verdict.problem) == (n_entries, None)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(data=st.data())
 def test_any_byte_of_any_field_that_is_changed_is_found(
     entries: tuple[Entry, ...], data: st.DataObject
@@ -87,7 +88,7 @@ def test_any_byte_of_any_field_that_is_changed_is_found(
     assert problem.startswith(f"entry {place + 1}: its digest does not match")
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(data=st.data())
 def test_any_number_that_is_changed_is_found(
     entries: tuple[Entry, ...], data: st.DataObject
@@ -118,7 +119,7 @@ def moved(entries: Sequence[Entry], data: st.DataObject) -> tuple[int, list[Entr
     return first, left
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(data=st.data())
 def test_entries_dropped_repeated_swapped_or_moved_are_found(
     entries: tuple[Entry, ...], data: st.DataObject
@@ -131,7 +132,7 @@ def test_entries_dropped_repeated_swapped_or_moved_are_found(
     assert problem.startswith(f"entry {first + 1}: ")
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(data=st.data())
 def test_what_was_signed_cannot_be_rewritten_even_with_new_digests(
     entries: tuple[Entry, ...], data: st.DataObject

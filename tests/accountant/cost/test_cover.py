@@ -20,6 +20,7 @@ from cube.block import QueryBlock
 from cube.measurement import PlannedMeasurement, Weight
 from cube.query import Factor, counting
 from tests.support.cubes import SIZES, blocks, dense_rows
+from tests.support.examples import examples
 
 ENOUGH = 10**6  # boxes: the search ends by itself
 
@@ -86,7 +87,7 @@ def check(cover: Cover, purchases: Sequence[Purchase]) -> None:
     assert is_covered.all()
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(PURCHASES, st.integers(0, 40))
 def test_no_cell_has_paid_more_than_the_bound_of_its_box(
     purchases: list[Purchase], n_boxes: int
@@ -94,7 +95,7 @@ def test_no_cell_has_paid_more_than_the_bound_of_its_box(
     check(covered(purchases).refined(0, n_boxes), purchases)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(PURCHASES, PURCHASES, st.integers(1, 40))
 def test_boxes_stay_valid_when_later_rows_divide_their_classes(
     first: list[Purchase], later: list[Purchase], n_boxes: int
@@ -107,13 +108,13 @@ def test_boxes_stay_valid_when_later_rows_divide_their_classes(
     check(before, first)  # a cover is not changed by what is made of it
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(BOXES)
 def test_for_counts_of_boxes_the_search_ends_at_the_maximum(purchases: list[Purchase]) -> None:
     assert covered(purchases).refined(0, ENOUGH).value == int(costs_of_cells(purchases).max())
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(PURCHASES, st.integers(0, 2**32 - 1))
 def test_whatever_the_division_the_bounds_are_valid(purchases: list[Purchase], seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -129,7 +130,7 @@ def test_whatever_the_division_the_bounds_are_valid(purchases: list[Purchase], s
         check(covered(purchases).refined(0, 40), purchases)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(PURCHASES, PURCHASES, st.integers(0, 2**32 - 1))
 def test_whatever_portions_are_kept_the_bounds_are_valid(
     first: list[Purchase], later: list[Purchase], seed: int
@@ -189,7 +190,7 @@ def test_a_bound_of_less_than_the_whole_cost_is_told_by_these_checks() -> None:
         check(short, purchases)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(blocks(whole=True).filter(lambda block: not block.query.is_constant))
 def test_an_envelope_is_nowhere_below_its_function(block: QueryBlock) -> None:
     for function in functions_of([(block, 1000)]):

@@ -23,6 +23,7 @@ from cube.rows_by_level import RowsByLevel
 from cube.tiles import tiled
 from tests.accountant.cost.test_units import PLANS, loss
 from tests.support.cubes import SIZES, blocks, dense_rows
+from tests.support.examples import examples
 from tests.support.gaussian import TERMS
 
 LAPLACE = st.lists(
@@ -74,7 +75,7 @@ def depends_on(plan: list[PlannedMeasurement], axis: str) -> bool:
     return any(axis in part.axes for one in plan for part in row_cost(one).parts)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(LAPLACE, AXES, BOUNDS, st.sampled_from([2**16, 2, 5, 12]), st.integers(0, 6))
 def test_the_cost_is_the_largest_loss_however_it_is_reached(
     plan: list[PlannedMeasurement], axis: str, bound: tuple[int, int], n_cells: int, n_before: int
@@ -125,7 +126,7 @@ ONE_SIGN = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(ONE_SIGN, AXES, BOUNDS)
 def test_some_unit_loses_all_that_is_charged(
     plan: list[PlannedMeasurement], axis: str, bound: tuple[int, int]
@@ -141,7 +142,7 @@ def test_some_unit_loses_all_that_is_charged(
     assert loss(plan, unit) == Fraction(charged, UNITS_PER_EPSILON)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(PLANS, AXES, BOUNDS, st.randoms(use_true_random=False))
 def test_no_unit_loses_more_with_either_kind_of_noise(
     plan: list[PlannedMeasurement],
@@ -192,7 +193,7 @@ def test_gaussian_noise_by_day_costs_a_unit_what_its_rows_of_a_day_cost(
     assert n_rows**2 * rate <= price[False] < n_rows * (n_rows * rate + 1)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(LAPLACE, AXES, BOUNDS)
 def test_no_price_is_above_that_of_the_rows_that_a_block_can_be_about(
     plan: list[PlannedMeasurement], axis: str, bound: tuple[int, int]
@@ -209,7 +210,7 @@ def test_no_price_is_above_that_of_the_rows_that_a_block_can_be_about(
     assert left.units_without(plan) == 0
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(blocks(whole=True).filter(lambda block: not block.query.is_constant), AXES)
 def test_levels_of_a_block_and_of_its_rows_are_counted(block: QueryBlock, axis: str) -> None:
     """At least those at which a coefficient is not 0, by listing them."""

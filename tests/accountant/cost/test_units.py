@@ -18,6 +18,7 @@ from cube.gaussian_terms import Precision
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
 from cube.query import counting
 from tests.support.cubes import blocks, dense_rows
+from tests.support.examples import examples
 from tests.support.gaussian import TERMS
 
 PLANNED = st.builds(
@@ -73,7 +74,7 @@ def largest_loss(plan: Sequence[PlannedMeasurement], n_rows: int) -> Fraction:
     return max(loss(plan, unit) for unit in (*one_cell, *several))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(PLANS, st.integers(1, 5))
 def test_no_unit_loses_more_than_is_charged_and_some_unit_loses_that(
     plan: list[PlannedMeasurement], n_rows: int
@@ -84,7 +85,7 @@ def test_no_unit_loses_more_than_is_charged_and_some_unit_loses_that(
     assert lost <= charged <= lost + Fraction(n_rounded, UNITS_PER_EPSILON)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=examples(20))
 @given(PLANS, st.integers(2, 5))
 def test_a_cost_that_forgets_the_rows_of_a_unit_is_convicted(
     plan: list[PlannedMeasurement], n_rows: int
@@ -101,7 +102,7 @@ def test_counting_rows_once_is_not_enough_for_gaussian_noise() -> None:
     assert 3 * cost([count], 1) < lost <= cost([count], 3)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(PLANS, st.integers(1, 5))
 def test_the_bound_of_a_price_counts_units_too(plan: list[PlannedMeasurement], n_rows: int) -> None:
     state = CostState(rows_per_unit=n_rows)

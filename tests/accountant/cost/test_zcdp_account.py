@@ -15,6 +15,7 @@ from accountant.cost.zcdp_account import SLACK, GaussianAccount, best_terms, con
 from cube.gaussian_terms import DELTA_MAX, DELTA_MIN, ORDER_MAX, UNITS_PER_RHO, GaussianTerms
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import InvalidRequest
+from tests.support.examples import examples
 
 BILLIONTH = Fraction(1, 10**9)
 
@@ -77,7 +78,7 @@ def test_a_billionth_buys_the_noise_that_others_find(
     assert 1 / math.sqrt(2 * rho) == pytest.approx(deviation_of_mu_one, rel=2e-4)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 @given(st.floats(0.01, 8), st.sampled_from([1e-5, 1e-9, 1e-12]))
 def test_the_best_terms_are_as_good_as_a_fine_search_finds(epsilon: float, delta: float) -> None:
     one = best_terms(Fraction(delta), Fraction(epsilon))

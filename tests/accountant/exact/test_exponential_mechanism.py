@@ -22,6 +22,7 @@ from cube.measurement import Weight
 from cube.schema import Schema
 from cube.statistic import Choice, ChoiceCandidate, Score
 from tests.support.branches import LeftOut, Path, law_of
+from tests.support.examples import examples
 from tests.support.fakes import KnownTable
 
 N_COINS_WALKED = 60
@@ -206,7 +207,7 @@ def contingency(dense: NDArray[np.int64]) -> Contingency:
     return Contingency.of(child.ravel(), [(parents.ravel(), dense.shape[1])], dense.ravel())
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(
     st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3), st.integers(0, 2)), max_size=25),
     st.sampled_from([Score.DISTANCE, Score.INFORMATION]),

@@ -17,6 +17,7 @@ from accountant.exact import scores
 from accountant.exact.assignment import least_lack
 from accountant.exact.scores import SCORE_UNITS, Contingency, grid_scores, sensitivity
 from cube.statistic import Score
+from tests.support.examples import examples
 
 Dense = tuple[tuple[int, ...], ...]  # a row for each class of the child
 
@@ -257,7 +258,7 @@ def test_large_tables_do_not_overflow(scale: int) -> None:
         assert abs(units(Score.INFORMATION, table) - exact) < 12
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(st.lists(st.tuples(*[st.one_of(st.integers(0, 3), st.integers(0, 2**20))] * 2), max_size=9))
 def test_the_best_assignment_is_that_of_all_assignments(pairs: list[tuple[int, int]]) -> None:
     by_value = np.array(pairs, dtype=np.int64).reshape(-1, 2).T

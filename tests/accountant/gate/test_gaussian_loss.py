@@ -23,6 +23,7 @@ from cube.block import QueryBlock
 from cube.gaussian_terms import GaussianTerms, Precision
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
 from tests.support.cubes import blocks, dense_rows
+from tests.support.examples import examples
 from tests.support.seven_people import EVERYONE
 
 Floats = NDArray[np.float64]
@@ -107,7 +108,7 @@ def plans(draw: st.DrawFn) -> list[PlannedMeasurement]:
     return plan
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(plans())
 def test_no_cell_loses_more_than_was_charged(plan: list[PlannedMeasurement]) -> None:
     epsilon = priced(plan)

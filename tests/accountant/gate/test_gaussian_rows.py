@@ -34,6 +34,7 @@ from cube.refusals import InvalidRequest
 from cube.schema import Schema
 from tests.support.audited import Change, assert_not_opened, problem_with, to
 from tests.support.cubes import SIZES, blocks, dense_rows
+from tests.support.examples import examples
 from tests.support.fakes import KnownTable, NoNoise
 from tests.support.gaussian import BILLIONTH, COUNTS, RHO, TERMS, with_gaussian_noise
 from tests.support.seven_people import ADULTS, BUDGET, BY_SEX, EVERYONE, QUARTER, SCHEMA, buy
@@ -213,7 +214,7 @@ histories = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(histories)
 def test_what_is_paid_for_both_kinds_after_raises_is_the_cost_of_the_dearest_cell(
     tmp_path_factory: pytest.TempPathFactory, wanted: list[tuple[QueryBlock, list[int], bool]]

@@ -35,6 +35,7 @@ from cube.refusals import (
 )
 from cube.statistic import Distance, PlannedStatistic
 from tests.support.audited import Change, assert_not_opened, problem_with, to
+from tests.support.examples import examples
 from tests.support.fakes import FailingSource, KnownTable, NoNoise
 from tests.support.gaussian import BILLIONTH, COUNTS, RHO, TERMS, with_gaussian_noise
 from tests.support.seven_people import (
@@ -226,7 +227,7 @@ steps = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 @given(st.lists(steps, min_size=1, max_size=5))
 def test_in_any_order_the_auditor_agrees_with_the_server(
     tmp_path_factory: pytest.TempPathFactory,

@@ -40,6 +40,7 @@ from tests.accountant.cost.test_wide_axes import N_CITIES, N_LEVELS
 from tests.accountant.cost.test_wide_axes import block as wide_block
 from tests.accountant.cost.test_wide_axes import cells as wide_cells
 from tests.support.cubes import SIZES, blocks, dense_rows
+from tests.support.examples import examples
 from tests.support.fakes import KnownTable
 from tests.support.gaussian import RHO, TERMS, with_gaussian_noise
 
@@ -203,7 +204,7 @@ OF_PIECES = st.integers(0, 2**32).flatmap(
 )
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 @given(steps(NARROW))
 def test_what_is_charged_on_a_small_cube_is_what_the_dearest_cell_costs(
     tmp_path_factory: pytest.TempPathFactory, wanted: list[Step]
@@ -213,7 +214,7 @@ def test_what_is_charged_on_a_small_cube_is_what_the_dearest_cell_costs(
     assert history.is_exact
 
 
-@settings(deadline=None, max_examples=12)
+@settings(deadline=None, max_examples=examples(12))
 @given(steps(OF_PIECES))
 def test_where_coefficients_are_polynomials_no_cell_has_paid_less(
     tmp_path_factory: pytest.TempPathFactory, wanted: list[Step]

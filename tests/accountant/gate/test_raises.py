@@ -27,6 +27,7 @@ from cube.refusals import BudgetExhausted, CostAboveCap, TooLarge
 from cube.schema import Schema
 from tests.support.auditing import audited
 from tests.support.cubes import SIZES, blocks, dense_rows
+from tests.support.examples import examples
 from tests.support.fakes import KnownTable, NoNoise, PlantedNoise
 from tests.support.seven_people import ADULTS, BY_SEX, FRESH, HALF, QUARTER, RAISE, SCHEMA, buy
 
@@ -115,7 +116,7 @@ def histories(draw: st.DrawFn) -> list[tuple[QueryBlock, list[int]]]:
     return draw(st.lists(st.tuples(blocks(whole=True), units), min_size=1, max_size=3))
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(histories())
 def test_what_is_paid_after_raises_is_the_table_cost_of_the_last_weights(
     tmp_path_factory: pytest.TempPathFactory, wanted: list[tuple[QueryBlock, list[int]]]

@@ -28,9 +28,12 @@ from tests.support.counted_units import (
     gate_on,
     group_of,
 )
+from tests.support.examples import examples
 
 ONCE = settings(
-    deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None,
+    max_examples=examples(40),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
 

@@ -28,6 +28,7 @@ from accountant.ledger.stores.sqlite_store import SqliteStore
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import ClockDoubtful
 from tests.support.audited import rechained, rewritten, to
+from tests.support.examples import examples
 from tests.support.short_ledger import COUNT, NOISE, WEIGHT, appended, write_short_ledger
 
 ANN = Subject(SubjectKind.ANALYST, "ann")
@@ -257,7 +258,7 @@ def counted(entries: Sequence[Entry], since: str) -> int:
     return total
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(steps=STEPS, window=st.sampled_from(list(Window)), last=DAYS)
 def test_windows_are_what_brute_force_says_in_the_ledger_and_in_its_audit(
     steps: list[Step], window: Window, last: float

@@ -17,6 +17,7 @@ from accountant.ledger.limits import Window
 from accountant.ledger.mending import correct_clock
 from accountant.ledger.replay import Replay
 from tests.support.audited import to
+from tests.support.examples import examples
 from tests.support.renewing import (
     CALENDARS,
     ONE,
@@ -76,7 +77,7 @@ def added(entries: Sequence[Entry]) -> list[Spent]:
     return found
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(steps=STEPS, renews=st.sampled_from(list(Window)))
 def test_a_charge_is_refused_exactly_if_brute_force_says_so(
     steps: list[Step], renews: Window
@@ -113,7 +114,7 @@ def test_a_charge_is_refused_exactly_if_brute_force_says_so(
         assert told == epsilon(sum(present))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(steps=STEPS, renews=st.sampled_from(RENEWING), n_charges=st.integers(2, 4))
 def test_no_window_adds_more_than_the_budget_and_all_of_them_no_more_than_its_multiple(
     steps: list[Step], renews: Window, n_charges: int

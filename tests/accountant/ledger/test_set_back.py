@@ -26,6 +26,7 @@ from accountant.ledger.stores.key_file import KEY_BYTES, key_beside
 from accountant.ledger.stores.mark import SLOT_BYTES, MarkFile, Position, mark_beside
 from accountant.ledger.stores.marked_store import MarkedStore
 from cube.refusals import CannotStart, LedgerCorrupt, LedgerLost, LedgerSetBack, LedgerUnavailable
+from tests.support.examples import examples
 from tests.support.postgres import PostgresServer
 from tests.support.short_ledger import BODIES, RAISES, appended, raised_twice, write_short_ledger
 
@@ -112,7 +113,7 @@ def places() -> st.SearchStrategy[int]:
     return st.integers(0, 2 * len(EVERY_BODY) + 1)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(now=places(), ledger=places(), mark=places(), keeps_wal=st.booleans(), loses=st.booleans())
 def test_a_set_back_is_detected_unless_everything_is_set_back(
     *, now: int, ledger: int, mark: int, keeps_wal: bool, loses: bool

@@ -23,6 +23,7 @@ from cube.gaussian_terms import PRECISION_UNITS_MAX, RHO_UNITS_MAX, Precision, R
 from cube.query import Factor, LinearQuery, Term
 from cube.schema import Schema
 from cube.statistic import Distance
+from tests.support.examples import examples
 
 rhos = st.one_of(
     st.integers(1, RHO_UNITS_MAX).map(Rho),
@@ -43,7 +44,7 @@ paid = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=600)
+@settings(deadline=None, max_examples=examples(600))
 @given(paid)
 def test_a_lattice_is_fine_enough_and_its_noise_is_what_the_rho_allows(
     paid: tuple[Rho | Precision, int],

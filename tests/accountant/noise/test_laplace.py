@@ -21,6 +21,7 @@ from accountant.noise.lattice import LATTICE_BITS_MAX
 from cube.measurement import WEIGHT_UNITS_MAX, PlannedMeasurement, Weight
 from cube.refusals import TooLarge
 from tests.support.cubes import blocks, dense_rows
+from tests.support.examples import examples
 
 weights = st.one_of(
     st.integers(1, WEIGHT_UNITS_MAX).map(Weight),
@@ -45,7 +46,7 @@ def test_a_lattice_is_fine_enough_and_its_noise_is_what_the_weight_allows(weight
     assert Fraction(noise.noise_scale) == Fraction(noise.scale_in_steps) * step
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(weights)
 def test_opendp_agrees_that_the_noise_costs_no_more_than_its_weight(weight: Weight) -> None:
     """`SystemNoise` refuses to draw otherwise."""

@@ -15,6 +15,7 @@ from cube.query import Factor, LinearQuery, Scope, Term, counting
 from inference.blue import estimability as module
 from inference.blue.estimability import CutIndex, rows_of
 from tests.support.cubes import SIZES, blocks, dense_rows
+from tests.support.examples import examples
 
 
 def ranges(axis: str) -> st.SearchStrategy[Factor]:
@@ -65,7 +66,7 @@ def stands_apart(index: CutIndex, asked: QueryBlock, scopes: Collection[Scope]) 
     return index.related(asked, scopes) == frozenset()
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(st.lists(asked_blocks, max_size=7), asked_blocks)
 def test_no_combination_of_what_stands_apart_is_in_the_span(
     history: list[QueryBlock], asked: QueryBlock
@@ -79,7 +80,7 @@ def test_no_combination_of_what_stands_apart_is_in_the_span(
     assert rank([*measured, *own]) == rank(measured) + len(own)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(st.lists(asked_blocks, min_size=1, max_size=8), asked_blocks)
 def test_the_related_blocks_are_all_that_the_best_estimate_needs(
     history: list[QueryBlock], asked: QueryBlock

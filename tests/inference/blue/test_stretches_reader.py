@@ -21,6 +21,7 @@ from inference.blue.stretches_reader import StretchesReader
 from inference.estimator import Estimator
 from inference.history import History
 from inference.posterior import Posterior
+from tests.support.examples import examples
 
 N_DAYS, N_CITIES = 8, 3
 DAYS = IntegerAxis(name="day", low=0, high=N_DAYS - 1)
@@ -102,7 +103,7 @@ def least_noisy(
     return found
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(st.dictionaries(INTERVALS, st.sampled_from([0.25, 0.5, 1.0, 2.0]), max_size=7), INTERVALS)
 def test_the_chain_is_the_least_noisy_of_all(
     weights: dict[Interval, float], asked: Interval
@@ -141,7 +142,7 @@ ASKED = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(HISTORIES, ASKED)
 def test_a_reading_adds_up_to_the_rows_and_no_combination_of_all_rows_is_narrower_than_the_best(
     bought: list[tuple[QueryBlock, float]], asked: QueryBlock
@@ -281,7 +282,7 @@ def test_the_known_part_ends_at_the_last_day_that_is_reached() -> None:
     assert reader.known_part(later) == ()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(HISTORIES, ASKED)
 def test_on_a_table_that_grows_no_estimate_is_wider_and_what_is_forecast_is_found(
     bought: list[tuple[QueryBlock, float]], asked: QueryBlock

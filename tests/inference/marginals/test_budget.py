@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 from cube.query import Scope
 from cube.refusals import TooLarge
 from inference.marginals.budget import DeclaredMarginal, laplace_weights, residual_plan
+from tests.support.examples import examples
 from tests.support.noisy_tables import LEVELS, Floats, marginal_matrix, shape_of
 
 AXES = tuple(sorted(LEVELS))
@@ -34,7 +35,7 @@ def n_cells(scope: Scope) -> int:
     return math.prod(shape_of(scope))
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(declared())
 def test_laplace_weights_are_a_numeric_optimum(marginals: list[DeclaredMarginal]) -> None:
     factors = np.array([one.importance * n_cells(one.scope) for one in marginals])
@@ -63,7 +64,7 @@ def test_a_budget_below_any_weight_adds_nothing() -> None:
     assert laplace_weights([DeclaredMarginal(("a",))], LEVELS, Fraction(1, 2**41)) == (None,)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(declared(), st.data())
 def test_what_is_known_already_is_a_start_that_no_other_division_beats(
     marginals: list[DeclaredMarginal], data: st.DataObject
@@ -97,7 +98,7 @@ def residual_rows(scope: Scope) -> tuple[Floats, Floats]:
     return contrasts @ marginal_matrix(AXES, scope), contrasts @ contrasts.T
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(declared())
 def test_residuals_cost_and_give_what_the_plan_says(marginals: list[DeclaredMarginal]) -> None:
     """The mechanism written out: its cost on every cell, and its best linear unbiased estimates."""
@@ -118,7 +119,7 @@ def test_residuals_cost_and_give_what_the_plan_says(marginals: list[DeclaredMarg
     assert everything == pytest.approx(plan.total_variance, rel=1e-7)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(declared())
 def test_residual_variances_are_a_numeric_optimum(marginals: list[DeclaredMarginal]) -> None:
     plan = residual_plan(marginals, LEVELS, 1.0)

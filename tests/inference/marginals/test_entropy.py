@@ -10,6 +10,7 @@ from cube.refusals import TooLarge
 from inference.marginals.entropy import maximum_entropy
 from inference.marginals.nonnegative import nonnegative
 from inference.marginals.table import ConsistentTable, NoisyTable, marginal
+from tests.support.examples import examples
 from tests.support.noisy_tables import LEVELS, noisy_tables
 
 AXES = tuple(sorted(LEVELS))
@@ -31,7 +32,7 @@ def test_without_a_common_table_columns_are_independent(
     assert found.residual < 1e-12
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(noisy_tables(), st.sets(st.sampled_from(AXES), min_size=1))
 def test_all_that_is_known_of_it_is_kept(tables: list[NoisyTable], names: set[str]) -> None:
     """A joint of the tables exists by construction, so that constraints can all be met."""

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from cube.query import Scope
 from inference.marginals.error_law import CellError, MeasuredTable, cell_error
 from inference.marginals.projection import projected, standard_errors
+from tests.support.examples import examples
 from tests.support.noisy_tables import (
     Floats,
     flat,
@@ -54,7 +55,7 @@ def large(scales: Floats) -> Floats:
     return np.sort(scales[scales > 1e-7])
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(measured_tables(), st.booleans())
 def test_the_scales_are_those_of_the_projection_written_out(
     tables: list[MeasuredTable], is_total_public: bool
@@ -65,7 +66,7 @@ def test_the_scales_are_those_of_the_projection_written_out(
         assert large(found.law.scales) == pytest.approx(large(expected), abs=1e-9)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(measured_tables(), st.booleans())
 def test_the_variance_is_that_of_the_closed_form(
     tables: list[MeasuredTable], is_total_public: bool
@@ -135,7 +136,7 @@ def test_what_no_table_covers_has_no_error_and_noise_has_a_size() -> None:
     assert isinstance(cell_error([table], ("a",)), CellError)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(measured_tables(), st.booleans(), st.lists(st.booleans(), min_size=5, max_size=5))
 def test_tables_with_gaussian_noise_make_the_gaussian_part(
     tables: list[MeasuredTable], is_total_public: bool, kinds: list[bool]

@@ -10,6 +10,7 @@ from inference.marginals.joint import EXCESS_ENOUGH, fitted_joint, reconciled_gl
 from inference.marginals.nonnegative import nonnegative
 from inference.marginals.projection import reconciled
 from inference.marginals.table import NoisyTable, marginal, misfit
+from tests.support.examples import examples
 from tests.support.noisy_tables import Floats, marginal_matrix, noisy_tables
 
 UNEQUAL = np.array([[0.0, 0.5], [0.5, 0.0]])
@@ -35,7 +36,7 @@ def best_misfit(tables: list[NoisyTable], total: float) -> float:
     return float(rest / np.sqrt(goal.size))
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(noisy_tables())
 def test_it_is_as_close_as_its_bound_says(tables: list[NoisyTable]) -> None:
     total = max(0.0, float(reconciled(tables).tables[0].values.sum()))

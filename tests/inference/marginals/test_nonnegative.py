@@ -9,6 +9,7 @@ from scipy.optimize import LinearConstraint, minimize
 from inference.marginals.nonnegative import ROUNDING, nonnegative
 from inference.marginals.projection import reconciled
 from inference.marginals.table import NoisyTable, Reconciled
+from tests.support.examples import examples
 from tests.support.noisy_tables import Floats, flat, noisy_tables, projection_matrix, shape_of
 
 TOTAL = 60.0
@@ -26,7 +27,7 @@ def with_negatives(tables: list[NoisyTable], total: float) -> list[NoisyTable]:
     ]
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(noisy_tables(), st.booleans())
 def test_the_programme_keeps_every_promise(tables: list[NoisyTable], is_public: bool) -> None:
     total = TOTAL if is_public else None
@@ -42,7 +43,7 @@ def test_the_programme_keeps_every_promise(tables: list[NoisyTable], is_public: 
     assert all(one.standard_error is None for one in found.tables)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(noisy_tables())
 def test_the_programme_finds_the_closest_tables(tables: list[NoisyTable]) -> None:
     """By its first-order conditions: no way towards any consistent tables with cells >= 0 helps."""
@@ -91,7 +92,7 @@ def test_the_programme_agrees_with_another_solver() -> None:
     assert np.allclose(cells_of(nonnegative(tables)), best.x, rtol=0, atol=1e-5)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(noisy_tables(), st.booleans())
 def test_rippling_keeps_totals_and_agreement_and_tells_what_is_left(
     tables: list[NoisyTable], is_public: bool

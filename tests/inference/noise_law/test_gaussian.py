@@ -22,6 +22,7 @@ from inference.noise_law.law import (
     law_of_noises,
 )
 from inference.noise_law.monte_carlo import MonteCarloLaw
+from tests.support.examples import examples
 
 DEVIATIONS = (1e-6, 0.01, 0.3, 1.0, 2.5, 6.0, 12.0, 30.0)
 CONFIDENCES = (1e-9, 0.2, 0.8, 0.95, 1 - 1e-9)
@@ -125,7 +126,7 @@ def test_the_fourier_series_is_right_to_its_stated_error(seed: int) -> None:
 
 
 @given(scale_lists, sigmas, st.floats(0.001, 0.999), st.floats(0.001, 10))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_contour_and_convolution_agree_to_their_stated_errors(
     scales: list[float], sigma: float, confidence: float, deviations: float
 ) -> None:
@@ -206,7 +207,7 @@ def test_parts_of_utterly_different_size_are_one_part(ratio: float) -> None:
 
 
 @given(scale_lists, sigmas)
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 def test_more_gaussian_noise_and_more_confidence_never_narrow(
     scales: list[float], sigma: float
 ) -> None:

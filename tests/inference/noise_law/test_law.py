@@ -17,6 +17,7 @@ from inference.noise_law.laplace_sum import chernoff_half_width, standard_deviat
 from inference.noise_law.law import LawMethod, NoiseLaw, SingleLaplaceLaw, law_of_noise
 from inference.noise_law.monte_carlo import MonteCarloLaw
 from inference.noise_law.paper_convolution import PaperConvolutionLaw
+from tests.support.examples import examples
 
 Scales = NDArray[np.float64]
 LawMaker = Callable[[Scales], NoiseLaw]
@@ -166,7 +167,7 @@ def test_the_far_ends_are_zero_and_one(make: LawMaker) -> None:
 
 
 @given(scale_lists, st.floats(0.001, 0.999), st.floats(0.001, 10))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_contour_and_convolution_agree_to_their_stated_errors(
     scales: list[float], confidence: float, deviations: float
 ) -> None:
@@ -182,7 +183,7 @@ def test_contour_and_convolution_agree_to_their_stated_errors(
 
 
 @given(scale_lists, st.lists(st.floats(-1e5, 1e5), min_size=2, max_size=6))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_tails_fall_and_are_symmetric(scales: list[float], points: list[float]) -> None:
     law = contour(np.array(scales))
     tails = [law.tail(z) for z in sorted(points)]
@@ -193,7 +194,7 @@ def test_tails_fall_and_are_symmetric(scales: list[float], points: list[float]) 
 
 
 @given(scale_lists, st.floats(0.01, 0.9999), st.floats(1e-6, 1e6))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_stretching_the_scales_stretches_the_law(
     scales: list[float], confidence: float, factor: float
 ) -> None:
@@ -205,7 +206,7 @@ def test_stretching_the_scales_stretches_the_law(
 
 
 @given(scale_lists, st.floats(1e-6, 1 - 1e-6))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_half_width_and_tail_are_inverse(scales: list[float], confidence: float) -> None:
     law = contour(np.array(scales))
     beyond = 2 * law.tail(law.half_width(confidence))
@@ -213,7 +214,7 @@ def test_half_width_and_tail_are_inverse(scales: list[float], confidence: float)
 
 
 @given(scale_lists)
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 def test_a_higher_confidence_never_has_a_narrower_interval(scales: list[float]) -> None:
     law = contour(np.array(scales))
     widths = [law.half_width(c) for c in (1e-12, 0.01, 0.5, 0.9, 0.999, 1 - 1e-9, 1 - 2**-30)]
@@ -222,7 +223,7 @@ def test_a_higher_confidence_never_has_a_narrower_interval(scales: list[float]) 
 
 
 @given(scale_lists, st.floats(-30, -0.7))
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 def test_chernoffs_half_width_is_wide_enough_and_not_absurd(
     scales: list[float], log_probability: float
 ) -> None:

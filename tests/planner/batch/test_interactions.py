@@ -13,6 +13,7 @@ from cube.query import Scope, counting
 from inference.blue.atoms import row_signature
 from planner.batch.interactions import interactions, subsets
 from tests.support.cubes import SIZES, blocks
+from tests.support.examples import examples
 
 AXES = tuple(sorted(SIZES))
 
@@ -50,7 +51,7 @@ def whole_rows() -> st.SearchStrategy[QueryBlock]:
     )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(
     whole_rows(),
     st.lists(st.sampled_from(subsets(AXES)), max_size=4, unique=True),

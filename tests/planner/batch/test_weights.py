@@ -14,6 +14,7 @@ from inference.noise_law.law import LawMethod, law_of_noise
 from planner.batch.candidate_rows import candidate_rows
 from planner.batch.search import cheapest
 from planner.batch.weights import Solution, WeightProblem, certified, improved, scaled_to_meet
+from tests.support.examples import examples
 
 Floats = NDArray[np.float64]
 
@@ -79,7 +80,7 @@ def half_width_by_convolution(
     return law_of_noise(scales[scales > 0], LawMethod.CONVOLUTION).half_width(confidence)
 
 
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=examples(3), deadline=None)
 @given(seed=st.integers(0, 1000))
 def test_promised_half_widths_are_confirmed_by_another_method(seed: int) -> None:
     queries, half_widths = random_queries(seed, n_atoms=5, n_queries=4)
@@ -90,7 +91,7 @@ def test_promised_half_widths_are_confirmed_by_another_method(seed: int) -> None
         assert found <= wanted * (1 + 1e-6)
 
 
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=examples(3), deadline=None)
 @given(seed=st.integers(0, 1000))
 def test_a_batch_never_costs_more_than_cells_at_one_weight_or_the_queries_alone(seed: int) -> None:
     queries, half_widths = random_queries(seed, n_atoms=6, n_queries=5)

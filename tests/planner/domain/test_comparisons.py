@@ -13,6 +13,7 @@ from cube.schema import Schema
 from planner.domain.scratchpad import Probes, Scratchpad
 from planner.sql.query_tree import parse
 from planner.sql.statements import Query
+from tests.support.examples import examples
 
 # In the order of UTF-8, of UTF-16 and of the alphabet these stand differently.
 TEXTS = (
@@ -83,7 +84,7 @@ def probes_of(expression: exp.Expr) -> Probes:
     return {name: PROBES[name] for name in PROBES.keys() & names}
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=examples(400))
 @given(comparisons())
 def test_a_plain_comparison_is_what_the_database_makes_of_it(sql: str) -> None:
     expression = condition(sql)

@@ -16,6 +16,7 @@ from cube.target import AccuracyTarget
 from inference.estimator import Estimator
 from planner.measuring.forecast import Forecast
 from tests.support.cubes import SIZES, blocks
+from tests.support.examples import examples
 
 TARGET = AccuracyTarget(half_width=1e-3, confidence=0.9)  # never met: every way is tried
 SCHEMA = Schema(
@@ -57,7 +58,7 @@ def heavier(weight: Weight, by: int) -> Weight:
     return Weight(weight.units + by)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(
     plan=bought_together(2, 5),
     asked=measured_blocks(),
@@ -76,7 +77,7 @@ def test_a_plan_added_in_steps_gives_the_same_forecast_as_at_once(
     assert in_steps == pytest.approx(forecast.after(whole).half_width(asked, TARGET), rel=1e-7)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(
     plan=bought_together(1, 4),
     bought=bought_together(0, 3),

@@ -29,6 +29,7 @@ from planner.measuring.unit_counts import (
 )
 from planner.measuring.weights import weight_for
 from planner.workload import Wanted
+from tests.support.examples import examples
 
 CITY = CategoryAxis(name="city", values=("a", "b", "c"))
 SCHEMA = Schema(
@@ -69,7 +70,7 @@ def bought(known: UnitCounts, plan: tuple[PlannedUnitCount, ...]) -> UnitCounts:
     return after.measured((one, (0,) * one.n_released) for one in charged)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.lists(TARGETS, min_size=1, max_size=4))
 def test_what_is_bought_meets_its_target_and_is_raised_for_the_difference(
     targets: list[AccuracyTarget],

@@ -31,6 +31,7 @@ from proxy.config.levels_from import LevelFiles
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
 from proxy.sources.problems import Problems
+from tests.support.examples import examples
 from tests.support.fakes import NoNoise
 from tests.support.groupings import each
 
@@ -99,7 +100,7 @@ def write_parquet(path: Path, values: Sequence[Any], kind: pa.DataType) -> Path:
     return path
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(case=filled())
 def test_doubles_are_clamped_and_rounded_as_their_decimals_are(
     tmp_path_factory: pytest.TempPathFactory, case: tuple[MeasureAxis, list[float | None]]
@@ -111,7 +112,7 @@ def test_doubles_are_clamped_and_rounded_as_their_decimals_are(
     assert counted(axis, write_csv(folder / "a.csv", values)) == expected
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     axis=measures(),
     values=st.lists(

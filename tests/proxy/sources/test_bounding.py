@@ -16,6 +16,7 @@ from cube.schema import Schema
 from proxy.sources.bounding import RowsRead
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
+from tests.support.examples import examples
 from tests.support.groupings import each
 
 KEY = b"k" * 32
@@ -61,7 +62,9 @@ def kept(
 
 
 ONCE = settings(
-    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None,
+    max_examples=examples(25),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
 

@@ -30,6 +30,7 @@ from cube.timestamps import TimestampAxis
 from proxy.sources import duckdb_source as module
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
+from tests.support.examples import examples
 from tests.support.groupings import each
 
 Row: TypeAlias = tuple[Any, ...]
@@ -180,7 +181,7 @@ def _arrow(schema: Schema, rows: Sequence[Row]) -> pa.Table:
 
 
 @pytest.mark.parametrize("write", [write_csv, write_parquet, write_duckdb])
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(table=tables())
 def test_every_scope_is_counted_as_brute_force_counts_it(
     write: Writer, tmp_path_factory: pytest.TempPathFactory, table: tuple[Schema, list[Row]]

@@ -15,6 +15,7 @@ from cube.schema import Schema
 from proxy.sources import duckdb_source
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
+from tests.support.examples import examples
 
 SIZES = {"a": 300, "b": 200}
 AXES = tuple(IntegerAxis(name=name, low=0, high=size - 1) for name, size in SIZES.items())
@@ -44,7 +45,7 @@ def runs(draw: st.DrawFn, name: str) -> LevelRuns:
     return LevelRuns(size, starts, np.array(counted_as, dtype=np.int64))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data(), st.sampled_from([(), ("a",), ("b",), ("a", "b")]))
 def test_cells_are_counted_as_row_by_row(
     source: DuckDbSource, data: st.DataObject, scope: tuple[str, ...]

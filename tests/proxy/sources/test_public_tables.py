@@ -26,6 +26,7 @@ from proxy.wire.flight.catalog import TYPE_NAME_KEY, Catalog, metadata_table, pu
 from proxy.wire.server import start_server
 from tests.support.config_files import GOOD
 from tests.support.engine_fake import CannedEngine
+from tests.support.examples import examples
 from tests.support.serving import EverybodyLocal
 
 CITIES = """city,country,code,people,area,coastal,founded
@@ -194,7 +195,7 @@ def test_csv_fields_of_a_kind_make_a_column_of_a_type(
     assert table.sql_types["c"] == sql_type
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     rows=st.lists(
         st.tuples(

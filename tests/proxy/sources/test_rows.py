@@ -26,6 +26,7 @@ from cube.schema import Schema
 from proxy.sources import cells_in_order, files
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import Location, PrivateView, SourceLocation
+from tests.support.examples import examples
 from tests.support.loaded import database_of
 
 AGE = IntegerAxis(name="age", low=0, high=9, other=-1, null=True)
@@ -64,7 +65,7 @@ def buy(folder: Path, location: Location, weight: Fraction, raised_from: int | N
 ROWS = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["f", "m"])), max_size=6)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(one=ROWS, other=ROWS)
 def test_two_files_have_one_fingerprint_if_they_have_the_same_rows_in_any_order(
     tmp_path_factory: pytest.TempPathFactory, one: Rows, other: Rows

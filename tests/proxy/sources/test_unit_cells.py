@@ -18,6 +18,7 @@ from cube.statistic import UnitCount
 from proxy.sources.bounding import RowsRead
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
+from tests.support.examples import examples
 from tests.support.groupings import each
 from tests.support.loaded import database_of
 
@@ -31,7 +32,9 @@ ROWS = st.lists(
 Row = tuple[int, int, str]  # a unit, an age and a shop
 
 ONCE = settings(
-    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None,
+    max_examples=examples(25),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
 

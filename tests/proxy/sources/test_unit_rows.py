@@ -15,6 +15,7 @@ from cube.schema import Schema
 from proxy.sources.bounding import RowsRead
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import PrivateView, SourceLocation, UnitRows
+from tests.support.examples import examples
 from tests.support.groupings import each
 
 KEY = b"k" * 32
@@ -35,7 +36,9 @@ UNITS = st.dictionaries(
 Units = dict[int, tuple[int, str, list[str]]]  # an age and a city, and the shops of a unit's rows
 
 ONCE = settings(
-    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None,
+    max_examples=examples(25),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
 

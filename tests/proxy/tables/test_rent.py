@@ -21,6 +21,7 @@ from cube.target import AccuracyTarget
 from planner.measuring.strategy import Strategy
 from planner.workload import Wanted
 from proxy.tables.private_table import ServedTable
+from tests.support.examples import examples
 from tests.support.fakes import KnownTable, NoNoise
 
 N_LEVELS = 27  # enough for hierarchies to be offered
@@ -64,7 +65,7 @@ def spent_and_rent(requests: Sequence[Asked]) -> tuple[Fraction, Fraction]:
         return table.budget().spent, rent
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(
     st.lists(ASKED, min_size=1, max_size=8)
     | st.lists(ALIKE.map(lambda ends: (*ends, 10)), min_size=4, max_size=12)

@@ -21,6 +21,7 @@ from accountant.ledger.stores.sqlite_store import SqliteReader
 from accountant.ledger.stores.store import SCHEMA_VERSION, Store
 from cube.refusals import LedgerCorrupt, LedgerLost, LedgerUnavailable
 from tests.support.appending import append, chain, entry_after, last_of, opened
+from tests.support.examples import examples
 from tests.support.postgres import PostgresServer
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -137,7 +138,7 @@ def test_entries_come_back_in_order_and_exactly(store: Store) -> None:
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(40))
 @given(texts=st.lists(st.tuples(TEXT, TEXT, TEXT, TEXT, TEXT), max_size=5))
 def test_any_text_is_kept_as_it_is(
     store: Store, texts: list[tuple[str, str, str, str, str]]

@@ -33,6 +33,7 @@ from cube.timestamps import TimestampAxis
 from tests.proxy.sources.conformance.oracle import cells
 from tests.proxy.sources.conformance.places import Files, Place, Rows
 from tests.proxy.sources.conformance.places import place as place  # noqa: PLC0414 - a fixture
+from tests.support.examples import examples
 from tests.support.groupings import each
 
 UTC = dt.UTC
@@ -315,7 +316,7 @@ DRAWN = {
 
 
 @settings(
-    max_examples=6,
+    max_examples=examples(6),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],

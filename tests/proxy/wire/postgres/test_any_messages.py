@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.engine_fake import COUNT_ALL, COUNT_BY_SEX, CannedEngine
+from tests.support.examples import examples
 from tests.support.postgres_wire import postgres_serving
 from tests.support.raw_postgres import (
     SYNC,
@@ -59,7 +60,9 @@ WRONG = st.one_of(
 )
 FIRST = st.one_of(st.sampled_from([startup(user="ann"), b"", b"\0"]), st.binary(max_size=60))
 MANY = settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(200),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
 
