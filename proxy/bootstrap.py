@@ -18,9 +18,10 @@ from proxy.config.table_settings import TableSettings
 from proxy.engine.engine import Engine
 from proxy.monitoring.events import UNWATCHED, Watcher
 from proxy.sources.growing_source import GrowingFile
+from proxy.sources.opening import Extracted
 from proxy.sources.public_file import load_public_tables
 from proxy.sources.public_table import PublicTable
-from proxy.sources.table_rows import rows_to_serve
+from proxy.sources.table_rows import table_rows
 from proxy.synthetic_tables.store import SyntheticStore
 from proxy.tables.advancing import Advancing, Growing, open_periods
 from proxy.tables.keeping import Keeping
@@ -149,6 +150,6 @@ def _open_gate(table: TableSettings, source: Source | GrowingFile, ledger: Ledge
 
 def _snapshot(table: TableSettings, ledger: Ledger) -> Source:
     """The data of a table that does not grow: of the generation that its ledger has come to."""
-    known = ledger.history(table.schema.table).rows_fingerprint
+    known = ledger.history(table.schema.table).rows_fingerprint or ""
     place = table.extract.place(ledger.key)
-    return rows_to_serve(table.schema, table.location, ledger.key, place, known)
+    return table_rows(table.schema, table.location, ledger.key, place, known, Extracted.OPENED)

@@ -9,13 +9,12 @@ Proof: accountant/proofs/refinement.md, "The same data".
 
 import fcntl
 import hashlib
-import hmac
 import json
 import os
 import secrets
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -35,6 +34,7 @@ from proxy.sources.extract.chunks import Chunks, Damaged, write_all
 from proxy.sources.loading import kept_schema
 from proxy.sources.location import Location, PrivateView, UnitRows
 from proxy.sources.reading import States, read_into, until_read
+from proxy.sources.rows_digest import DigestKind
 
 VERSION: Final = 1  # of the encoding of rows and of the file; another one is read anew
 MAGIC: Final = b"tacit extract 1\n"
@@ -75,8 +75,8 @@ class ExtractedSource(DuckDbSource):
     cells : CellsOnDisk
     states : mapping of Path to FileState
         Of the files that it was read from.
-    known : (bytes, str, str), optional
-        A key, and the digests under it of the data and of the rows.
+    known : mapping of (bytes, DigestKind) to (str, str), optional
+        The digests of the data and of the rows, by their key and by how they are made.
     """
 
     def __init__(
@@ -85,30 +85,19 @@ class ExtractedSource(DuckDbSource):
         location: Location,
         cells: CellsOnDisk,
         states: States,
-        known: tuple[bytes, str, str] | None = None,
+        known: Mapping[tuple[bytes, DigestKind], tuple[str, str]] | None = None,
     ) -> None:
         super().__init__(schema, location, read_before=(cells, states))
-        self._known = known
+        self._of_data: dict[tuple[bytes, DigestKind], str] = {}
+        for made, both in (known or {}).items():
+            self._of_data[made], self._of_rows[made] = both
 
-    def fingerprint(self, key: bytes) -> str:
+    def fingerprint(self, key: bytes, like: str = "") -> str:
         """The identity of the data, for holders of the key: HMAC-SHA256 in hexadecimal."""
-        if self._known is not None and hmac.compare_digest(self._known[0], key):
-            return self._known[1]
-        return super().fingerprint(key)
-
-    def rows_fingerprint(self, key: bytes) -> str:
-        """The identity of the rows as they are served: HMAC-SHA256 in hexadecimal."""
-        if self._known is not None and hmac.compare_digest(self._known[0], key):
-            return self._known[2]
-        return super().rows_fingerprint(key)
-
-    def remember(self, key: bytes) -> tuple[str, str]:
-        """Compute both digests under a key once."""
-        rows = self.rows_fingerprint(key)
-        self._known = key, "", rows  # the data's digest may be made of that of its rows
-        data = super().fingerprint(key)
-        self._known = key, data, rows
-        return data, rows
+        made = key, DigestKind.of(like)
+        if made not in self._of_data:
+            self._of_data[made] = super().fingerprint(key, like)
+        return self._of_data[made]
 
 
 def open_extract(
@@ -116,7 +105,7 @@ def open_extract(
     schema: Schema,
     location: Location,
     read: RowsRead,
-    known_rows: str | None = None,
+    known_rows: str = "",
 ) -> ExtractedSource:
     """The rows in the extract of a table; it is made if there is none that is what it has to be.
 
@@ -126,8 +115,9 @@ def open_extract(
     schema : Schema
     location : Location
     read : RowsRead
-    known_rows : str, optional
-        The digest of the rows that the table has to have; an extract of others is made anew.
+    known_rows : str
+        The digest of the rows that the table has to have; an extract of others is made anew. Empty
+        if no ledger says so yet.
 
     Raises
     ------
@@ -137,32 +127,38 @@ def open_extract(
     with _locked(place, schema.table):
         try:
             found = _opened(place, schema, location, read)
-            if known_rows is None or found.rows_fingerprint(place.key) == known_rows:
+            if not known_rows or found.rows_fingerprint(place.key, known_rows) == known_rows:
                 return found
         except (Damaged, OSError):
             pass
-        return until_read(lambda: _made(place, schema, location, read))
+        return until_read(lambda: _made(place, schema, location, read, known_rows))
 
 
-def make_extract(
-    place: ExtractPlace, schema: Schema, location: Location, read: RowsRead, *, is_kept: bool
+def make_extract(  # noqa: PLR0913 - as `open_extract`
+    place: ExtractPlace,
+    schema: Schema,
+    location: Location,
+    read: RowsRead,
+    known_rows: str = "",
+    *,
+    is_kept: bool,
 ) -> ExtractedSource:
     """The rows as they are now, in a new extract, which replaces the one there is if it is kept."""
     if not is_kept:
         _make_folder(place.folder)
-        return until_read(lambda: _written(place, schema, location, read, None))
+        return until_read(lambda: _written(place, schema, location, read, known_rows, None))
     with _locked(place, schema.table):
-        return until_read(lambda: _made(place, schema, location, read))
+        return until_read(lambda: _made(place, schema, location, read, known_rows))
 
 
 def _made(
-    place: ExtractPlace, schema: Schema, location: Location, read: RowsRead
+    place: ExtractPlace, schema: Schema, location: Location, read: RowsRead, known_rows: str
 ) -> ExtractedSource:
     """A new extract under the table's name."""
     path = place.path(schema.table)
     part = path.with_suffix(".part")  # of this process: it has the lock
     try:
-        found = _written(place, schema, location, read, part)
+        found = _written(place, schema, location, read, known_rows, part)
         part.rename(path)
         _sync_folder(place.folder)
     except BaseException:
@@ -171,11 +167,12 @@ def _made(
     return found
 
 
-def _written(
+def _written(  # noqa: PLR0913, PLR0917 - as `open_extract`
     place: ExtractPlace,
     schema: Schema,
     location: Location,
     read: RowsRead,
+    known_rows: str,
     part: Path | None,
 ) -> ExtractedSource:
     """A new extract in a file, or in one without a name."""
@@ -188,13 +185,19 @@ def _written(
         cells = CellsOnDisk(chunks, place.folder, kept_schema(schema))
         states = read_into(cells, schema, location, read)
         found = ExtractedSource(schema, location, cells, states)
-        data, rows = found.remember(place.key)
+        # Those that a restart will be asked for.
+        digests = {
+            DigestKind.of(like).name: (
+                found.fingerprint(place.key, like),
+                found.rows_fingerprint(place.key, like),
+            )
+            for like in ("", known_rows)
+        }
         is_settled = all(began - state.changed_ns > SETTLED_NS for state in states.values())
         header = {
             "declared": _declared(schema, location, read),
             "states": _as_json(states) if is_settled else None,
-            "data": data,
-            "rows": rows,
+            "digests": digests,
             "groups": cells.groups,
             "highest": cells.highest,
             "places": chunks.places,
@@ -231,8 +234,21 @@ def _opened(
     cells = CellsOnDisk(
         chunks, place.folder, kept_schema(schema), header["groups"], header["highest"]
     )
-    known = place.key, header["data"], header["rows"]
+    known = {
+        (place.key, DigestKind[name]): (data, rows)
+        for name, (data, rows) in _digests(header).items()
+    }
     return ExtractedSource(schema, location, cells, states, known)
+
+
+def _digests(header: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The digests of the data and of the rows, by how they are made.
+
+    A file of an earlier release has one of each, and may hold rows that nobody has any more.
+    """
+    earlier = {DigestKind.CELLS.name: (header.get("data"), header.get("rows"))}
+    found: Mapping[str, Any] = header.get("digests", earlier)
+    return found
 
 
 def _declared(schema: Schema, location: Location, read: RowsRead) -> str:

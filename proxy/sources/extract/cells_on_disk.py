@@ -114,15 +114,20 @@ class CellsOnDisk:
             finally:
                 cursor.unregister(CELLS)
 
+    def rows(self, columns: Sequence[str], condition: str) -> Iterator[pa.RecordBatch]:
+        """These columns of the rows within a condition."""
+        if condition == EVERYTHING:
+            for batch in self.batches(columns):
+                yield batch.select([*columns])
+            return
+        with self.reading(columns) as cursor:
+            rows = cursor.sql(f"SELECT {', '.join(columns)} FROM {CELLS} WHERE {condition}")  # noqa: S608 - generated names only
+            yield from rows.to_arrow_reader(N_ROWS_A_GROUP)
+
     def in_order(self, columns: Sequence[str], condition: str) -> Iterator[bytes]:
         """The cells of the rows within a condition and their counts, in the order of positions."""
 
         def read() -> Iterator[pa.RecordBatch]:
-            if condition == EVERYTHING:
-                yield from self.batches(columns)
-                return
-            with self.reading(columns) as cursor:
-                rows = cursor.sql(f"FROM {CELLS} WHERE {condition}")
-                yield from rows.to_arrow_reader(N_ROWS_A_GROUP)
+            return self.rows(columns, condition)
 
         yield from cells_in_pieces(columns, self.highest, read, self._spills)
