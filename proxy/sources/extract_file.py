@@ -14,17 +14,18 @@ import os
 import secrets
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from cube.encoding import canonical_json
-from cube.refusals import ConfigurationInvalid
+from cube.refusals import ConfigurationInvalid, SourceUnavailable
 from cube.schema import Schema
 from proxy.sources import files
 from proxy.sources.bounding import RowsRead
@@ -45,6 +46,32 @@ SUFFIX: Final = ".extract"
 SETTLED_NS: Final = 2 * 10**9
 
 
+class WhyMade(StrEnum):
+    """Why an extract was made: which of two things were unlike, and nothing of what is in them."""
+
+    ABSENT = "absent"  # there was none
+    DAMAGED = "damaged"  # it is not what was written under this key
+    DECLARATION = "declaration"  # it is of other columns, levels or places
+    FILES = "files"  # these were written since, or just before it was made
+    ROWS = "rows"  # the ledger has come to others
+    ASKED = "asked"  # the data is read anew whatever is there
+
+
+Told: TypeAlias = Callable[[str, WhyMade], None]  # of a table, that its extract was made
+
+
+def untold(table: str, why: WhyMade) -> None:
+    """Nobody is told."""
+
+
+class _Unlike(Exception):
+    """The extract that is there is not the one that it has to be."""
+
+    def __init__(self, why: WhyMade) -> None:
+        super().__init__(why.value)
+        self.why = why
+
+
 @dataclass(frozen=True, slots=True)
 class ExtractPlace:
     """Where the extract of a table is kept, and how it is read.
@@ -55,10 +82,13 @@ class ExtractPlace:
         Made, for this user alone, if it is not there; its parent is.
     key : bytes
         The ledger's.
+    told : callable
+        Is told which table's extract was made, and why.
     """
 
     folder: Path
     key: bytes
+    told: Told = untold
 
     def path(self, table: str) -> Path:
         """The file of a table."""
@@ -126,12 +156,14 @@ def open_extract(
     """
     with _locked(place, schema.table):
         try:
-            found = _opened(place, schema, location, read)
-            if not known_rows or found.rows_fingerprint(place.key, known_rows) == known_rows:
-                return found
-        except (Damaged, OSError):
-            pass
-        return until_read(lambda: _made(place, schema, location, read, known_rows))
+            return _opened(place, schema, location, read, known_rows)
+        except FileNotFoundError:
+            why = WhyMade.ABSENT
+        except (Damaged, OSError, SourceUnavailable):
+            why = WhyMade.DAMAGED
+        except _Unlike as unlike:
+            why = unlike.why
+        return _made(place, schema, location, read, known_rows, why)
 
 
 def make_extract(  # noqa: PLR0913 - as `open_extract`
@@ -148,22 +180,28 @@ def make_extract(  # noqa: PLR0913 - as `open_extract`
         _make_folder(place.folder)
         return until_read(lambda: _written(place, schema, location, read, known_rows, None))
     with _locked(place, schema.table):
-        return until_read(lambda: _made(place, schema, location, read, known_rows))
+        return _made(place, schema, location, read, known_rows, WhyMade.ASKED)
 
 
-def _made(
-    place: ExtractPlace, schema: Schema, location: Location, read: RowsRead, known_rows: str
+def _made(  # noqa: PLR0913, PLR0917 - as `open_extract`
+    place: ExtractPlace,
+    schema: Schema,
+    location: Location,
+    read: RowsRead,
+    known_rows: str,
+    why: WhyMade,
 ) -> ExtractedSource:
     """A new extract under the table's name."""
     path = place.path(schema.table)
     part = path.with_suffix(".part")  # of this process: it has the lock
     try:
-        found = _written(place, schema, location, read, known_rows, part)
+        found = until_read(lambda: _written(place, schema, location, read, known_rows, part))
         part.rename(path)
         _sync_folder(place.folder)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+    place.told(schema.table, why)
     return found
 
 
@@ -216,9 +254,9 @@ def _written(  # noqa: PLR0913, PLR0917 - as `open_extract`
 
 
 def _opened(
-    place: ExtractPlace, schema: Schema, location: Location, read: RowsRead
+    place: ExtractPlace, schema: Schema, location: Location, read: RowsRead, known_rows: str
 ) -> ExtractedSource:
-    """The extract that is there; Damaged or OSError if it is not what it has to be."""
+    """The extract that is there; _Unlike, Damaged or OSError if it is not what it has to be."""
     file = os.open(place.path(schema.table), os.O_RDONLY | os.O_CLOEXEC)
     begins = os.pread(file, START, 0)
     chunks = Chunks(file, _key(place, begins[len(MAGIC) :]), START)
@@ -227,9 +265,9 @@ def _opened(
     header: dict[str, Any] = json.loads(chunks.read_last())
     states = files.states_of(location.files)
     if header["declared"] != _declared(schema, location, read):
-        raise Damaged
+        raise _Unlike(WhyMade.DECLARATION)
     if header["states"] != _as_json(states):
-        raise Damaged
+        raise _Unlike(WhyMade.FILES)
     chunks.places = [tuple(one) for one in header["places"]]
     cells = CellsOnDisk(
         chunks, place.folder, kept_schema(schema), header["groups"], header["highest"]
@@ -238,7 +276,10 @@ def _opened(
         (place.key, DigestKind[name]): (data, rows)
         for name, (data, rows) in _digests(header).items()
     }
-    return ExtractedSource(schema, location, cells, states, known)
+    found = ExtractedSource(schema, location, cells, states, known)
+    if known_rows and found.rows_fingerprint(place.key, known_rows) != known_rows:
+        raise _Unlike(WhyMade.ROWS)
+    return found
 
 
 def _digests(header: Mapping[str, Any]) -> Mapping[str, Any]:
