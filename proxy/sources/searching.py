@@ -1,11 +1,13 @@
 """SQL that finds, for numbers of many columns at once, between which edges they lie.
 
 A binary search that the engine does with whole columns. Among few edges it is a tree of cases, in
-which each edge is written out: a third of the time of a stage after the other. Among many, each
-stage is one comparison with an edge in a list, and halves what is left of every search. It takes no
-sort and no join, and so no memory beside the rows that are on their way.
+which each edge is written out: a third of the time of a stage after the other; and if these lie at
+even steps, only for values that are close to one. Among many, each stage is one comparison with an
+edge in a list, and halves what is left of every search. It takes no sort and no join, and so no
+memory beside the rows that are on their way.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -13,6 +15,8 @@ from typing import Final
 import pyarrow as pa
 
 N_EDGES_IN_CASES_MAX: Final = 64
+N_EVEN_EDGES_MIN: Final = 4
+CLOSE: Final = 1e-6  # to an edge, in steps between two
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +94,14 @@ def searched(
     beside = f", {edges}" if listed else ""
     sql = f"SELECT {', '.join([*kept, *begun])} FROM ({relation}){beside}"  # noqa: S608 - from the public schema and quoted names
     kept += [f"value_{place}" for place in searches]
-    first = [f"{_first(one, place)} AS found_{place}" for place, one in searches.items()]
+    steps = {place: _steps(one.edges, f"value_{place}") for place, one in searches.items()}
+    if any(steps.values()):
+        begun = [f"{step} AS steps_{place}" for place, step in steps.items() if step]
+        sql = f"SELECT {', '.join([*kept, *begun])} FROM ({sql})"  # noqa: S608 - the same
+    first = [
+        f"{_first(one, place, is_even=bool(steps[place]))} AS found_{place}"
+        for place, one in searches.items()
+    ]
     sql = f"SELECT {', '.join([*kept, *first])} FROM ({sql})"  # noqa: S608 - the same
     for stage in reversed(range(max(one.n_stages for one in searches.values()))):
         halved = [
@@ -107,13 +118,40 @@ def _halved(place: int, step: int) -> str:
     return f"found_{place} + CASE WHEN {reached} THEN {step} ELSE 0 END AS found_{place}"
 
 
-def _first(one: Search, place: int) -> str:
+def _first(one: Search, place: int, *, is_even: bool) -> str:
     """SQL for where a search begins; among few edges, for what it finds."""
     if not one.is_in_cases:
         return "0"
-    value = f"value_{place}"
-    cases = _cases(one.edges, value, 0, len(one.edges))
-    return f"CASE WHEN {value} >= {_literal(one.edges[0])} THEN {cases} END"
+    value, steps, n_edges = f"value_{place}", f"steps_{place}", len(one.edges)
+    cases = _cases(one.edges, value, 0, n_edges)
+    found = f"WHEN {value} >= {_literal(one.edges[0])} THEN {cases}"
+    if is_even:
+        far = f"{steps} - floor({steps}) BETWEEN {CLOSE} AND {1 - CLOSE}"
+        inside = f"{steps} > 0 AND {steps} < {n_edges} AND {far}"
+        found = f"WHEN {inside} THEN CAST(floor({steps}) AS INTEGER) {found}"
+    return f"CASE {found} END"
+
+
+def _steps(edges: pa.Array, value: str) -> str:
+    """SQL for how many steps a value is above the first of edges at even steps; else empty.
+
+    What is computed of an edge is within a tenth of `CLOSE` of its number. It grows with the value,
+    but for three roundings, which are far less of so few steps. So a value whose steps are further
+    than `CLOSE` from a whole number lies between the two edges that they say.
+    """
+    n_edges = len(edges)
+    if not (N_EVEN_EDGES_MIN <= n_edges <= N_EDGES_IN_CASES_MAX) or edges.type != pa.float64():
+        return ""
+    written = edges.to_pylist()
+    first, width = written[0], (written[-1] - written[0]) / (n_edges - 1)
+    if not (math.isfinite(width) and width > 0):
+        return ""
+    evenly = all(
+        abs((edge - first) / width - place) < CLOSE / 10 for place, edge in enumerate(written)
+    )
+    if not evenly:
+        return ""
+    return f"({value} - CAST('{first!r}' AS DOUBLE)) / CAST('{width!r}' AS DOUBLE)"
 
 
 def _cases(edges: pa.Array, value: str, first: int, end: int) -> str:

@@ -47,5 +47,27 @@ def test_the_last_edge_at_or_below_a_value_is_found(n_edges: int) -> None:
             assert at == (reached - 1 if reached else None)
 
 
+@pytest.mark.parametrize(
+    ("first", "width", "n_edges"),
+    [(0.0, 0.05, 20), (-3.0, 1 / 3, 64), (1e15, 2.0, 9), (-7.7, 1e-12, 5), (5e-324, 1e308, 2)],
+)
+def test_edges_at_even_steps_are_told_apart_to_the_last_digit(
+    first: float, width: float, n_edges: int
+) -> None:
+    edges = [first + place * width for place in range(n_edges)]
+    search = Search("x", pa.array(edges, pa.float64()))
+    beside = [math.nextafter(edge, way) for edge in edges for way in (-math.inf, math.inf)]
+    near = [edge + share * width for edge in edges for share in (-1e-5, -1e-7, 1e-7, 1e-5, 0.5)]
+    values = [*edges, *beside, *near, *SPECIAL, edges[-1] + 9 * width, edges[0] - 9 * width]
+    with duckdb.connect() as connection:
+        connection.register("rows", pa.table({"x": pa.array([*values, None], pa.float64())}))
+        sql = searched("FROM rows", ["x"], {0: search}, "edges")
+        table = connection.sql(f"SELECT {search.found(0)} AS at, x FROM ({sql})").to_arrow_table()  # noqa: S608 - of this test
+    for at, value in zip(table["at"].to_pylist(), table["x"].to_pylist(), strict=True):
+        reached = 0 if value is None else bisect_right(edges, value)
+        assert at == (reached - 1 if reached else None), value
+    assert ("steps_0" in sql) == (n_edges > 2)
+
+
 def test_a_relation_without_numbers_is_as_it_was() -> None:
     assert searched("FROM rows", ["x"], {}, "edges") == "FROM rows"
