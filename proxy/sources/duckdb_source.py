@@ -41,7 +41,13 @@ from proxy.sources.location import (
     UnitRows,
 )
 from proxy.sources.reading import States, read_into, until_read
-from proxy.sources.rows_digest import DigestKind, digest_of_cells, digest_of_rows
+from proxy.sources.rows_digest import (
+    DigestKind,
+    RowsDigest,
+    digest_of_cells,
+    digested_columns,
+    heading_of,
+)
 
 ALL_ROWS = RowsRead()
 N_SCOPES_KEPT = 256
@@ -81,9 +87,7 @@ class DuckDbSource:
         self._column = {axis.name: f"axis_{place}" for place, axis in enumerate(schema.axes)}
         has_several = schema.rows_per_unit_max > 1
         self._of_units = [UNIT_NUMBER, UNIT_DIGEST, UNIT_WAS_CUT] if has_several else []
-        # Of units, what later rows do not change.
-        whose = [UNIT_DIGEST] if has_several else []
-        self._digested = [self._column[name] for name in sorted(self._column)] + whose
+        self._heading, self._digested = heading_of(schema), digested_columns(schema)
         self._location = location
         self._counted: BoundedCache[Hashable, CellCounts] = BoundedCache(
             n_entries_max=N_SCOPES_KEPT, n_bytes_max=N_COUNTED_BYTES_MAX
@@ -125,8 +129,7 @@ class DuckDbSource:
         """
         made = key, DigestKind.of(like)
         if made not in self._of_rows:
-            heading = ["rows", *sorted(self._column)]
-            self._of_rows[made] = self._digest(heading, EVERYTHING, key, like)
+            self._of_rows[made] = self._digest(self._heading, EVERYTHING, key, like)
         return self._of_rows[made]
 
     def period_fingerprint(self, start: int, end: int, key: bytes, like: str = "") -> str:
@@ -140,8 +143,11 @@ class DuckDbSource:
         """The digest of some rows, made as the one is that it is to be like."""
         if DigestKind.of(like) is DigestKind.CELLS:
             return digest_of_cells(heading, self._cells_in_order(condition), key)
+        digest = RowsDigest(heading, self._digested, key)
         with _readable():
-            return digest_of_rows(heading, self._cells.rows(self._digested, condition), key)
+            for batch in self._cells.rows(self._digested, condition):
+                digest.add(batch)
+        return digest.text
 
     def _cells_in_order(self, condition: str = EVERYTHING) -> Iterator[bytes]:
         """Rows, as bytes that do not depend on the order of rows or of declared columns."""

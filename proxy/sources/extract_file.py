@@ -35,7 +35,7 @@ from proxy.sources.extract.chunks import Chunks, Damaged, write_all
 from proxy.sources.loading import kept_schema
 from proxy.sources.location import Location, PrivateView, UnitRows
 from proxy.sources.reading import States, read_into, until_read
-from proxy.sources.rows_digest import DigestKind
+from proxy.sources.rows_digest import DigestKind, RowsDigest, digested_columns, heading_of
 
 VERSION: Final = 1  # of the encoding of rows and of the file; another one is read anew
 MAGIC: Final = b"tacit extract 1\n"
@@ -57,6 +57,7 @@ class WhyMade(StrEnum):
     ASKED = "asked"  # the data is read anew whatever is there
 
 
+Digests: TypeAlias = dict[tuple[bytes, DigestKind], str]  # by the key, and how it is made
 Told: TypeAlias = Callable[[str, WhyMade], None]  # of a table, that its extract was made
 
 
@@ -105,8 +106,9 @@ class ExtractedSource(DuckDbSource):
     cells : CellsOnDisk
     states : mapping of Path to FileState
         Of the files that it was read from.
-    known : mapping of (bytes, DigestKind) to (str, str), optional
-        The digests of the data and of the rows, by their key and by how they are made.
+    known : (dict, dict)
+        The digests of the data and of the rows that are known, each by its key and by how it is
+        made.
     """
 
     def __init__(
@@ -115,12 +117,11 @@ class ExtractedSource(DuckDbSource):
         location: Location,
         cells: CellsOnDisk,
         states: States,
-        known: Mapping[tuple[bytes, DigestKind], tuple[str, str]] | None = None,
+        known: tuple[Digests, Digests],
     ) -> None:
         super().__init__(schema, location, read_before=(cells, states))
-        self._of_data: dict[tuple[bytes, DigestKind], str] = {}
-        for made, both in (known or {}).items():
-            self._of_data[made], self._of_rows[made] = both
+        self._of_data, of_rows = known
+        self._of_rows.update(of_rows)
 
     def fingerprint(self, key: bytes, like: str = "") -> str:
         """The identity of the data, for holders of the key: HMAC-SHA256 in hexadecimal."""
@@ -220,9 +221,11 @@ def _written(  # noqa: PLR0913, PLR0917 - as `open_extract`
     chunks = Chunks(file, _key(place, salt), START)
     try:
         write_all(file, MAGIC + salt, 0)
-        cells = CellsOnDisk(chunks, place.folder, kept_schema(schema))
+        digest = RowsDigest(heading_of(schema), digested_columns(schema), place.key)
+        cells = CellsOnDisk(chunks, place.folder, kept_schema(schema), passing=digest.passing)
         states = read_into(cells, schema, location, read)
-        found = ExtractedSource(schema, location, cells, states)
+        known = {(place.key, DigestKind.SUMS): digest.text}
+        found = ExtractedSource(schema, location, cells, states, ({}, known))
         # Those that a restart will be asked for.
         digests = {
             DigestKind.of(like).name: (
@@ -272,10 +275,10 @@ def _opened(
     cells = CellsOnDisk(
         chunks, place.folder, kept_schema(schema), header["groups"], header["highest"]
     )
-    known = {
-        (place.key, DigestKind[name]): (data, rows)
-        for name, (data, rows) in _digests(header).items()
-    }
+    known: tuple[Digests, Digests] = {}, {}
+    for name, both in _digests(header).items():
+        for of, digest in zip(known, both, strict=True):
+            of[place.key, DigestKind[name]] = digest
     found = ExtractedSource(schema, location, cells, states, known)
     if known_rows and found.rows_fingerprint(place.key, known_rows) != known_rows:
         raise _Unlike(WhyMade.ROWS)

@@ -9,7 +9,7 @@ Proof: accountant/proofs/refinement.md, "The digest of rows".
 
 import hashlib
 import hmac
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Any, Final
 
@@ -21,6 +21,8 @@ from cryptography.hazmat.primitives.ciphers.modes import ECB
 from numpy.typing import NDArray
 
 from cube.encoding import canonical_json
+from cube.schema import Schema
+from proxy.sources.bounding import UNIT_DIGEST
 
 BLOCK_BYTES: Final = 16
 LANE_BITS: Final = 32
@@ -42,6 +44,19 @@ class DigestKind(Enum):
         return cls.SUMS if not like or like.startswith(cls.SUMS.value) else cls.CELLS
 
 
+def digested_columns(schema: Schema) -> list[str]:
+    """The columns of kept rows that are digested, in the order of the declared names."""
+    column = {axis.name: f"axis_{place}" for place, axis in enumerate(schema.axes)}
+    # Of units, what later rows do not change.
+    whose = [UNIT_DIGEST] if schema.rows_per_unit_max > 1 else []
+    return [column[name] for name in sorted(column)] + whose
+
+
+def heading_of(schema: Schema) -> list[str | int]:
+    """What the rows of a table are of."""
+    return ["rows", *sorted(axis.name for axis in schema.axes)]
+
+
 def digest_of_cells(heading: Sequence[str | int], cells: Iterable[bytes], key: bytes) -> str:
     """HMAC-SHA256 of cells and their counts, in hexadecimal.
 
@@ -59,25 +74,46 @@ def digest_of_cells(heading: Sequence[str | int], cells: Iterable[bytes], key: b
     return DigestKind.CELLS.value + code.hexdigest()
 
 
-def digest_of_rows(heading: Sequence[str | int], rows: Iterable[pa.RecordBatch], key: bytes) -> str:
-    """HMAC-SHA256 of the sum of a keyed block of each row.
+class RowsDigest:
+    """A digest of sums, of rows as they go by.
 
     Parameters
     ----------
     heading : sequence of str or int
         What the rows are of.
-    rows : iterable of pyarrow.RecordBatch
-        Whole numbers without NULL, in any order of rows; that of columns counts.
+    columns : sequence of str
+        What is digested of each batch: whole numbers without NULL. Their order counts.
     key : bytes
     """
-    title = canonical_json([DigestKind.SUMS.value, *heading])
-    sums: RowSums | None = None
-    for batch in rows:
-        if sums is None:
-            sums = RowSums(batch.schema, lambda text: _derived(key, title, text))
-        sums.add(batch)
-    text = canonical_json([title, "0" if sums is None else f"{sums.total:x}"])
-    return DigestKind.SUMS.value + hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
+
+    def __init__(self, heading: Sequence[str | int], columns: Sequence[str], key: bytes) -> None:
+        self._title = canonical_json([DigestKind.SUMS.value, *heading])
+        self._columns = [*columns]
+        self._key = key
+        self._sums: RowSums | None = None
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Add rows; their order does not count."""
+        digested = batch.select(self._columns)
+        if self._sums is None:
+            self._sums = RowSums(
+                digested.schema, lambda text: _derived(self._key, self._title, text)
+            )
+        self._sums.add(digested)
+
+    def passing(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The same rows, which are added on their way."""
+        for batch in rows:
+            self.add(batch)
+            yield batch
+
+    @property
+    def text(self) -> str:
+        """HMAC-SHA256 of the sum of a keyed block of each row that was added."""
+        total = 0 if self._sums is None else self._sums.total
+        text = canonical_json([self._title, f"{total:x}"])
+        found = hmac.new(self._key, text.encode(), hashlib.sha256).hexdigest()
+        return DigestKind.SUMS.value + found
 
 
 def _derived(key: bytes, title: str, purpose: str) -> bytes:
