@@ -121,6 +121,7 @@ def scanned(kind: Kind, n_rows: int) -> dict[str, float]:
         paths = [str(path) for path in kind.location.files]
         reader = {".csv": "read_csv", ".parquet": "read_parquet"}.get(Path(paths[0]).suffix)
         database = duckdb.connect(paths[0] if reader is None else ":memory:", read_only=not reader)
+        database.execute("SET enable_progress_bar = false")
         origin = "sales" if reader is None else f"{reader}({paths})"
         rows = database.sql(f"SELECT {columns} FROM {origin}")  # noqa: S608 - constants
         n_found = sum(batch.num_rows for batch in rows.to_arrow_reader(2**17))
@@ -137,9 +138,11 @@ def make_file(folder: Path, kind: str, n_rows: int) -> Location:
     path = folder / f"sales.{kind.rsplit(' ', maxsplit=1)[-1]}"
     if kind == "duckdb":
         with duckdb.connect(str(path)) as made:
+            made.execute("SET enable_progress_bar = false")
             made.execute(f"CREATE TABLE sales AS {rows}")
         return SourceLocation(path=path, source_table="sales")
     with duckdb.connect() as making:
+        making.execute("SET enable_progress_bar = false")  # or it is in the report's way
         if kind != "folder of parquet":
             making.execute(f"COPY ({rows}) TO '{path}'")
             return SourceLocation(path=path)

@@ -129,7 +129,8 @@ def _decimal_level(axis: MeasureAxis, column: SourceColumn) -> str | None:
 
 def _least_decimal(rounding: Rounding, level: int, places: int) -> int:
     """The least decimal of a level, in units of its last digit."""
-    return math.ceil(Fraction(rounding.first + level * rounding.step, rounding.unit) * 10**places)
+    in_units = (rounding.first + level * rounding.step) * 10**places
+    return -(-in_units // rounding.unit)
 
 
 def _double(value: float) -> str:
