@@ -129,8 +129,8 @@ def _decimal_level(axis: MeasureAxis, column: SourceColumn) -> str | None:
 
 def _least_decimal(rounding: Rounding, level: int, places: int) -> int:
     """The least decimal of a level, in units of its last digit."""
-    in_units = (rounding.first + level * rounding.step) * 10**places
-    return -(-in_units // rounding.unit)
+    scale: int = 10**places
+    return -(-(rounding.first + level * rounding.step) * scale // rounding.unit)
 
 
 def _double(value: float) -> str:
