@@ -72,13 +72,17 @@ class UnitCells:
 
 
 class Source(Protocol):
-    """A private table: an immutable snapshot of at most ``n_records_max`` records."""
+    """A private table: an immutable snapshot of at most ``n_records_max`` records.
 
-    def fingerprint(self, key: bytes) -> str:
+    There may be several ways to make its digests, of which each digest says one. One that is
+    compared is made `like` the other; by default in the newest way.
+    """
+
+    def fingerprint(self, key: bytes, like: str = "") -> str:
         """A keyed digest of the data, the same whatever is read from it."""
         ...
 
-    def rows_fingerprint(self, key: bytes) -> str:
+    def rows_fingerprint(self, key: bytes, like: str = "") -> str:
         """A keyed digest of what is read from the data: of every cell with its count."""
         ...
 
@@ -127,7 +131,7 @@ class ReadRows(Protocol):
         """As `Source.measure_units`."""
         ...
 
-    def period_fingerprint(self, start: int, end: int, key: bytes) -> str:
+    def period_fingerprint(self, start: int, end: int, key: bytes, like: str = "") -> str:
         """A keyed digest of what was read of some levels: of every cell with its count."""
         ...
 

@@ -32,7 +32,7 @@ BY_OWNER = "owner"
 class NoRecordsRead(NoRecords):
     """What was read of a table without a record."""
 
-    def period_fingerprint(self, start: int, end: int, key: bytes) -> str:  # noqa: ARG002 - a protocol
+    def period_fingerprint(self, start: int, end: int, key: bytes, like: str = "") -> str:  # noqa: ARG002 - a protocol
         """The same rows every time."""
         return key.hex()
 

@@ -25,11 +25,11 @@ class HistogramSource:
         self._axes = tuple(axes)
         self._counts = counts
 
-    def fingerprint(self, key: bytes) -> str:
+    def fingerprint(self, key: bytes, like: str = "") -> str:  # noqa: ARG002 - a protocol
         """The same table every time."""
         return key.hex()
 
-    def rows_fingerprint(self, key: bytes) -> str:
+    def rows_fingerprint(self, key: bytes, like: str = "") -> str:  # noqa: ARG002 - a protocol
         """The same rows every time."""
         return key.hex()
 

@@ -1,14 +1,18 @@
 """The same table through every source: what a start, a restart and a first count take.
 
-    python -m benchmarks.sources [--quick]
+    python -m benchmarks.sources [--quick | --rows N] [--kinds KIND ...]
 
 Each kind of source is opened in a process of its own, whose processor time and largest memory are
 reported, beside what the engine that has the rows takes to scan the same columns to Arrow. An
-extract computes its digests when it is made. Tables that stay where they are: sources_there.py.
+extract computes its digests when it is made. Where no kinds are named, tables that stay where they
+are come too: sources_there.py.
 """
 
+import argparse
 import datetime as dt
 import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -21,7 +25,7 @@ import psycopg
 from accountant.grouping import Grouping
 from accountant.ledger.stores.postgres_location import PostgresLocation
 from benchmarks.apart import apart, peak_mib
-from benchmarks.report import Bar, progress, run, wants_quick
+from benchmarks.report import Bar, progress, run
 from benchmarks.sources_there import there_compared
 from cube.axis import (
     Axis,
@@ -33,6 +37,7 @@ from cube.axis import (
     NumericAxis,
 )
 from cube.schema import Schema
+from proxy.monitoring.logs import configure_logs
 from proxy.sources.bounding import RowsRead
 from proxy.sources.extract_file import ExtractPlace
 from proxy.sources.location import Location, PostgresRows, SourceFiles, SourceLocation
@@ -46,6 +51,10 @@ TOWNS = tuple(f"town {number}" for number in range(50))
 SCOPES = (("age",), ("age", "town"), ("age", "is_new", "town"))
 EXTRACT_SHARE_MAX = 3.0  # of the engine's own scan
 RESTART_SECONDS_MAX = 2.0
+PEAK_MIB_MAX = 1024.0
+FILES = ("csv", "parquet", "folder of parquet", "duckdb")
+KINDS = (*FILES, "postgres")
+N_PARTS = 4
 SETTLES_SECONDS = 2.2
 # One table, in the words of each engine that makes it.
 COLUMNS = (
@@ -112,6 +121,7 @@ def scanned(kind: Kind, n_rows: int) -> dict[str, float]:
         paths = [str(path) for path in kind.location.files]
         reader = {".csv": "read_csv", ".parquet": "read_parquet"}.get(Path(paths[0]).suffix)
         database = duckdb.connect(paths[0] if reader is None else ":memory:", read_only=not reader)
+        database.execute("SET enable_progress_bar = false")
         origin = "sales" if reader is None else f"{reader}({paths})"
         rows = database.sql(f"SELECT {columns} FROM {origin}")  # noqa: S608 - constants
         n_found = sum(batch.num_rows for batch in rows.to_arrow_reader(2**17))
@@ -122,23 +132,27 @@ def scanned(kind: Kind, n_rows: int) -> dict[str, float]:
     }
 
 
-def make_files(folder: Path, n_rows: int) -> dict[str, Location]:
-    """The table in files of every kind."""
-    database = folder / "sales.duckdb"
-    with duckdb.connect(str(database)) as made:
-        made.execute(f"CREATE TABLE sales AS SELECT {COLUMNS} FROM range({n_rows}) AS t(i)")  # noqa: S608 - constants
-        made.execute(f"COPY sales TO '{folder / 'sales.csv'}'")
-        made.execute(f"COPY sales TO '{folder / 'sales.parquet'}'")
-        (folder / "parts").mkdir()
-        for part in range(4):
-            rows = f"SELECT * FROM sales WHERE age % 4 = {part}"  # noqa: S608 - constants
-            made.execute(f"COPY ({rows}) TO '{folder / 'parts' / f'{part}.parquet'}'")
-    return {
-        "csv": SourceLocation(path=folder / "sales.csv"),
-        "parquet": SourceLocation(path=folder / "sales.parquet"),
-        "folder of parquet": SourceFiles(folder=folder / "parts", pattern="*.parquet"),
-        "duckdb": SourceLocation(path=database, source_table="sales"),
-    }
+def make_file(folder: Path, kind: str, n_rows: int) -> Location:
+    """The table in a file of a kind, or in a folder of them."""
+    rows = f"SELECT {COLUMNS} FROM range({n_rows}) AS t(i)"  # noqa: S608 - constants
+    path = folder / f"sales.{kind.rsplit(' ', maxsplit=1)[-1]}"
+    if kind == "duckdb":
+        with duckdb.connect(str(path)) as made:
+            made.execute("SET enable_progress_bar = false")
+            made.execute(f"CREATE TABLE sales AS {rows}")
+        return SourceLocation(path=path, source_table="sales")
+    with duckdb.connect() as making:
+        making.execute("SET enable_progress_bar = false")  # or it is in the report's way
+        if kind != "folder of parquet":
+            making.execute(f"COPY ({rows}) TO '{path}'")
+            return SourceLocation(path=path)
+        parts = folder / "parts"
+        parts.mkdir()
+        for part in range(N_PARTS):
+            making.execute(
+                f"COPY ({rows} WHERE i % {N_PARTS} = {part}) TO '{parts / f'{part}.parquet'}'"
+            )
+    return SourceFiles(folder=parts, pattern="*.parquet")
 
 
 def make_table(where: PostgresRows, n_rows: int) -> None:
@@ -148,55 +162,76 @@ def make_table(where: PostgresRows, n_rows: int) -> None:
         owner.execute(f"CREATE TABLE sales AS SELECT {COLUMNS} FROM {rows}".encode())  # noqa: S608 - constants
 
 
-def sources_compared(n_rows: int) -> tuple[dict[str, object], list[Bar]]:
-    """Every kind of source, in memory and in a file."""
-    found: dict[str, object] = {"n_rows": n_rows}
-    bars: list[Bar] = []
-    with TemporaryDirectory() as name, serving_postgres() as server:
+@contextmanager
+def made(kinds: Collection[str], n_rows: int) -> Iterator[tuple[Path, dict[str, Location]]]:
+    """The table as each kind, and a folder for what is made of it, while this context lasts."""
+    with TemporaryDirectory() as name:
         folder = Path(name)
-        kinds = make_files(folder, n_rows)
-        postgres = PostgresRows(server=PostgresLocation.parse(server.location()), table="sales")
-        make_table(postgres, n_rows)
-        kinds["postgres"] = postgres
-        # An extract of files that were written just before it is not opened again.
-        time.sleep(SETTLES_SECONDS)
-        for at, (label, location) in enumerate(kinds.items()):
-            progress(label)
-            in_memory, on_disk = Kind(location, None), Kind(location, folder / f"extract {at}")
-            scan = apart(scanned, in_memory, n_rows)
-            began = apart(measured, on_disk, n_rows)
-            again = apart(measured, on_disk, n_rows)
-            found[label] = {
-                "scan": scan,
-                "memory": apart(measured, in_memory, n_rows),
-                "file": began,
-                "file_again": again,
-            }
-            restart, share = again["start_with_digests_s"], began["start_s"] / scan["s"]
-            bars += [
-                Bar(
-                    f"{label}: seconds of a restart",
-                    restart,
-                    RESTART_SECONDS_MAX,
-                    restart <= RESTART_SECONDS_MAX,
-                ),
-                Bar(
-                    f"{label}: extract with its digests, times the engine's scan to Arrow",
-                    share,
-                    EXTRACT_SHARE_MAX,
-                    share <= EXTRACT_SHARE_MAX,
-                ),
-            ]
-        parquet = folder / "sales.parquet"
-        there, more = there_compared(schema_of(n_rows), postgres, parquet, folder, n_rows)
-    return {**found, **there}, bars + more
+        found = {kind: make_file(folder, kind, n_rows) for kind in FILES if kind in kinds}
+        if "postgres" not in kinds:
+            yield folder, found
+            return
+        with serving_postgres() as server:
+            where = PostgresRows(server=PostgresLocation.parse(server.location()), table="sales")
+            make_table(where, n_rows)
+            yield folder, {**found, "postgres": where}
+
+
+def extracts_compared(
+    folder: Path, locations: dict[str, Location], n_rows: int
+) -> tuple[dict[str, object], list[Bar]]:
+    """Every kind of source that is read out, in memory and in a file."""
+    found: dict[str, object] = {}
+    bars: list[Bar] = []
+    for at, (label, location) in enumerate(locations.items()):
+        progress(label)
+        in_memory, on_disk = Kind(location, None), Kind(location, folder / f"extract {at}")
+        scan = apart(scanned, in_memory, n_rows)
+        began = apart(measured, on_disk, n_rows)
+        again = apart(measured, on_disk, n_rows)
+        share = began["start_s"] / scan["s"]
+        found[label] = {
+            "scan": scan,
+            "memory": apart(measured, in_memory, n_rows),
+            "file": began,
+            "file_again": again,
+            "file_cpu_times_scan": round(began["start_cpu_s"] / scan["cpu_s"], 2),
+        }
+        bars += [
+            _at_most(f"{label}: seconds of a restart", again["start_s"], RESTART_SECONDS_MAX),
+            _at_most(
+                f"{label}: extract with its digests, times the engine's scan to Arrow",
+                share,
+                EXTRACT_SHARE_MAX,
+            ),
+            _at_most(f"{label}: MiB while the extract is made", began["peak_mib"], PEAK_MIB_MAX),
+        ]
+    return found, bars
+
+
+def _at_most(name: str, value: float, bar: float) -> Bar:
+    return Bar(name, value, bar, value <= bar)
 
 
 def main() -> None:
     """Measure, and say whether the bars are cleared."""
-    quick = wants_quick("The same table through every source.")
-    figures, bars = sources_compared(10**5 if quick else 10**6)
-    run(figures, bars)
+    parser = argparse.ArgumentParser(description="The same table through every source.")
+    parser.add_argument("--quick", action="store_true", help="a hundred thousand rows")
+    parser.add_argument("--rows", type=int, default=10**6, help="how many, by default a million")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, help="by default, all that there are")
+    said = parser.parse_args()
+    configure_logs()  # to standard error
+    n_rows = 10**5 if said.quick else said.rows
+    with made(said.kinds or KINDS, n_rows) as (folder, locations):
+        # An extract of files that were written just before it is not opened again.
+        time.sleep(SETTLES_SECONDS)
+        figures, bars = extracts_compared(folder, locations, n_rows)
+        postgres = locations.get("postgres")
+        if said.kinds is None and isinstance(postgres, PostgresRows):
+            parquet = folder / "sales.parquet"
+            there, more = there_compared(schema_of(n_rows), postgres, parquet, folder, n_rows)
+            figures, bars = {**figures, **there}, bars + more
+    run({"n_rows": n_rows, **figures}, bars)
 
 
 if __name__ == "__main__":

@@ -38,11 +38,11 @@ BUDGET = Fraction(10)
 class NoRecords:
     """A private table without a record."""
 
-    def fingerprint(self, key: bytes) -> str:
+    def fingerprint(self, key: bytes, like: str = "") -> str:  # noqa: ARG002 - a protocol
         """The same table every time."""
         return key.hex()
 
-    def rows_fingerprint(self, key: bytes) -> str:
+    def rows_fingerprint(self, key: bytes, like: str = "") -> str:  # noqa: ARG002 - a protocol
         """The same rows every time."""
         return key.hex()
 

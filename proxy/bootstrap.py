@@ -1,5 +1,6 @@
 """Builds a running engine from settings. The only module that knows every part."""
 
+import logging
 from contextlib import suppress
 from functools import partial
 
@@ -17,10 +18,13 @@ from proxy.config.settings import Settings
 from proxy.config.table_settings import TableSettings
 from proxy.engine.engine import Engine
 from proxy.monitoring.events import UNWATCHED, Watcher
+from proxy.monitoring.logs import write_log
+from proxy.sources.extract_file import WhyMade
 from proxy.sources.growing_source import GrowingFile
+from proxy.sources.opening import Extracted
 from proxy.sources.public_file import load_public_tables
 from proxy.sources.public_table import PublicTable
-from proxy.sources.table_rows import rows_to_serve
+from proxy.sources.table_rows import table_rows
 from proxy.synthetic_tables.store import SyntheticStore
 from proxy.tables.advancing import Advancing, Growing, open_periods
 from proxy.tables.keeping import Keeping
@@ -135,7 +139,7 @@ def _synthetic_store(settings: Settings) -> SyntheticStore | None:
 def _source(table: TableSettings, ledger: Ledger) -> Source | GrowingFile:
     """The rows of a table; of one that grows, they are read once it is known up to where."""
     if table.closing is not None:
-        place = table.extract.file(ledger.key)
+        place = table.extract.file(ledger.key, _extract_made)
         return GrowingFile(table.schema, table.read_from, ledger.key, place)
     return _snapshot(table, ledger)
 
@@ -149,6 +153,11 @@ def _open_gate(table: TableSettings, source: Source | GrowingFile, ledger: Ledge
 
 def _snapshot(table: TableSettings, ledger: Ledger) -> Source:
     """The data of a table that does not grow: of the generation that its ledger has come to."""
-    known = ledger.history(table.schema.table).rows_fingerprint
-    place = table.extract.place(ledger.key)
-    return rows_to_serve(table.schema, table.location, ledger.key, place, known)
+    known = ledger.history(table.schema.table).rows_fingerprint or ""
+    place = table.extract.place(ledger.key, _extract_made)
+    return table_rows(table.schema, table.location, ledger.key, place, known, Extracted.OPENED)
+
+
+def _extract_made(table: str, why: WhyMade) -> None:
+    """Whoever runs the server learns why a start took its time: what was unlike, not how."""
+    write_log(logging.INFO, "extract_made", table=table, code=why.value)

@@ -295,7 +295,7 @@ class Gate:
         """Measure from another snapshot; nothing, unless it is of the present generation."""
         if not isinstance(self._source, Snapshot):
             raise TypeError("a table that grows reads its rows by itself")
-        self._source.replace(source)
+        self._source.replace(source, self.history)
 
     def changed_periods(self) -> tuple[Period, ...]:
         """Periods of a growing table whose rows are not what they were; for its owner alone."""

@@ -95,7 +95,7 @@ class ClosedPeriods:
         """
         with self._lock:
             rows = self._read_up_to(growth.horizon)
-            return tuple(self._period(rows, (one.start, one.end)) for one in growth.periods)
+            return tuple(_now(rows, one, self._key) for one in growth.periods)
 
     def _read_up_to(self, horizon: int) -> ReadRows:
         """Rows that are still to be checked."""
@@ -119,14 +119,21 @@ class ClosedPeriods:
             one
             for one in growth.periods
             if not hmac.compare_digest(
-                self._period(rows, (one.start, one.end)).rows_fingerprint, one.rows_fingerprint
+                _now(rows, one, self._key).rows_fingerprint, one.rows_fingerprint
             )
         )
 
     def _period(self, rows: ReadRows, span: Span) -> Period:
+        """A period that the ledger does not have yet."""
         return Period(*span, rows.period_fingerprint(*span, self._key))
 
     def _unavailable(self) -> SourceUnavailable:
         return SourceUnavailable(
             f"The data of {self._table} cannot be measured just now.", hint=NOT_NOW
         )
+
+
+def _now(rows: ReadRows, known: Period, key: bytes) -> Period:
+    """A period of the ledger as its rows are now, digested as it is there."""
+    found = rows.period_fingerprint(known.start, known.end, key, known.rows_fingerprint)
+    return Period(known.start, known.end, found)

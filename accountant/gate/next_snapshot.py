@@ -5,9 +5,11 @@ declaration stays what it was, and so do the neighbours, the bounds on a unit's 
 is spent. Proof: proofs/generations.md.
 """
 
-from accountant.gate.open_table import Funds, as_seen, check_declared, check_new_data
+from accountant.gate.open_table import Funds, as_seen, check_declared, check_new_data, known_data
+from accountant.ledger.entries import GenerationBegun
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.next_generation import next_generation
+from accountant.ledger.table_history import TableHistory
 from accountant.source import Source
 from cube.refusals import LedgerMismatch
 from cube.schema import Schema
@@ -47,6 +49,18 @@ def renew_table(ledger: Ledger, schema: Schema, funds: Funds, source: Source, by
     data, rows = source.fingerprint(ledger.key), source.rows_fingerprint(ledger.key)
     seen = as_seen(schema, funds, data, rows)
     check_declared(table, opened, seen)
-    check_new_data(table, ledger, seen)
-    seq = ledger.append(table, lambda history: next_generation(history, data, rows, by))
-    return seq is not None
+    check_new_data(ledger, seen, source, table)
+
+    def begun(history: TableHistory) -> GenerationBegun | None:
+        """A generation, unless the data is what the ledger has, digested as it is there."""
+        known = known_data(history), history.rows_fingerprint or ""
+        found = (
+            source.fingerprint(ledger.key, known[0]),
+            source.rows_fingerprint(ledger.key, known[1]),
+        )
+        if found == (known[0], known[1] or found[1]):
+            return None
+        return next_generation(history, data, rows, by)
+
+    begun(ledger.history(table))  # so that what takes its time is done before others wait for it
+    return ledger.append(table, begun) is not None

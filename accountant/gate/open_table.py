@@ -22,6 +22,7 @@ from accountant.ledger.entries import (
 )
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Window
+from accountant.ledger.table_history import TableHistory
 from accountant.noise.laplace import NoiseSource
 from accountant.source import GrowingSource, Source
 from cube.declaration import declare
@@ -84,11 +85,13 @@ def open_table(
     funds = funds if isinstance(funds, Funds) else Funds(funds)
     budget = funds.budget
     ledger.refresh()
-    opened = ledger.history(schema.table).opened
-    rows = None if isinstance(source, GrowingSource) else source.rows_fingerprint(ledger.key)
-    seen = as_seen(schema, funds, source.fingerprint(ledger.key), rows)
-    if opened is None:
-        check_new_data(schema.table, ledger, seen)
+    history = ledger.history(schema.table)
+    known = history.rows_fingerprint or ""
+    rows = None if isinstance(source, GrowingSource) else source.rows_fingerprint(ledger.key, known)
+    like = known_data(history)
+    seen = as_seen(schema, funds, data_like(source, ledger.key, like), rows)
+    if history.opened is None:
+        check_new_data(ledger, seen, source, schema.table)
         ledger.append(schema.table, lambda history: None if history.opened else seen)
     check_declared(schema.table, ledger.history(schema.table).opened or seen, seen)
     _check_same_data(schema.table, ledger, seen)
@@ -199,7 +202,21 @@ def _share(ledger: Ledger, table: str, shared: str) -> None:
         )
 
 
-def check_new_data(table: str, ledger: Ledger, seen: TableOpened) -> None:
+def known_data(history: TableHistory) -> str:
+    """The digest of the data that a table has in its ledger; empty if it has none there."""
+    return next(reversed(history.generations.data), "")
+
+
+def data_like(source: Source | GrowingSource, key: bytes, known: str) -> str:
+    """The digest of a source's data, made as a known one is, so that the two can be compared."""
+    if isinstance(source, GrowingSource):
+        return source.fingerprint(key)
+    return source.fingerprint(key, known)
+
+
+def check_new_data(
+    ledger: Ledger, seen: TableOpened, source: Source | GrowingSource, table: str
+) -> None:
     """Refuse a second budget for data that already has one, under whatever name."""
     shared = ledger.shared_budgets()
     for known in ledger.tables():
@@ -207,7 +224,7 @@ def check_new_data(table: str, ledger: Ledger, seen: TableOpened) -> None:
         if is_shared or known == table:
             continue
         every = ledger.history(known).generations.data
-        if any(hmac.compare_digest(one, seen.data_fingerprint) for one in every):
+        if any(hmac.compare_digest(one, data_like(source, ledger.key, one)) for one in every):
             raise LedgerMismatch(
                 f"The ledger knows the data of {table} as {known}.",
                 hint=f"Call it {known}: under a second name it would be given a second budget. "

@@ -35,18 +35,21 @@ class Snapshot:
         self._table = table
         self._key = key
         self._lock = threading.Lock()
-        self._read: tuple[Source, str | None] = source, rows_fingerprint
+        self._source = source
+        # What the ledger has is compared with a digest made like it, which is made once.
+        self._like = {} if rows_fingerprint is None else {rows_fingerprint: rows_fingerprint}
 
-    def replace(self, source: Source) -> None:
-        """Read from another snapshot from now on."""
-        found = source.rows_fingerprint(self._key)
+    def replace(self, source: Source, history: TableHistory) -> None:
+        """Read from another snapshot from now on, of a history's present generation."""
+        known = history.rows_fingerprint or ""
+        found = source.rows_fingerprint(self._key, known)
         with self._lock:
-            self._read = source, found
+            self._source, self._like = source, {known: found}
 
     def is_of(self, history: TableHistory) -> bool:
         """Whether these are the rows of a history's present generation."""
         known = history.rows_fingerprint
-        return known is None or hmac.compare_digest(known, self._known()[1])
+        return known is None or hmac.compare_digest(known, self._like_it(known)[1])
 
     def rows(self, history: TableHistory) -> Source:
         """The rows of a history's present generation.
@@ -56,19 +59,17 @@ class Snapshot:
         SourceUnavailable
             If they were not read yet.
         """
-        source, found = self._known()
         known = history.rows_fingerprint
+        source, found = self._like_it(known or "")
         if known is not None and not hmac.compare_digest(known, found):
             raise SourceUnavailable(
                 f"The data of {self._table} was replaced, and is not read yet.", hint=NOT_YET
             )
         return source
 
-    def _known(self) -> tuple[Source, str]:
-        """What is read, and its digest, which is computed when it is first asked for."""
+    def _like_it(self, known: str) -> tuple[Source, str]:
+        """What is read, and its digest made like a known one, when it is first asked for."""
         with self._lock:
-            source, found = self._read
-            if found is None:
-                found = source.rows_fingerprint(self._key)
-                self._read = source, found
-            return source, found
+            if known not in self._like:
+                self._like[known] = self._source.rows_fingerprint(self._key, known)
+            return self._source, self._like[known]

@@ -15,7 +15,8 @@ from accountant.ledger.table_history import TableHistory
 from accountant.source import Source
 from cube.refusals import InvalidRequest
 from proxy.config.table_settings import TableSettings
-from proxy.sources.table_rows import rows_now
+from proxy.sources.opening import Extracted
+from proxy.sources.table_rows import table_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +92,15 @@ def generation(ledger: Ledger, table: TableSettings) -> tuple[GenerationStatus, 
         raise InvalidRequest(
             f"The ledger does not know {table.schema.table} yet.", hint="`tacit serve` enters it."
         )
-    found = _data(table, ledger, is_kept=False).fingerprint(ledger.key)
-    is_same = hmac.compare_digest(history.generations.data[-1], found)
+    known = history.generations.data[-1]
+    found = _data(table, ledger, is_kept=False).fingerprint(ledger.key, known)
+    is_same = hmac.compare_digest(known, found)
     return GenerationStatus.of(history), is_same
 
 
 def _data(table: TableSettings, ledger: Ledger, *, is_kept: bool) -> Source:
     """The data as it is now; an extract that is there is replaced if the new one is kept."""
+    known = ledger.history(table.schema.table).rows_fingerprint or ""
     place = table.extract.place(ledger.key)
-    return rows_now(table.schema, table.location, ledger.key, place, is_kept=is_kept)
+    extracted = Extracted.REPLACED if is_kept else Extracted.LEFT
+    return table_rows(table.schema, table.location, ledger.key, place, known, extracted)

@@ -6,6 +6,7 @@ Nothing here decides what a draft says of them.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import duckdb
@@ -19,6 +20,8 @@ from proxy.sources.location import PostgresRows, SourceKind, SourceLocation
 
 Drafted: TypeAlias = SourceLocation | PostgresRows
 READ = "rows_read"
+# What a table of a database may take in memory, and nothing of it on disk.
+COPY_BYTES_MAX = 2 * 2**30
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +52,12 @@ def looked_at(location: Drafted, *, read_rows: bool) -> Iterator[Look]:
     ConfigurationInvalid
         If it cannot be read.
     """
-    with duckdb.connect() as connection:
-
-        def ask(sql: str) -> list[tuple[Any, ...]]:
-            return connection.execute(sql).fetchall()
-
-        if isinstance(location, PostgresRows):
-            columns = postgres_rows.described(location)
-            if read_rows:
-                _copy(location, [name for name, _ in columns], connection)
-            yield Look(columns, READ, ask)
-            return
+    if isinstance(location, PostgresRows):
+        with _looked_at_there(location, read_rows=read_rows) as look:
+            yield look
+        return
+    with duckdb.connect(config={"temp_directory": ""}) as connection:
+        ask = partial(_answer, connection)
         try:
             relation = _relation(location, connection)
             described = ask(f"DESCRIBE FROM {relation}")
@@ -71,8 +69,39 @@ def looked_at(location: Drafted, *, read_rows: bool) -> Iterator[Look]:
             ) from None
 
 
+@contextmanager
+def _looked_at_there(location: PostgresRows, *, read_rows: bool) -> Iterator[Look]:
+    """A table in a database, whose rows are copied if they are asked for.
+
+    They come once, and are looked at column by column; so they are in memory, up to a bound.
+    """
+    columns = postgres_rows.described(location)
+    settings = {"temp_directory": "", "memory_limit": f"{COPY_BYTES_MAX}B"}
+    with duckdb.connect(config=settings) as connection:
+        try:
+            if read_rows:
+                _copy(location, [name for name, _ in columns], connection)
+            yield Look(columns, READ, partial(_answer, connection))
+        except duckdb.OutOfMemoryException:
+            raise ConfigurationInvalid(
+                f"The rows of {location.label} take more than {COPY_BYTES_MAX / 2**30:.3g} GiB "
+                "of memory, so no levels can be read from them.",
+                hint="Draft without --read-levels-from-data and write the levels down; or draft "
+                "from a view with fewer columns, or of some rows.",
+            ) from None
+        except duckdb.Error:  # its text may quote a row
+            raise ConfigurationInvalid(
+                f"No levels can be read from the rows of {location.label}.",
+                hint="Draft without --read-levels-from-data and write the levels down.",
+            ) from None
+
+
+def _answer(connection: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[Any, ...]]:
+    return connection.execute(sql).fetchall()
+
+
 def _copy(rows: PostgresRows, names: Sequence[str], connection: duckdb.DuckDBPyConnection) -> None:
-    """Keep the rows of a database in memory: they come once, and are looked at column by column."""
+    """Keep the rows of a database in memory."""
     with postgres_rows.opened(rows, names, connection) as relation:
         columns = relation.columns or {}
         read = ", ".join(f"{columns[name.casefold()].sql} AS {name_sql(name)}" for name in names)

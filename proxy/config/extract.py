@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cube.schema import Schema
-from proxy.sources.extract_file import ExtractPlace
+from proxy.sources.extract_file import ExtractPlace, Told, untold
 from proxy.sources.location import Extract, PostgresRows, TableLocation
 from proxy.sources.problems import Problems
 from proxy.sources.pushdown.opening import TIMEOUT_SECONDS, StaysThere
@@ -37,20 +37,23 @@ class ExtractSettings:
             return self
         return replace(self, folder=ledger.with_name(f"{ledger.name}.extracts"))
 
-    def file(self, key: bytes) -> ExtractPlace | None:
+    def file(self, key: bytes, told: Told = untold) -> ExtractPlace | None:
         """The file of a table whose rows are read; None for those in memory."""
-        found = self.place(key)
+        found = self.place(key, told)
         if isinstance(found, StaysThere):
             raise TypeError("rows that are counted where they are have no file")
         return found
 
-    def place(self, key: bytes) -> ExtractPlace | StaysThere | None:
-        """Where the rows are kept on disk, under a ledger's key; None for those in memory."""
+    def place(self, key: bytes, told: Told = untold) -> ExtractPlace | StaysThere | None:
+        """Where the rows are kept on disk, under a ledger's key; None for those in memory.
+
+        Somebody may be told when an extract is made.
+        """
         if self.kept is Extract.NONE:
             return StaysThere(self.timeout)
         if self.kept is not Extract.FILE or self.folder is None:
             return None
-        return ExtractPlace(self.folder, key)
+        return ExtractPlace(self.folder, key, told)
 
 
 def read_extract(  # noqa: PLR0913, PLR0917 - what the file says, and where to say what is wrong

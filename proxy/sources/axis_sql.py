@@ -27,10 +27,14 @@ from proxy.sources.source_column import SourceColumn
 
 LEFT_OUT = -1
 WRONG_TYPE = -2
+NEVER = "false"
 
 TEXT = "VARCHAR"
 SIGNED = frozenset(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"))
 INTEGERS = SIGNED | {f"U{name}" for name in SIGNED}
+WITHIN_BIGINT = frozenset(
+    ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
+)
 REALS = frozenset(("FLOAT", "DOUBLE", "DECIMAL"))
 MOMENTS = frozenset(("DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"))
 ZONED = "TIMESTAMP WITH TIME ZONE"
@@ -118,48 +122,64 @@ def axis_sql(axis: Axis, column: SourceColumn, place: int) -> AxisSql:
             raise TypeError(f"{type(axis).__name__} cannot be read from a source")
     outside = LEFT_OUT if axis.other_position is None else axis.other_position
     null = outside if axis.null_position is None else axis.null_position
-    missing = column.missing or f"{column.sql} IS NULL"
-    position = (
-        f"CAST(CASE WHEN {missing} THEN {null} WHEN {wrong} THEN {WRONG_TYPE} "
-        f"ELSE coalesce({found}, {outside}) END AS {code_type(axis)})"
-    )
+    # Nearly every value has a level: what else it may be is asked of the others alone.
+    cases = ""
+    if null != outside or wrong != NEVER:
+        missing = column.missing or f"{column.sql} IS NULL"
+        cases = f"WHEN {missing} THEN {null} "
+    if wrong != NEVER:
+        cases += f"WHEN {wrong} THEN {WRONG_TYPE} "
+    otherwise = f"CASE {cases}ELSE {outside} END" if cases else outside
+    position = f"CAST(coalesce({found}, {otherwise}) AS {code_type(axis)})"
     return AxisSql(position, search, setup, listed)
 
 
 def _typed_native(axis: Axis, column: SourceColumn) -> tuple[str, str]:
-    """SQL for a typed column's value in the axis's type, and for whether it has another type."""
+    """SQL for a typed column's value in the axis's type, and for whether it has another type.
+
+    Of another type, the value is NULL.
+    """
     raw = column.sql
     match axis:
         case CategoryAxis():
-            return f"CAST({raw} AS VARCHAR)", "false"  # an ENUM
+            return f"CAST({raw} AS VARCHAR)", NEVER  # an ENUM
         case IntegerAxis() if column.type_name in REALS:
-            return _finite(raw), f"{_finite(raw)} <> trunc({raw})"
+            whole = f"isfinite(CAST({raw} AS DOUBLE)) AND {raw} = trunc({raw})"
+            return f"CASE WHEN {whole} THEN {raw} END", f"{_finite(raw)} <> trunc({raw})"
         case IntegerAxis():
             # Unsigned columns cannot be compared with a negative end of the range.
-            return f"TRY_CAST({raw} AS HUGEINT)", "false"
+            kind = "BIGINT" if column.type_name in WITHIN_BIGINT else "HUGEINT"
+            return f"TRY_CAST({raw} AS {kind})", NEVER
         case NumericAxis() | MeasureAxis():
-            return _finite(f"CAST({raw} AS DOUBLE)"), "false"
+            return _finite(f"CAST({raw} AS DOUBLE)"), NEVER
         case TimestampAxis():
             is_zoned = column.type_name == ZONED
             local = f"timezone({text_sql(str(axis.time_zone))}, {raw})"
-            return local if is_zoned else f"CAST({raw} AS TIMESTAMP)", "false"
+            return local if is_zoned else f"CAST({raw} AS TIMESTAMP)", NEVER
         case _:
-            return raw, "false"
+            return raw, NEVER
 
 
 def _typed_text(axis: Axis, raw: str) -> tuple[str, str]:
-    """SQL for a CSV field's value in the axis's type, and for whether it has another type."""
+    """SQL for a CSV field's value in the axis's type, and for whether it has another type.
+
+    Of another type, the value is NULL. What is written as the engine writes it is of the type,
+    which takes less to find out than an expression to match.
+    """
     match axis:
         case CategoryAxis():
-            return raw, "false"
+            return raw, NEVER
         case IntegerAxis():
             # A cast would round 3.7 to 4. 39.0 is how other tools write 39 beside a NULL.
             whole = rf"regexp_full_match({raw}, '\s*[+-]?[0-9]+(\.0+)?\s*')"
-            return f"TRY_CAST({raw} AS BIGINT)", f"NOT {whole}"
+            value = f"TRY_CAST({raw} AS BIGINT)"
+            plain = f"CAST({value} AS VARCHAR) = {raw}"
+            return f"CASE WHEN {plain} THEN {value} WHEN {whole} THEN {value} END", f"NOT {whole}"
         case DateAxis():
             # A cast would accept a time of day, and drop it.
-            day = f"regexp_full_match({raw}, '{_DAY}')"
-            value = f"TRY_CAST(CASE WHEN {day} THEN {raw} END AS DATE)"
+            date, day = f"TRY_CAST({raw} AS DATE)", f"regexp_full_match({raw}, '{_DAY}')"
+            plain = f"length({raw}) = {len('2026-01-31')} AND CAST({date} AS VARCHAR) = {raw}"
+            value = f"CASE WHEN {plain} THEN {date} WHEN {day} THEN {date} END"
         case TimestampAxis():
             value = _moment_of_text(axis, raw)
         case NumericAxis() | MeasureAxis():

@@ -14,6 +14,7 @@ import pyarrow as pa
 from proxy.sources.cells_in_order import cells_in_order
 from proxy.sources.closed import Connection, closed_database
 
+N_ROWS_A_BATCH: Final = 2**17
 CELLS: Final = "cells"  # the relation of the rows, wherever they are kept
 
 
@@ -29,6 +30,10 @@ class Cells(Protocol):
 
     def reading(self, columns: Collection[str]) -> AbstractContextManager[Connection]:
         """A connection whose relation `cells` has at least these columns, to be read once."""
+        ...
+
+    def rows(self, columns: Sequence[str], condition: str) -> Iterator[pa.RecordBatch]:
+        """These columns of the rows within a condition, in no order."""
         ...
 
     def in_order(self, columns: Sequence[str], condition: str) -> Iterator[bytes]:
@@ -56,6 +61,12 @@ class CellsInMemory:
         """A connection to the rows; one connection serves one thread at a time."""
         with self._connection.cursor() as cursor:
             yield cursor
+
+    def rows(self, columns: Sequence[str], condition: str) -> Iterator[pa.RecordBatch]:
+        """These columns of the rows within a condition, in no order."""
+        sql = f"SELECT {', '.join(columns)} FROM {CELLS} WHERE {condition}"  # noqa: S608 - generated names only
+        with self._connection.cursor() as cursor:
+            yield from cursor.sql(sql).to_arrow_reader(N_ROWS_A_BATCH)
 
     def in_order(self, columns: Sequence[str], condition: str) -> Iterator[bytes]:
         """The cells of the rows within a condition and their counts, in the order of positions."""

@@ -12,7 +12,8 @@ a lock, and leave only through `measure`. The table never changes, so cached cou
 import hashlib
 import hmac
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import duckdb
 import numpy as np
@@ -40,6 +41,13 @@ from proxy.sources.location import (
     UnitRows,
 )
 from proxy.sources.reading import States, read_into, until_read
+from proxy.sources.rows_digest import (
+    DigestKind,
+    RowsDigest,
+    digest_of_cells,
+    digested_columns,
+    heading_of,
+)
 
 ALL_ROWS = RowsRead()
 N_SCOPES_KEPT = 256
@@ -79,7 +87,7 @@ class DuckDbSource:
         self._column = {axis.name: f"axis_{place}" for place, axis in enumerate(schema.axes)}
         has_several = schema.rows_per_unit_max > 1
         self._of_units = [UNIT_NUMBER, UNIT_DIGEST, UNIT_WAS_CUT] if has_several else []
-        self._whose = [UNIT_DIGEST] if has_several else []  # what later rows do not change
+        self._heading, self._digested = heading_of(schema), digested_columns(schema)
         self._location = location
         self._counted: BoundedCache[Hashable, CellCounts] = BoundedCache(
             n_entries_max=N_SCOPES_KEPT, n_bytes_max=N_COUNTED_BYTES_MAX
@@ -89,52 +97,62 @@ class DuckDbSource:
             states = until_read(lambda: read_into(in_memory, schema, location, read))
             read_before = in_memory, states
         self._cells, self._states = read_before
+        self._of_rows: dict[tuple[bytes, DigestKind], str] = {}  # by the key, and how it is made
 
-    def fingerprint(self, key: bytes) -> str:
+    def fingerprint(self, key: bytes, like: str = "") -> str:
         """The identity of the data, for holders of the key: HMAC-SHA256 in hexadecimal.
 
         For a file it covers the bytes and the name of the table; for a view also its text and rows;
         for a table in a database where it is, and its rows. The units of a file are the same data
         as its rows.
         """
+        kind = DigestKind.of(like)
         where = self._location.of if isinstance(self._location, UnitRows) else self._location
         match where:
             case SourceLocation() | SourceFiles() as location:
                 return files.fingerprint(location, key, self._states)
             case PostgresRows() as rows:
-                text = canonical_json(["postgresql", *rows.where, self.rows_fingerprint(key)])
-                return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
+                digest = self.rows_fingerprint(key, like)
+                text = canonical_json(["postgresql", *rows.where, digest])
+                return kind.value + hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
             case PrivateView() as view:
-                return private_view.fingerprint(view, key, self._states, self._rows())
+                of_rows: Iterable[bytes] = self._cells_in_order()
+                if kind is DigestKind.SUMS:
+                    of_rows = [self.rows_fingerprint(key).encode()]
+                return kind.value + private_view.fingerprint(view, key, self._states, of_rows)
 
-    def rows_fingerprint(self, key: bytes) -> str:
+    def rows_fingerprint(self, key: bytes, like: str = "") -> str:
         """The identity of the rows as they are served: HMAC-SHA256 in hexadecimal.
 
-        It covers the columns' names and every cell with its count, in an order that depends neither
-        on the file's nor on the declaration's; where a unit may have several rows, each unit's.
+        It covers the columns' names and every cell with its count, in a way that depends neither on
+        the file's order nor on the declaration's; where a unit may have several rows, each unit's.
         """
-        return self._fingerprint(["rows", *sorted(self._column)], EVERYTHING, key)
+        made = key, DigestKind.of(like)
+        if made not in self._of_rows:
+            self._of_rows[made] = self._digest(self._heading, EVERYTHING, key, like)
+        return self._of_rows[made]
 
-    def period_fingerprint(self, start: int, end: int, key: bytes) -> str:
+    def period_fingerprint(self, start: int, end: int, key: bytes, like: str = "") -> str:
         """The same of the rows of some levels of the axis along which the table grows."""
         if self._grows is None:
             raise ValueError("a table that does not grow has no periods")
         inside = f"{self._column[self._grows]} BETWEEN {start} AND {end - 1}"
-        return self._fingerprint(["period", start, end, *sorted(self._column)], inside, key)
+        return self._digest(["period", start, end, *sorted(self._column)], inside, key, like)
 
-    def _fingerprint(self, heading: list[str | int], condition: str, key: bytes) -> str:
-        code = hmac.new(key, canonical_json(heading).encode(), hashlib.sha256)
-        for some in self._rows(condition):
-            code.update(some)
-        return code.hexdigest()
+    def _digest(self, heading: Sequence[str | int], condition: str, key: bytes, like: str) -> str:
+        """The digest of some rows, made as the one is that it is to be like."""
+        if DigestKind.of(like) is DigestKind.CELLS:
+            return digest_of_cells(heading, self._cells_in_order(condition), key)
+        digest = RowsDigest(heading, self._digested, key)
+        with _readable():
+            for batch in self._cells.rows(self._digested, condition):
+                digest.add(batch)
+        return digest.text
 
-    def _rows(self, condition: str = EVERYTHING) -> Iterator[bytes]:
+    def _cells_in_order(self, condition: str = EVERYTHING) -> Iterator[bytes]:
         """Rows, as bytes that do not depend on the order of rows or of declared columns."""
-        columns = [self._column[name] for name in sorted(self._column)] + self._whose
-        try:
-            yield from self._cells.in_order(columns, condition)
-        except (duckdb.Error, Damaged, OSError):
-            raise SourceUnavailable("The private table could not be read.") from None
+        with _readable():
+            yield from self._cells.in_order(self._digested, condition)
 
     def measure(self, grouping: Grouping) -> CellCounts:
         """Exact counts of the cells of a scope that are not empty.
@@ -173,11 +191,17 @@ class DuckDbSource:
     ) -> list[NDArray[np.int64]]:
         """The columns of what is read of some cells, and of columns beside those of a scope."""
         columns = [self._column[name] for name in scope]
-        try:
-            with self._cells.reading([*columns, *beside]) as cursor:
-                for name, table in cells.tables.items():
-                    cursor.register(name, table)
-                found = cursor.sql(sql).to_arrow_table()
-        except (duckdb.Error, Damaged, OSError):
-            raise SourceUnavailable("The private table could not be read.") from None
+        with _readable(), self._cells.reading([*columns, *beside]) as cursor:
+            for name, table in cells.tables.items():
+                cursor.register(name, table)
+            found = cursor.sql(sql).to_arrow_table()
         return [column.to_numpy().astype(np.int64) for column in found.columns]
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """What goes wrong with the rows is said without a word of them."""
+    try:
+        yield
+    except (duckdb.Error, Damaged, OSError):
+        raise SourceUnavailable("The private table could not be read.") from None

@@ -139,7 +139,7 @@ def _set_up(
             connection.register("listed", encoding.listed)
             connection.execute(encoding.setup)
             connection.unregister("listed")
-    if searches:
+    if not all(one.is_in_cases for one in searches.values()):
         connection.register("listed", edges_table(searches))
         connection.execute(f"CREATE TABLE {EDGES} AS FROM listed")
         connection.unregister("listed")

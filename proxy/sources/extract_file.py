@@ -9,23 +9,23 @@ Proof: accountant/proofs/refinement.md, "The same data".
 
 import fcntl
 import hashlib
-import hmac
 import json
 import os
 import secrets
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from cube.encoding import canonical_json
-from cube.refusals import ConfigurationInvalid
+from cube.refusals import ConfigurationInvalid, SourceUnavailable
 from cube.schema import Schema
 from proxy.sources import files
 from proxy.sources.bounding import RowsRead
@@ -35,6 +35,7 @@ from proxy.sources.extract.chunks import Chunks, Damaged, write_all
 from proxy.sources.loading import kept_schema
 from proxy.sources.location import Location, PrivateView, UnitRows
 from proxy.sources.reading import States, read_into, until_read
+from proxy.sources.rows_digest import DigestKind, RowsDigest, digested_columns, heading_of
 
 VERSION: Final = 1  # of the encoding of rows and of the file; another one is read anew
 MAGIC: Final = b"tacit extract 1\n"
@@ -43,6 +44,33 @@ START: Final = len(MAGIC) + SALT_BYTES
 SUFFIX: Final = ".extract"
 # A file that was written less than this before it was read may be written again without a trace.
 SETTLED_NS: Final = 2 * 10**9
+
+
+class WhyMade(StrEnum):
+    """Why an extract was made: which of two things were unlike, and nothing of what is in them."""
+
+    ABSENT = "absent"  # there was none
+    DAMAGED = "damaged"  # it is not what was written under this key
+    DECLARATION = "declaration"  # it is of other columns, levels or places
+    FILES = "files"  # these were written since, or just before it was made
+    ROWS = "rows"  # the ledger has come to others
+    ASKED = "asked"  # the data is read anew whatever is there
+
+
+Digests: TypeAlias = dict[tuple[bytes, DigestKind], str]  # by the key, and how it is made
+Told: TypeAlias = Callable[[str, WhyMade], None]  # of a table, that its extract was made
+
+
+def untold(table: str, why: WhyMade) -> None:
+    """Nobody is told."""
+
+
+class _Unlike(Exception):
+    """The extract that is there is not the one that it has to be."""
+
+    def __init__(self, why: WhyMade) -> None:
+        super().__init__(why.value)
+        self.why = why
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +83,13 @@ class ExtractPlace:
         Made, for this user alone, if it is not there; its parent is.
     key : bytes
         The ledger's.
+    told : callable
+        Is told which table's extract was made, and why.
     """
 
     folder: Path
     key: bytes
+    told: Told = untold
 
     def path(self, table: str) -> Path:
         """The file of a table."""
@@ -75,8 +106,9 @@ class ExtractedSource(DuckDbSource):
     cells : CellsOnDisk
     states : mapping of Path to FileState
         Of the files that it was read from.
-    known : (bytes, str, str), optional
-        A key, and the digests under it of the data and of the rows.
+    known : (dict, dict)
+        The digests of the data and of the rows that are known, each by its key and by how it is
+        made.
     """
 
     def __init__(
@@ -85,30 +117,18 @@ class ExtractedSource(DuckDbSource):
         location: Location,
         cells: CellsOnDisk,
         states: States,
-        known: tuple[bytes, str, str] | None = None,
+        known: tuple[Digests, Digests],
     ) -> None:
         super().__init__(schema, location, read_before=(cells, states))
-        self._known = known
+        self._of_data, of_rows = known
+        self._of_rows.update(of_rows)
 
-    def fingerprint(self, key: bytes) -> str:
+    def fingerprint(self, key: bytes, like: str = "") -> str:
         """The identity of the data, for holders of the key: HMAC-SHA256 in hexadecimal."""
-        if self._known is not None and hmac.compare_digest(self._known[0], key):
-            return self._known[1]
-        return super().fingerprint(key)
-
-    def rows_fingerprint(self, key: bytes) -> str:
-        """The identity of the rows as they are served: HMAC-SHA256 in hexadecimal."""
-        if self._known is not None and hmac.compare_digest(self._known[0], key):
-            return self._known[2]
-        return super().rows_fingerprint(key)
-
-    def remember(self, key: bytes) -> tuple[str, str]:
-        """Compute both digests under a key once."""
-        rows = self.rows_fingerprint(key)
-        self._known = key, "", rows  # the data's digest may be made of that of its rows
-        data = super().fingerprint(key)
-        self._known = key, data, rows
-        return data, rows
+        made = key, DigestKind.of(like)
+        if made not in self._of_data:
+            self._of_data[made] = super().fingerprint(key, like)
+        return self._of_data[made]
 
 
 def open_extract(
@@ -116,7 +136,7 @@ def open_extract(
     schema: Schema,
     location: Location,
     read: RowsRead,
-    known_rows: str | None = None,
+    known_rows: str = "",
 ) -> ExtractedSource:
     """The rows in the extract of a table; it is made if there is none that is what it has to be.
 
@@ -126,8 +146,9 @@ def open_extract(
     schema : Schema
     location : Location
     read : RowsRead
-    known_rows : str, optional
-        The digest of the rows that the table has to have; an extract of others is made anew.
+    known_rows : str
+        The digest of the rows that the table has to have; an extract of others is made anew. Empty
+        if no ledger says so yet.
 
     Raises
     ------
@@ -136,46 +157,61 @@ def open_extract(
     """
     with _locked(place, schema.table):
         try:
-            found = _opened(place, schema, location, read)
-            if known_rows is None or found.rows_fingerprint(place.key) == known_rows:
-                return found
-        except (Damaged, OSError):
-            pass
-        return until_read(lambda: _made(place, schema, location, read))
+            return _opened(place, schema, location, read, known_rows)
+        except FileNotFoundError:
+            why = WhyMade.ABSENT
+        except (Damaged, OSError, SourceUnavailable):
+            why = WhyMade.DAMAGED
+        except _Unlike as unlike:
+            why = unlike.why
+        return _made(place, schema, location, read, known_rows, why)
 
 
-def make_extract(
-    place: ExtractPlace, schema: Schema, location: Location, read: RowsRead, *, is_kept: bool
+def make_extract(  # noqa: PLR0913 - as `open_extract`
+    place: ExtractPlace,
+    schema: Schema,
+    location: Location,
+    read: RowsRead,
+    known_rows: str = "",
+    *,
+    is_kept: bool,
 ) -> ExtractedSource:
     """The rows as they are now, in a new extract, which replaces the one there is if it is kept."""
     if not is_kept:
         _make_folder(place.folder)
-        return until_read(lambda: _written(place, schema, location, read, None))
+        return until_read(lambda: _written(place, schema, location, read, known_rows, None))
     with _locked(place, schema.table):
-        return until_read(lambda: _made(place, schema, location, read))
+        return _made(place, schema, location, read, known_rows, WhyMade.ASKED)
 
 
-def _made(
-    place: ExtractPlace, schema: Schema, location: Location, read: RowsRead
+def _made(  # noqa: PLR0913, PLR0917 - as `open_extract`
+    place: ExtractPlace,
+    schema: Schema,
+    location: Location,
+    read: RowsRead,
+    known_rows: str,
+    why: WhyMade,
 ) -> ExtractedSource:
     """A new extract under the table's name."""
     path = place.path(schema.table)
     part = path.with_suffix(".part")  # of this process: it has the lock
     try:
-        found = _written(place, schema, location, read, part)
+        found = until_read(lambda: _written(place, schema, location, read, known_rows, part))
         part.rename(path)
         _sync_folder(place.folder)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+    place.told(schema.table, why)
     return found
 
 
-def _written(
+def _written(  # noqa: PLR0913, PLR0917 - as `open_extract`
     place: ExtractPlace,
     schema: Schema,
     location: Location,
     read: RowsRead,
+    known_rows: str,
     part: Path | None,
 ) -> ExtractedSource:
     """A new extract in a file, or in one without a name."""
@@ -185,16 +221,24 @@ def _written(
     chunks = Chunks(file, _key(place, salt), START)
     try:
         write_all(file, MAGIC + salt, 0)
-        cells = CellsOnDisk(chunks, place.folder, kept_schema(schema))
+        digest = RowsDigest(heading_of(schema), digested_columns(schema), place.key)
+        cells = CellsOnDisk(chunks, place.folder, kept_schema(schema), passing=digest.passing)
         states = read_into(cells, schema, location, read)
-        found = ExtractedSource(schema, location, cells, states)
-        data, rows = found.remember(place.key)
+        known = {(place.key, DigestKind.SUMS): digest.text}
+        found = ExtractedSource(schema, location, cells, states, ({}, known))
+        # Those that a restart will be asked for.
+        digests = {
+            DigestKind.of(like).name: (
+                found.fingerprint(place.key, like),
+                found.rows_fingerprint(place.key, like),
+            )
+            for like in ("", known_rows)
+        }
         is_settled = all(began - state.changed_ns > SETTLED_NS for state in states.values())
         header = {
             "declared": _declared(schema, location, read),
             "states": _as_json(states) if is_settled else None,
-            "data": data,
-            "rows": rows,
+            "digests": digests,
             "groups": cells.groups,
             "highest": cells.highest,
             "places": chunks.places,
@@ -213,9 +257,9 @@ def _written(
 
 
 def _opened(
-    place: ExtractPlace, schema: Schema, location: Location, read: RowsRead
+    place: ExtractPlace, schema: Schema, location: Location, read: RowsRead, known_rows: str
 ) -> ExtractedSource:
-    """The extract that is there; Damaged or OSError if it is not what it has to be."""
+    """The extract that is there; _Unlike, Damaged or OSError if it is not what it has to be."""
     file = os.open(place.path(schema.table), os.O_RDONLY | os.O_CLOEXEC)
     begins = os.pread(file, START, 0)
     chunks = Chunks(file, _key(place, begins[len(MAGIC) :]), START)
@@ -224,15 +268,31 @@ def _opened(
     header: dict[str, Any] = json.loads(chunks.read_last())
     states = files.states_of(location.files)
     if header["declared"] != _declared(schema, location, read):
-        raise Damaged
+        raise _Unlike(WhyMade.DECLARATION)
     if header["states"] != _as_json(states):
-        raise Damaged
+        raise _Unlike(WhyMade.FILES)
     chunks.places = [tuple(one) for one in header["places"]]
     cells = CellsOnDisk(
         chunks, place.folder, kept_schema(schema), header["groups"], header["highest"]
     )
-    known = place.key, header["data"], header["rows"]
-    return ExtractedSource(schema, location, cells, states, known)
+    known: tuple[Digests, Digests] = {}, {}
+    for name, both in _digests(header).items():
+        for of, digest in zip(known, both, strict=True):
+            of[place.key, DigestKind[name]] = digest
+    found = ExtractedSource(schema, location, cells, states, known)
+    if known_rows and found.rows_fingerprint(place.key, known_rows) != known_rows:
+        raise _Unlike(WhyMade.ROWS)
+    return found
+
+
+def _digests(header: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The digests of the data and of the rows, by how they are made.
+
+    A file of an earlier release has one of each, and may hold rows that nobody has any more.
+    """
+    earlier = {DigestKind.CELLS.name: (header.get("data"), header.get("rows"))}
+    found: Mapping[str, Any] = header.get("digests", earlier)
+    return found
 
 
 def _declared(schema: Schema, location: Location, read: RowsRead) -> str:

@@ -184,17 +184,18 @@ def _table_relation(
 def typed_columns(described: Iterable[tuple[Any, ...]]) -> dict[str, SourceColumn]:
     """The columns that DuckDB's DESCRIBE lists, by their names in lower case."""
     return {
-        name.casefold(): SourceColumn(
-            f"source.{name_sql(name)}", kind.split("(")[0], False, _decimal_places(kind)
-        )
+        name.casefold(): _typed_column(f"source.{name_sql(name)}", kind)
         for name, kind, *_ in described
     }
 
 
-def _decimal_places(kind: str) -> int | None:
-    """The digits behind the point of ``DECIMAL(9,2)``; None of another type."""
-    name, _, digits = kind.rstrip(")").partition("(")
-    return int(digits.split(",")[1]) if name == "DECIMAL" else None
+def _typed_column(sql: str, kind: str) -> SourceColumn:
+    """A column of a type as DuckDB writes it, as in ``DECIMAL(9,2)``."""
+    name, _, within = kind.rstrip(")").partition("(")
+    if name != "DECIMAL":
+        return SourceColumn(sql, name, False)
+    digits, places = map(int, within.split(","))
+    return SourceColumn(sql, name, False, places, decimal_digits=digits)
 
 
 def parquet_relation(states: Mapping[Path, FileState], connection: Connection) -> Relation:

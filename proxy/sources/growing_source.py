@@ -13,7 +13,7 @@ from proxy.sources.bounding import RowsRead
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.extract_file import ExtractPlace
 from proxy.sources.location import Location, PrivateView
-from proxy.sources.opening import open_rows, read_rows
+from proxy.sources.opening import Extracted, open_rows
 
 
 class GrowingFile:
@@ -60,8 +60,7 @@ class GrowingFile:
     def read_up_to(self, horizon: int) -> DuckDbSource:
         """The rows of so many levels, as they are now; ConfigurationInvalid or DataChanged."""
         read = RowsRead(self._key, horizon)
-        if self._is_new:
-            return read_rows(self._schema, self._location, read, self._place, is_kept=True)
-        found = open_rows(self._schema, self._location, read, self._place)
+        extracted = Extracted.REPLACED if self._is_new else Extracted.OPENED
+        found = open_rows(self._schema, self._location, read, self._place, extracted=extracted)
         self._is_new = True
         return found

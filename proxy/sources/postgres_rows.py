@@ -246,7 +246,7 @@ def _column(one: pa.Field) -> SourceColumn:
     if kind == "numeric" and digits is not None:
         # NaN is a value, and no DECIMAL.
         decimal = f"TRY_CAST({name} AS DECIMAL{digits})"
-        return SourceColumn(decimal, "DECIMAL", False, digits[1], f"{name} IS NULL")
+        return SourceColumn(decimal, "DECIMAL", False, digits[1], f"{name} IS NULL", digits[0])
     is_text = one.type == pa.string() and kind not in NO_TEXT
     return SourceColumn(name, TEXT if is_text or kind == "uuid" else kind.upper(), False)
 

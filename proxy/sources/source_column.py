@@ -1,6 +1,9 @@
 """A column of a source as SQL sees it."""
 
 from dataclasses import dataclass
+from typing import Final
+
+DECIMAL_DIGITS_MAX: Final = 38  # the most that a DECIMAL of DuckDB has
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +21,8 @@ class SourceColumn:
         The digits behind the point, if it is a DECIMAL.
     missing : str
         SQL for whether it has no value, if `sql` may be NULL for a value that is no number.
+    decimal_digits : int
+        All of its digits, if it is a DECIMAL: at most so many.
     """
 
     sql: str
@@ -25,3 +30,4 @@ class SourceColumn:
     is_csv: bool
     decimal_places: int | None = None
     missing: str = ""
+    decimal_digits: int = DECIMAL_DIGITS_MAX

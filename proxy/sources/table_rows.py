@@ -7,20 +7,21 @@ from cube.schema import Schema
 from proxy.sources.bounding import RowsRead
 from proxy.sources.extract_file import ExtractPlace
 from proxy.sources.location import PostgresRows, TableLocation
-from proxy.sources.opening import open_rows, read_rows
+from proxy.sources.opening import Extracted, open_rows
 from proxy.sources.postgres_rows import conninfo
 from proxy.sources.pushdown.opening import PostgresTable, StaysThere, counted_there
 from proxy.sources.spark_table import SparkTable
 
 
-def rows_to_serve(
+def table_rows(  # noqa: PLR0913, PLR0917 - what is read, and how it is kept
     schema: Schema,
     location: TableLocation,
     key: bytes,
     place: ExtractPlace | StaysThere | None,
-    known_rows: str | None,
+    known_rows: str,
+    extracted: Extracted,
 ) -> Source:
-    """The rows of the generation that a ledger has come to.
+    """The rows of a table, to serve them or to look at them.
 
     Parameters
     ----------
@@ -30,41 +31,15 @@ def rows_to_serve(
         The ledger's.
     place : ExtractPlace or StaysThere, optional
         Where they are kept; by default in memory.
-    known_rows : str, optional
-        The digest of those that the table has to have, by which an extract is known to be old.
+    known_rows : str
+        The digest of the rows of the generation that a ledger has come to; empty if it has none.
+    extracted : Extracted
     """
     if isinstance(place, StaysThere):
         return _there(schema, location, place, key)
     if isinstance(location, SparkTable):
         raise TypeError("a table in Spark stays there")
-    return open_rows(schema, location, RowsRead(key), place, known_rows)
-
-
-def rows_now(
-    schema: Schema,
-    location: TableLocation,
-    key: bytes,
-    place: ExtractPlace | StaysThere | None,
-    *,
-    is_kept: bool,
-) -> Source:
-    """The rows as they are in the data now.
-
-    Parameters
-    ----------
-    schema : Schema
-    location : TableLocation
-    key : bytes
-        The ledger's.
-    place : ExtractPlace or StaysThere, optional
-    is_kept : bool
-        Whether they are to be served from now on; otherwise an extract that is there stays.
-    """
-    if isinstance(place, StaysThere):
-        return _there(schema, location, place, key)
-    if isinstance(location, SparkTable):
-        raise TypeError("a table in Spark stays there")
-    return read_rows(schema, location, RowsRead(key), place, is_kept=is_kept)
+    return open_rows(schema, location, RowsRead(key), place, known_rows, extracted)
 
 
 def _there(schema: Schema, location: TableLocation, stays: StaysThere, key: bytes) -> Source:

@@ -68,10 +68,10 @@ class Worlds:
         ]
         self.rows = np.array(rows, dtype=np.int64)
 
-    def fingerprint(self, key: bytes) -> str:
+    def fingerprint(self, key: bytes, like: str = "") -> str:  # noqa: ARG002 - a protocol
         return key.hex()
 
-    def rows_fingerprint(self, key: bytes) -> str:
+    def rows_fingerprint(self, key: bytes, like: str = "") -> str:  # noqa: ARG002 - a protocol
         return key.hex()
 
     def measure(self, grouping: Grouping) -> CellCounts:

@@ -73,10 +73,10 @@ class Orders:
     def __init__(self, units: dict[int, Unit]) -> None:
         self.units = units
 
-    def fingerprint(self, key: bytes) -> str:
+    def fingerprint(self, key: bytes, like: str = "") -> str:  # noqa: ARG002 - a protocol
         return f"{self.units} {len(key)}"
 
-    def rows_fingerprint(self, key: bytes) -> str:
+    def rows_fingerprint(self, key: bytes, like: str = "") -> str:  # noqa: ARG002 - a protocol
         return f"the rows of {self.units} {len(key)}"
 
     def measure(self, grouping: Grouping) -> CellCounts:

@@ -40,10 +40,10 @@ class KnownTable:
         self.records = records
         self.scopes_read: list[tuple[str, ...]] = []
 
-    def fingerprint(self, key: bytes) -> str:
+    def fingerprint(self, key: bytes, like: str = "") -> str:  # noqa: ARG002 - a protocol
         return hmac.new(key, self.records.tobytes(), hashlib.sha256).hexdigest()
 
-    def rows_fingerprint(self, key: bytes) -> str:
+    def rows_fingerprint(self, key: bytes, like: str = "") -> str:  # noqa: ARG002 - a protocol
         places = sorted(
             range(len(self.schema.axes)), key=lambda place: self.schema.axes[place].name
         )
@@ -82,11 +82,11 @@ class FailingSource:
         self.n_failures = n_failures
         self.message = message
 
-    def fingerprint(self, key: bytes) -> str:
-        return self.source.fingerprint(key)
+    def fingerprint(self, key: bytes, like: str = "") -> str:
+        return self.source.fingerprint(key, like)
 
-    def rows_fingerprint(self, key: bytes) -> str:
-        return self.source.rows_fingerprint(key)
+    def rows_fingerprint(self, key: bytes, like: str = "") -> str:
+        return self.source.rows_fingerprint(key, like)
 
     def measure(self, grouping: Grouping) -> CellCounts:
         counts = self.source.measure(grouping)
@@ -163,11 +163,11 @@ class DyingSource:
         self.before = before
         self.after = after
 
-    def fingerprint(self, key: bytes) -> str:
-        return self.source.fingerprint(key)
+    def fingerprint(self, key: bytes, like: str = "") -> str:
+        return self.source.fingerprint(key, like)
 
-    def rows_fingerprint(self, key: bytes) -> str:
-        return self.source.rows_fingerprint(key)
+    def rows_fingerprint(self, key: bytes, like: str = "") -> str:
+        return self.source.rows_fingerprint(key, like)
 
     def measure(self, grouping: Grouping) -> CellCounts:
         self.before()

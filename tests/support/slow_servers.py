@@ -41,11 +41,11 @@ class SlowSource:
         self.seconds = 0.0
         self.n_reads = 0
 
-    def fingerprint(self, key: bytes) -> str:
-        return self.source.fingerprint(key)
+    def fingerprint(self, key: bytes, like: str = "") -> str:
+        return self.source.fingerprint(key, like)
 
-    def rows_fingerprint(self, key: bytes) -> str:
-        return self.source.rows_fingerprint(key)
+    def rows_fingerprint(self, key: bytes, like: str = "") -> str:
+        return self.source.rows_fingerprint(key, like)
 
     def measure(self, grouping: Grouping) -> CellCounts:
         self.n_reads += 1

@@ -5,7 +5,7 @@ database that reaches nothing but what it is handed: memory is that of a few gro
 cells that are counted.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -36,15 +36,18 @@ class CellsOnDisk:
         The number of rows in each group that is there already.
     highest : mapping of str to int
         The largest value of each column among them.
+    passing : callable
+        What rows pass on their way.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - what is there, and what comes
         self,
         chunks: Chunks,
         folder: Path,
         columns: pa.Schema,
         groups: Sequence[int] = (),
         highest: Mapping[str, int] | None = None,
+        passing: Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]] = iter,
     ) -> None:
         self.folder: Path | None = folder
         self._spills = folder
@@ -52,13 +55,14 @@ class CellsOnDisk:
         self._columns = columns
         self.groups = list(groups)
         self.highest = dict.fromkeys(columns.names, 0) | dict(highest or {})
+        self._passing = passing
         self._connection = closed_database()
 
     def keep(self, rows: pa.RecordBatchReader) -> None:
         """Write these rows."""
         waiting: list[pa.RecordBatch] = []
         n_waiting = 0
-        for batch in rows:
+        for batch in self._passing(rows):
             waiting.append(batch)
             n_waiting += batch.num_rows
             if n_waiting >= N_ROWS_A_GROUP:
@@ -114,15 +118,20 @@ class CellsOnDisk:
             finally:
                 cursor.unregister(CELLS)
 
+    def rows(self, columns: Sequence[str], condition: str) -> Iterator[pa.RecordBatch]:
+        """These columns of the rows within a condition."""
+        if condition == EVERYTHING:
+            for batch in self.batches(columns):
+                yield batch.select([*columns])
+            return
+        with self.reading(columns) as cursor:
+            rows = cursor.sql(f"SELECT {', '.join(columns)} FROM {CELLS} WHERE {condition}")  # noqa: S608 - generated names only
+            yield from rows.to_arrow_reader(N_ROWS_A_GROUP)
+
     def in_order(self, columns: Sequence[str], condition: str) -> Iterator[bytes]:
         """The cells of the rows within a condition and their counts, in the order of positions."""
 
         def read() -> Iterator[pa.RecordBatch]:
-            if condition == EVERYTHING:
-                yield from self.batches(columns)
-                return
-            with self.reading(columns) as cursor:
-                rows = cursor.sql(f"FROM {CELLS} WHERE {condition}")
-                yield from rows.to_arrow_reader(N_ROWS_A_GROUP)
+            return self.rows(columns, condition)
 
         yield from cells_in_pieces(columns, self.highest, read, self._spills)

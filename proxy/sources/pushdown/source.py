@@ -107,7 +107,7 @@ class PushedDownSource:
             ) from None
         check_survey(schema, engine.label, self._known.found)
 
-    def fingerprint(self, key: bytes) -> str:
+    def fingerprint(self, key: bytes, like: str = "") -> str:  # noqa: ARG002 - made in one way
         """The identity of the data, for holders of the key: HMAC-SHA256 in hexadecimal.
 
         It covers which table it is, its version if it has one, and the digests of its rows.
@@ -115,7 +115,7 @@ class PushedDownSource:
         heading = ["pushed down", self._engine.label, *self._digests()]
         return hmac.new(key, canonical_json(heading).encode(), hashlib.sha256).hexdigest()
 
-    def rows_fingerprint(self, key: bytes) -> str:
+    def rows_fingerprint(self, key: bytes, like: str = "") -> str:  # noqa: ARG002 - made in one way
         """The identity of the rows as they are served: HMAC-SHA256 in hexadecimal.
 
         It covers the columns' names, and sums of a keyed digest of the levels of each row.

@@ -37,8 +37,8 @@ class Reread(KnownTable):
         super().__init__(schema, records)
         self._data = KnownTable(SCHEMA, RECORDS)
 
-    def fingerprint(self, key: bytes) -> str:
-        return self._data.fingerprint(key)
+    def fingerprint(self, key: bytes, like: str = "") -> str:
+        return self._data.fingerprint(key, like)
 
 
 def opened(ledger: Ledger, table: KnownTable) -> object:

@@ -51,10 +51,10 @@ THIN = PlannedMeasurement(EVERYONE, Weight(1))  # noise of 2**40: long enough to
 class CanarySource:
     """A `Source` with one recognisable count in one cell, made afresh at every read."""
 
-    def fingerprint(self, key: bytes) -> str:
+    def fingerprint(self, key: bytes, like: str = "") -> str:  # noqa: ARG002 - a protocol
         return f"the same for every key of {len(key)} bytes"
 
-    def rows_fingerprint(self, key: bytes) -> str:
+    def rows_fingerprint(self, key: bytes, like: str = "") -> str:  # noqa: ARG002 - a protocol
         return f"the same rows for every key of {len(key)} bytes"
 
     def measure(self, grouping: Grouping) -> CellCounts:

@@ -11,6 +11,7 @@ import pytest
 from cube.refusals import ConfigurationInvalid
 from cube.timestamps import TimestampAxis
 from proxy.cli import app as cli
+from proxy.cli import init_source
 from proxy.config.settings import load
 from proxy.sources.duckdb_source import DuckDbSource
 from tests.support.groupings import each
@@ -208,6 +209,41 @@ def test_a_draft_proposes_a_unit_by_its_name_and_the_sections_around(tmp_path: P
     for section in ("# [public.cities]", "# allow_anonymous = true", "# relative = 0.02"):
         assert section in output.read_text()
     assert "35" not in output.read_text()
+
+
+def test_rows_in_postgresql_that_cannot_be_copied_are_a_clear_error(
+    tmp_path: Path,
+    postgres_server: PostgresServer,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A row that fails amid the others, and more rows than may be in memory."""
+    monkeypatch.setattr(init_source, "COPY_BYTES_MAX", 8 * 2**20)
+    monkeypatch.chdir(tmp_path)
+    with postgres_server.connect() as connection:
+        connection.execute(
+            f"CREATE VIEW fails AS SELECT '{CANARY}' AS name, 1 / (50000 - i) AS age "  # noqa: S608 - of this test
+            "FROM generate_series(1, 90000) AS t(i)"
+        )
+        connection.execute(
+            f"CREATE VIEW large AS SELECT md5(i::text) || '{CANARY}' AS name, i AS age "  # noqa: S608 - of this test
+            "FROM generate_series(1, 600000) AS t(i)"
+        )
+    for table, said in (("fails", "a row of it fails"), ("large", "more than 0.00781 GiB")):
+        output = tmp_path / f"{table}.toml"
+        draft = ["init", postgres_server.location(), "--table", table, "-o", str(output)]
+        with pytest.raises(SystemExit) as ended:
+            cli.main([*draft, "--read-levels-from-data"])
+        told = capsys.readouterr().err
+        assert ended.value.code
+        assert said in " ".join(told.split())
+        assert "Traceback" not in told
+        assert CANARY not in told
+        assert not output.exists()
+        with pytest.raises(SystemExit) as ended:
+            cli.main(draft)
+        assert not ended.value.code
+    assert {path.suffix for path in tmp_path.iterdir()} == {".toml"}  # nothing was put beside
 
 
 def test_a_table_in_postgresql_is_drafted_as_the_same_rows_in_a_file_are(

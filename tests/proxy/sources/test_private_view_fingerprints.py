@@ -17,6 +17,7 @@ from cube.refusals import DataChanged, LedgerMismatch, SourceUnavailable
 from cube.schema import Schema
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import PrivateView, SourceLocation
+from proxy.sources.rows_digest import DigestKind
 from tests.support.loaded import database_of
 from tests.support.shop import AGE, PER_PERSON, VISITS, schema_of, view_of, write_shop
 
@@ -33,7 +34,7 @@ def _fingerprint(schema: Schema, location: PrivateView, key: bytes = b"key") -> 
 def test_the_fingerprint_of_a_view_covers_its_text_its_files_and_its_rows(shop: Path) -> None:
     schema = schema_of(AGE, VISITS)
     known = _fingerprint(schema, view_of(shop))
-    assert len(known) == 2 * hashlib.sha256().digest_size
+    assert len(known) == len(DigestKind.SUMS.value) + 2 * hashlib.sha256().digest_size
     assert _fingerprint(schema, view_of(shop)) == known
     assert _fingerprint(schema, view_of(shop, f"\n{PER_PERSON} ")) == known
     assert _fingerprint(schema_of(VISITS, AGE), view_of(shop)) == known

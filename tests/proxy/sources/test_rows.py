@@ -110,15 +110,15 @@ def test_rows_are_hashed_alike_in_one_piece_and_in_many(
     columns = {axis.name: rng.integers(0, 1 + 3 * place, 5000) for place, axis in enumerate(axes)}
     pq.write_table(pa.table(columns), tmp_path / "people.parquet")
     source = DuckDbSource(schema_of(*axes), SourceLocation(path=tmp_path / "people.parquet"))
-    whole = b"".join(source._rows())
+    whole = b"".join(source._cells_in_order())
     monkeypatch.setattr(cells_in_order, "N_RECORDS_AT_ONCE", n_at_once)
-    pieces = list(source._rows())
+    pieces = list(source._cells_in_order())
     assert len(pieces) > 1
     assert b"".join(pieces) == whole
     cells, counts = np.unique(np.column_stack(list(columns.values())), axis=0, return_counts=True)
     assert whole == np.column_stack([cells, counts]).astype("<i8").tobytes()
     monkeypatch.setattr(cells_in_order, "N_CELLS_A_BATCH", 3)
-    assert b"".join(source._rows()) == whole
+    assert b"".join(source._cells_in_order()) == whole
 
 
 def test_rows_that_cannot_be_read_are_not_quoted(tmp_path: Path) -> None:
