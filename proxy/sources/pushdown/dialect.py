@@ -83,3 +83,22 @@ class Dialect(ABC):
     @abstractmethod
     def age_of(self, writer: exp.Expr) -> exp.Expr:
         """How many transactions began since one, if the engine says who wrote a row."""
+
+    @abstractmethod
+    def number_of(self, writer: exp.Expr) -> exp.Expr:
+        """The short number of a transaction, if the engine says who wrote a row."""
+
+    @abstractmethod
+    def is_among(self, writer: exp.Expr, numbers: Sequence[int]) -> exp.Expr:
+        """Whether a transaction has one of some short numbers, in words that run in parallel."""
+
+    @abstractmethod
+    def bucket(self, value: exp.Expr, edges: Sequence[float], last: float) -> exp.Expr | None:
+        """The number of edges that a double reaches; one more above `last`, and for NaN.
+
+        NULL for NULL. None if the engine has no search of its own; `place` is then written out.
+        """
+
+    @abstractmethod
+    def about_how_many(self, value: exp.Expr) -> exp.Expr | None:
+        """Roughly how many values a column has; None if it is no gain to group by them."""

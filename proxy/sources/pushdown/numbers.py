@@ -16,6 +16,7 @@ from proxy.sources.number_sql import DECIMAL_DIGITS, DECIMAL_MAX
 from proxy.sources.pushdown.dialect import Dialect
 from proxy.sources.pushdown.trees import (
     BIG,
+    between,
     both,
     call,
     case,
@@ -36,8 +37,28 @@ class TooManyEdgesError(Exception):
     """An engine has no search among so many edges."""
 
 
-def number_place(
+def bucket_of(
     axis: NumericAxis | MeasureAxis, column: SourceColumn, raw: exp.Expr, dialect: Dialect
+) -> exp.Expr | None:
+    """The number of edges of bins that a number reaches, if the engine finds it by itself.
+
+    It is all that a row has to be asked: below the first bin it is 0, above the last one more than
+    there are bins, and `place_in_bucket` says the rest of each group of rows.
+    """
+    if isinstance(axis, MeasureAxis) or column.decimal_places is not None:
+        return None
+    value = dialect.as_double(raw, is_unbounded=column.type_name == "DECIMAL")
+    return dialect.bucket(value, axis.regular, axis.edges[-1])
+
+
+def place_in_bucket(axis: NumericAxis | MeasureAxis, bucket: exp.Expr) -> exp.Expr:
+    """The position of a bin, from `bucket_of`; NULL outside of all."""
+    inside = between(bucket, whole(1), whole(axis.n_regular))
+    return case(((inside, minus(bucket, whole(1))),))
+
+
+def number_place(
+    axis: NumericAxis | MeasureAxis, column: SourceColumn, dialect: Dialect, raw: exp.Expr
 ) -> exp.Expr:
     """The position of a number that is not NULL; NULL where it has none.
 
@@ -45,9 +66,9 @@ def number_place(
     ----------
     axis : NumericAxis or MeasureAxis
     column : SourceColumn
+    dialect : Dialect
     raw : Expression
         The column.
-    dialect : Dialect
 
     Raises
     ------

@@ -85,3 +85,19 @@ class SparkSql(Dialect):
     def age_of(self, writer: exp.Expr) -> exp.Expr:
         """Nobody asks for it."""
         raise NotImplementedError
+
+    def number_of(self, writer: exp.Expr) -> exp.Expr:
+        """Nobody asks for it."""
+        raise NotImplementedError
+
+    def is_among(self, writer: exp.Expr, numbers: Sequence[int]) -> exp.Expr:
+        """Nobody asks for it."""
+        raise NotImplementedError
+
+    def bucket(self, value: exp.Expr, edges: Sequence[float], last: float) -> exp.Expr | None:  # noqa: ARG002 - the same
+        """It has one for edges at equal distances only, computed with an error."""
+        return None
+
+    def about_how_many(self, value: exp.Expr) -> exp.Expr | None:
+        """Of their texts, as Sail estimates no number of doubles."""
+        return call("approx_count_distinct", exp.cast(value.copy(), "TEXT"))
