@@ -11,6 +11,8 @@ from typing import ClassVar, Final
 
 from sqlglot import exp
 
+from proxy.sources.pushdown.trees import double
+
 DOUBLE_MAX: Final = 1.7976931348623157e308
 VALUE: Final = "value"  # the columns of a relation of levels
 PLACE: Final = "place"
@@ -27,6 +29,10 @@ class Dialect(ABC):
     def sql(self, tree: exp.Expr) -> str:
         """The text of a tree."""
         return tree.sql(dialect=self.sqlglot_name)
+
+    def double(self, value: float) -> exp.Expr:
+        """A double, exactly."""
+        return double(value)
 
     @abstractmethod
     def text(self, column: exp.Expr) -> exp.Expr:
@@ -67,6 +73,10 @@ class Dialect(ABC):
     @abstractmethod
     def place(self, value: exp.Expr, edges: Sequence[exp.Expr]) -> exp.Expr:
         """The place of the last of some edges, in order, that is at most a value; or NULL."""
+
+    def place_in_list(self, value: exp.Expr, values: Sequence[str]) -> exp.Expr | None:  # noqa: ARG002 - of every engine
+        """The place of a text among others, or NULL, if there are better words than a CASE."""
+        return None
 
     @abstractmethod
     def levels(self, values: Sequence[str], alias: str) -> exp.Expr:

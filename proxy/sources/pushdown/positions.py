@@ -132,6 +132,9 @@ def _coded(axis: Axis, value: exp.Expr, found: exp.Expr) -> exp.Expr:
 
 def _category(axis: CategoryAxis, raw: exp.Expr, place: int, dialect: Dialect) -> Position:
     key = key_of(place)
+    listed = dialect.place_in_list(key, axis.values)
+    if listed is not None:
+        return Position(raw, _coded(axis, key, listed))
     if len(axis.values) > N_CASES_MAX:
         found: exp.Expr = exp.column(PLACE, table=levels_of(place))
         levels = dialect.levels(axis.values, levels_of(place))
