@@ -1,6 +1,6 @@
-"""Tables that stay in their engine, beside its own GROUP BY: that part of `benchmarks.sources` alone.
+"""Tables that stay in their engine, beside its own GROUP BY: a part of `benchmarks.sources`.
 
-    python -m benchmarks.counted_there [--quick]
+python -m benchmarks.counted_there [--quick]
 """
 
 from pathlib import Path

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.sail import SailServer, free_port, listens
 from tests.support.postgres import missing, wait_until
+from tests.support.sail import SailServer, free_port, listens
 
 FOLDER = os.environ.get("TACIT_SPARK")
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"

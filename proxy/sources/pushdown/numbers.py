@@ -88,7 +88,9 @@ def number_place(
         found = plus(call("coalesce", _place(value, edges, dialect), whole(-1)), whole(1))
     else:
         within = exp.LTE(this=value, expression=dialect.double(axis.edges[-1]))
-        found = case(((within, _place(value, [dialect.double(one) for one in axis.regular], dialect)),))
+        found = case(
+            ((within, _place(value, [dialect.double(one) for one in axis.regular], dialect)),)
+        )
     return case(((dialect.is_finite(value), found),))
 
 
@@ -117,9 +119,7 @@ def _scaled(units: int, places: int) -> exp.Expr:
     return decimal(value, DECIMAL_DIGITS, places)
 
 
-def _rounded(
-    value: exp.Expr, n_levels: int, rounding: Rounding, dialect: Dialect
-) -> exp.Expr:
+def _rounded(value: exp.Expr, n_levels: int, rounding: Rounding, dialect: Dialect) -> exp.Expr:
     """The level of a measure by arithmetic: half a million edges are slow to search.
 
     The quotient is less than a level from the right one; comparing with the two rounding points

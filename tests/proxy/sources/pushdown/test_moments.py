@@ -10,7 +10,14 @@ from cube.refusals import ConfigurationInvalid, SourceUnavailable
 from proxy.sources.pushdown.postgres import Postgres
 from proxy.sources.pushdown.source import N_NUMBERS, PushedDownSource
 from tests.proxy.sources.conformance.places import KEY, InPostgres, Rows, fill
-from tests.proxy.sources.pushdown.test_rows_that_change import SCHEMA, TABLE, TYPES, n_rows, run
+from tests.proxy.sources.pushdown.test_rows_that_change import (
+    SCHEMA,
+    SWAPPED,
+    TABLE,
+    TYPES,
+    n_rows,
+    run,
+)
 from tests.support.groupings import each
 from tests.support.postgres import PostgresServer
 
@@ -52,8 +59,7 @@ def test_rows_are_asked_once_and_then_only_if_anybody_wrote_anything(
         "DELETE FROM {t} WHERE id = 3",
         "UPDATE {t} SET age = 5 WHERE id = 3",
         "TRUNCATE {t}",
-        "ALTER TABLE {t} RENAME age TO old; ALTER TABLE {t} RENAME id TO age;"
-        "ALTER TABLE {t} RENAME old TO id",
+        SWAPPED,
     ],
 )
 def test_a_change_after_a_quiet_count_is_noticed(

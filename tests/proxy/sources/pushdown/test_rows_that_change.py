@@ -209,7 +209,9 @@ def test_files_of_spark_that_are_added_are_noticed_at_the_next_count(
     pq.write_table(TABLE, folder / "1.parquet")
     source = PushedDownSource(SCHEMA, place.engine(folder), KEY)
     assert n_rows(source) == TABLE.num_rows
-    pq.write_table(TABLE.slice(1).set_column(0, "id", pa.array(range(50, 69))), folder / "2.parquet")
+    pq.write_table(
+        TABLE.slice(1).set_column(0, "id", pa.array(range(50, 69))), folder / "2.parquet"
+    )
     with pytest.raises(SourceUnavailable):
         n_rows(source)
 

@@ -19,7 +19,9 @@ MORE = pa.table({"id": [100, 101], "sex": ["f", "f"], "age": [3, 3]})
 
 
 def at_version(sail: SailServer, table: Path, version: int) -> PushedDownSource:
-    where = SparkTable(address=sail.address, parts=("delta", str(table)), version=version, tls=False)
+    where = SparkTable(
+        address=sail.address, parts=("delta", str(table)), version=version, tls=False
+    )
     return PushedDownSource(SCHEMA, Spark(where, 60.0), KEY)
 
 
