@@ -20,6 +20,7 @@ from tests.support.sail import SailServer, free_port, listens
 FOLDER = os.environ.get("TACIT_SPARK")
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 MEMORY = "1g"
+SECONDS = 300  # that it may take to start
 
 
 @pytest.fixture(scope="session")
@@ -46,12 +47,13 @@ def java_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SailServer]
         *("--master", "local[2]", "--driver-memory", MEMORY, *options),
         *("--class", SERVER, "spark-internal"),
     ]
+    environment = {**os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1"}
     with (work / "log").open("ab") as log:
         process = subprocess.Popen(  # noqa: S603 - what was installed
-            command, stdout=log, stderr=log, cwd=work, env={**os.environ, "SPARK_HOME": str(home)}
+            command, stdout=log, stderr=log, cwd=work, env=environment
         )
     try:
-        wait_until(lambda: listens(port))
+        wait_until(lambda: listens(port), SECONDS)
         yield SailServer(port, process)
     finally:
         process.kill()

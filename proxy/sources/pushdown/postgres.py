@@ -132,7 +132,12 @@ class Postgres:
         is_over = False
         try:
             with connection.cursor() as cursor:
-                yield self._begun(_Asking(cursor, self.dialect))
+                asking = _Asking(cursor, self.dialect)
+                if self._last is None:
+                    # Which table that is has to be known before it is locked.
+                    self._begin(asking)
+                    connection.rollback()
+                yield self._begin(asking)
             with suppress(dbapi.Error):
                 connection.rollback()  # the next transaction begins with the next statement
                 is_over = True
@@ -142,13 +147,10 @@ class Postgres:
             else:
                 _close(connection)
 
-    def _begun(self, asking: "_Asking") -> "_Reading":
+    def _begin(self, asking: "_Asking") -> "_Reading":
         """A look that begins with the lock, if the table was found to be one that can be locked."""
-        try:
-            reading = _Reading(asking, self._table, self._timeout, self._last)
-        except EngineError:
-            self._last = None
-            raise
+        last, self._last = self._last, None
+        reading = _Reading(asking, self._table, self._timeout, last)
         self._last = reading.facts
         return reading
 
@@ -234,15 +236,18 @@ class _Reading:
         moment = None
         if locked is not None and not seen["is_a_copy"] and seen["newest"] == seen["following"]:
             moment = f"{seen['server']} {seen['following']}"
+        is_locked = True
         if last is not None and moment is not None and moment == last.moment:
             self.facts = last
         else:
             found = _looked_up(asking, name)
-            self.facts = replace(found, moment=moment if found.table == locked else None)
+            is_locked = found.table == locked
+            self.facts = replace(found, moment=moment if is_locked else None)
         # No function or operator of the user's is to be found before PostgreSQL's own.
         asking.do("SET LOCAL search_path = pg_catalog")
+        following = int(seen["following"]) if is_locked else None
         self.identity = Identity(
-            self.facts.marks, int(seen["newest"]), int(seen["following"]), self.facts.moment
+            self.facts.marks, int(seen["newest"]), following, self.facts.moment
         )
 
     @property

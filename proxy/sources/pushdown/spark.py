@@ -25,8 +25,8 @@ from proxy.sources.source_column import SourceColumn
 from proxy.sources.spark_table import SparkTable
 
 if TYPE_CHECKING:
-    from pyspark.sql.connect.dataframe import DataFrame
     from pyspark.sql.connect.session import SparkSession
+    from pyspark.sql.dataframe import DataFrame
 
 UTC: Final = ("spark.sql.session.timeZone", "UTC")
 TYPES: Final = {
@@ -146,10 +146,11 @@ class _Reading:
 
     def _described(self, session: "SparkSession") -> tuple[list[Any], list[str]]:
         """The table's columns, and the files that it is made of."""
-        if self._engine.frame is None:
+        named = self._engine.frame
+        if named is None:
             asked = exp.select("*").from_(self.table.copy())
-            self._engine.frame = session.sql(self._engine.dialect.sql(asked))
-        frame = self._engine.frame.select("*")  # whose answers are not remembered
+            named = self._engine.frame = session.sql(self._engine.dialect.sql(asked))
+        frame = named.select("*")  # whose answers are not remembered
         return list(frame.schema.fields), sorted(frame.inputFiles())
 
 
