@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: demo test test-slow test-superset check docs format protocol clean
+.PHONY: demo test test-slow test-spark test-superset check docs format protocol clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -22,6 +22,11 @@ test: $(READY)
 test-slow: export TACIT_EVERY_EXAMPLE := 1
 test-slow: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'slow or hypothesis'
+
+# Every level through Apache Spark itself, which needs Java; installs pyspark into TACIT_SPARK at first.
+test-spark: export TACIT_SPARK ?= build/spark
+test-spark: $(READY)
+	$(BIN)/python -m pytest -m spark tests/proxy/sources/conformance
 
 # Superset and headless Chromium, over both wires; installs Superset into TACIT_SUPERSET at first.
 test-superset: export TACIT_SUPERSET ?= build/superset

@@ -1,13 +1,16 @@
 """A table that stays in its engine, beside the engine's own GROUP BY of encoded columns.
 
-For `benchmarks.sources`: PostgreSQL, and Sail where pysail is installed, each with the table as it
-is and a table of levels made from the same numbers. Wall clock, since the work is another
-process's: the two are measured in turns, and the shortest of each is told. Their cells must agree.
+PostgreSQL, and Sail where pysail is installed, each with the table as it is and a table of levels
+made from the same numbers. Wall clock, since the work is another process's: what is compared is
+measured in turns, and the shortest of each is told. Cells must agree. Besides: the engine's own
+GROUP BY of the columns as they are, which no count of them can beat; and counts in PostgreSQL while
+others write other tables, so that rows are asked who wrote them. A part of
+`benchmarks.sources`, by itself as `benchmarks.counted_there`.
 """
 
 import importlib.util
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -57,34 +60,56 @@ def engine_of(place: PostgresRows | SparkTable) -> Engine:
     return Postgres(str(place.table), "levels", TIMEOUT_SECONDS, lambda: conninfo(place))
 
 
+def milliseconds(call: Callable[[], object]) -> float:
+    """How long a call takes."""
+    began = time.perf_counter()
+    call()
+    return 1000 * (time.perf_counter() - began)
+
+
+def writing_beside(there: There) -> Callable[[], object] | None:
+    """A transaction that has a number, as one that writes another table; None if there are none."""
+    if isinstance(there.rows, SparkTable):
+        return None
+    other = psycopg.connect(conninfo(there.rows), autocommit=True)
+    return lambda: other.execute("SELECT pg_current_xact_id()")
+
+
 def measured_there(there: There, schema: Schema) -> dict[str, float]:
     """Seconds of a start and of counts, beside those of a GROUP BY, and this process's memory."""
     own, began = time.process_time(), time.perf_counter()
     source = PushedDownSource(schema, engine_of(there.rows), b"k" * 32)
     found = {"start_s": time.perf_counter() - began, "start_cpu_s": time.process_time() - own}
-    levels = engine_of(there.levels)
+    levels, raw, writing = engine_of(there.levels), engine_of(there.rows), writing_beside(there)
     for scope in SCOPES:
         grouping = Grouping.of_each(scope, tuple(schema.by_name[name].size for name in scope))
         began = time.perf_counter()
         cells = source.measure(grouping)
         first = 1000 * (time.perf_counter() - began)
-        later, alone = [], []
-        with levels.reading() as reading:
-            grouped = exp.select(*scope, "count(*) AS n").from_(reading.table).group_by(*scope)
-            expected = sorted(tuple(row.values()) for row in reading.rows(grouped).to_pylist())
+        taken: dict[str, list[float]] = {}
+        with levels.reading() as reading, raw.reading() as same:
+            grouped = exp.select(*scope, "count(*) AS n").group_by(*scope)
+            of_levels, as_is = grouped.from_(reading.table), grouped.from_(same.table)
+            expected = sorted(tuple(row.values()) for row in reading.rows(of_levels).to_pylist())
+            calls: dict[str, Callable[[], object]] = {
+                "later": lambda: source.measure(grouping),  # noqa: B023 - called at once
+                "engine": lambda: reading.rows(of_levels),  # noqa: B023
+                "engine_as_is": lambda: same.rows(as_is),  # noqa: B023
+            }
             for _ in range(N_TURNS):
-                began = time.perf_counter()
-                source.measure(grouping)
-                later.append(1000 * (time.perf_counter() - began))
-                began = time.perf_counter()
-                reading.rows(grouped)
-                alone.append(1000 * (time.perf_counter() - began))
+                for label, call in calls.items():
+                    taken.setdefault(label, []).append(milliseconds(call))
+                if writing is not None:
+                    writing()
+                    again = milliseconds(lambda: source.measure(grouping))  # noqa: B023
+                    taken.setdefault("beside_writers", []).append(again)
+                    source.measure(grouping)  # and the next one is later, with nobody writing
         assert sorted(zip(*cells.levels, cells.counts, strict=True)) == expected
-        label = "_".join(scope)
-        found[f"{label}_first_ms"] = first
-        found[f"{label}_later_ms"] = min(later)
-        found[f"{label}_engine_ms"] = min(alone)
-        found[f"{label}_share"] = min(later) / min(alone)
+        name = "_".join(scope)
+        found[f"{name}_first_ms"] = first
+        least = {label: min(each) for label, each in taken.items()}
+        found |= {f"{name}_{label}_ms": each for label, each in least.items()}
+        found[f"{name}_share"] = least["later"] / least["engine"]
     found["peak_mib"] = peak_mib()
     return {name: round(value, 3) for name, value in found.items()}
 

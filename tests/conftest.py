@@ -8,6 +8,7 @@ from threadpoolctl import threadpool_limits
 from tests.support.examples import N_USUAL, examples
 from tests.support.postgres import postgres_server  # noqa: F401 - a fixture for every test
 from tests.support.sail import sail  # noqa: F401 - the same
+from tests.support.spark import java_spark  # noqa: F401 - the same
 
 # As in the served process; with one pool of threads a worker, they would fight over the cores.
 threadpool_limits(limits=1)

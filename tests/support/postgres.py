@@ -144,9 +144,9 @@ class PostgresServer:
             pytest.fail(done.stderr.decode()[-2000:], pytrace=False)
 
 
-def wait_until(is_so: Callable[[], bool]) -> None:
+def wait_until(is_so: Callable[[], bool], seconds: float = SECONDS) -> None:
     """Wait for something that happens soon; AssertionError if it does not."""
-    deadline = time.monotonic() + SECONDS
+    deadline = time.monotonic() + seconds
     while not is_so():
         assert time.monotonic() < deadline
         time.sleep(0.01)

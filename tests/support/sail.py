@@ -45,27 +45,29 @@ def serving_sail() -> Iterator[SailServer]:
     """A new server that runs, and is gone afterwards."""
     if importlib.util.find_spec("pysail") is None:
         missing("pysail is not installed")
-    port = _free_port()
+    port = free_port()
     process = subprocess.Popen(  # noqa: S603 - this interpreter
         [sys.executable, "-c", SERVING, str(port)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
     try:
-        wait_until(lambda: _listens(port))
+        wait_until(lambda: listens(port))
         yield SailServer(port, process)
     finally:
         process.kill()
         process.wait()
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nobody listens on."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port: int = found.getsockname()[1]
         return port
 
 
-def _listens(port: int) -> bool:
+def listens(port: int) -> bool:
+    """Whether somebody does."""
     with socket.socket() as tried:
         return tried.connect_ex(("127.0.0.1", port)) == 0

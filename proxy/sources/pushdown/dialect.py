@@ -11,6 +11,8 @@ from typing import ClassVar, Final
 
 from sqlglot import exp
 
+from proxy.sources.pushdown.trees import double
+
 DOUBLE_MAX: Final = 1.7976931348623157e308
 VALUE: Final = "value"  # the columns of a relation of levels
 PLACE: Final = "place"
@@ -27,6 +29,10 @@ class Dialect(ABC):
     def sql(self, tree: exp.Expr) -> str:
         """The text of a tree."""
         return tree.sql(dialect=self.sqlglot_name)
+
+    def double(self, value: float) -> exp.Expr:
+        """A double, exactly."""
+        return double(value)
 
     @abstractmethod
     def text(self, column: exp.Expr) -> exp.Expr:
@@ -68,6 +74,10 @@ class Dialect(ABC):
     def place(self, value: exp.Expr, edges: Sequence[exp.Expr]) -> exp.Expr:
         """The place of the last of some edges, in order, that is at most a value; or NULL."""
 
+    def place_in_list(self, value: exp.Expr, values: Sequence[str]) -> exp.Expr | None:  # noqa: ARG002 - of every engine
+        """The place of a text among others, or NULL, if there are better words than a CASE."""
+        return None
+
     @abstractmethod
     def levels(self, values: Sequence[str], alias: str) -> exp.Expr:
         """A relation of texts and their places."""
@@ -83,3 +93,22 @@ class Dialect(ABC):
     @abstractmethod
     def age_of(self, writer: exp.Expr) -> exp.Expr:
         """How many transactions began since one, if the engine says who wrote a row."""
+
+    @abstractmethod
+    def number_of(self, writer: exp.Expr) -> exp.Expr:
+        """The short number of a transaction, if the engine says who wrote a row."""
+
+    @abstractmethod
+    def is_among(self, writer: exp.Expr, numbers: Sequence[int]) -> exp.Expr:
+        """Whether a transaction has one of some short numbers, in words that run in parallel."""
+
+    @abstractmethod
+    def bucket(self, value: exp.Expr, edges: Sequence[float], last: float) -> exp.Expr | None:
+        """The number of edges that a double reaches; one more above `last`, and for NaN.
+
+        NULL for NULL. None if the engine has no search of its own; `place` is then written out.
+        """
+
+    @abstractmethod
+    def about_how_many(self, value: exp.Expr) -> exp.Expr | None:
+        """Roughly how many values a column has; None if it is no gain to group by them."""

@@ -52,10 +52,22 @@ class Identity:
     newest : int, optional
         The oldest transaction that was not over when this was looked up; its number and all later
         ones are of rows that were not there. None if the engine has no numbers of transactions.
+    following : int, optional
+        The first number that no transaction had that was over then. None, too, if the table may be
+        written as a whole between what this look asks.
+    moment : str, optional
+        Two looks of one moment see the same rows, whatever the table: nobody wrote meanwhile. None
+        if somebody was writing, or the engine cannot say.
     """
 
     marks: tuple[str, ...]
     newest: int | None = None
+    following: int | None = None
+    moment: str | None = None
+
+    def is_of_the_moment(self, other: "Identity") -> bool:
+        """Whether nothing can have changed between two looks."""
+        return self.moment is not None and self.moment == other.moment
 
 
 class Reading(Protocol):

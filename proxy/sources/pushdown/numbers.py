@@ -16,12 +16,12 @@ from proxy.sources.number_sql import DECIMAL_DIGITS, DECIMAL_MAX
 from proxy.sources.pushdown.dialect import Dialect
 from proxy.sources.pushdown.trees import (
     BIG,
+    between,
     both,
     call,
     case,
     clamped,
     decimal,
-    double,
     minus,
     plus,
     times,
@@ -36,8 +36,28 @@ class TooManyEdgesError(Exception):
     """An engine has no search among so many edges."""
 
 
-def number_place(
+def bucket_of(
     axis: NumericAxis | MeasureAxis, column: SourceColumn, raw: exp.Expr, dialect: Dialect
+) -> exp.Expr | None:
+    """The number of edges of bins that a number reaches, if the engine finds it by itself.
+
+    It is all that a row has to be asked: below the first bin it is 0, above the last one more than
+    there are bins, and `place_in_bucket` says the rest of each group of rows.
+    """
+    if isinstance(axis, MeasureAxis) or column.decimal_places is not None:
+        return None
+    value = dialect.as_double(raw, is_unbounded=column.type_name == "DECIMAL")
+    return dialect.bucket(value, axis.regular, axis.edges[-1])
+
+
+def place_in_bucket(axis: NumericAxis | MeasureAxis, bucket: exp.Expr) -> exp.Expr:
+    """The position of a bin, from `bucket_of`; NULL outside of all."""
+    inside = between(bucket, whole(1), whole(axis.n_regular))
+    return case(((inside, minus(bucket, whole(1))),))
+
+
+def number_place(
+    axis: NumericAxis | MeasureAxis, column: SourceColumn, dialect: Dialect, raw: exp.Expr
 ) -> exp.Expr:
     """The position of a number that is not NULL; NULL where it has none.
 
@@ -45,9 +65,9 @@ def number_place(
     ----------
     axis : NumericAxis or MeasureAxis
     column : SourceColumn
+    dialect : Dialect
     raw : Expression
         The column.
-    dialect : Dialect
 
     Raises
     ------
@@ -62,13 +82,15 @@ def number_place(
     is_unbounded = column.type_name == "DECIMAL" and column.decimal_places is None
     value = dialect.one_zero(dialect.as_double(raw, is_unbounded=is_unbounded))
     if isinstance(axis, MeasureAxis) and axis.rounding is not None:
-        found: exp.Expr = _rounded(value, axis.n_regular, axis.rounding)
+        found: exp.Expr = _rounded(value, axis.n_regular, axis.rounding, dialect)
     elif isinstance(axis, MeasureAxis):
-        edges = [double(one) for one in axis.rounding_points]
+        edges = [dialect.double(one) for one in axis.rounding_points]
         found = plus(call("coalesce", _place(value, edges, dialect), whole(-1)), whole(1))
     else:
-        within = exp.LTE(this=value, expression=double(axis.edges[-1]))
-        found = case(((within, _place(value, [double(one) for one in axis.regular], dialect)),))
+        within = exp.LTE(this=value, expression=dialect.double(axis.edges[-1]))
+        found = case(
+            ((within, _place(value, [dialect.double(one) for one in axis.regular], dialect)),)
+        )
     return case(((dialect.is_finite(value), found),))
 
 
@@ -97,7 +119,7 @@ def _scaled(units: int, places: int) -> exp.Expr:
     return decimal(value, DECIMAL_DIGITS, places)
 
 
-def _rounded(value: exp.Expr, n_levels: int, rounding: Rounding) -> exp.Expr:
+def _rounded(value: exp.Expr, n_levels: int, rounding: Rounding, dialect: Dialect) -> exp.Expr:
     """The level of a measure by arithmetic: half a million edges are slow to search.
 
     The quotient is less than a level from the right one; comparing with the two rounding points
@@ -108,12 +130,12 @@ def _rounded(value: exp.Expr, n_levels: int, rounding: Rounding) -> exp.Expr:
 
     def point(level: exp.Expr) -> exp.Expr:
         units = plus(whole(first), times(level, whole(step)))
-        return exp.Div(this=exp.cast(units, "DOUBLE"), expression=double(unit), typed=True)
+        return exp.Div(this=exp.cast(units, "DOUBLE"), expression=dialect.double(unit), typed=True)
 
-    lowest, highest = double(first / unit), double((first + n_levels * step) / unit)
-    within = plus(call("greatest", lowest, call("least", highest, value)), double(LEAST))
-    units = minus(times(within, double(unit)), double(first))
-    quotient = exp.Floor(this=exp.Div(this=units, expression=double(step), typed=True))
+    lowest, highest = dialect.double(first / unit), dialect.double((first + n_levels * step) / unit)
+    within = plus(call("greatest", lowest, call("least", highest, value)), dialect.double(LEAST))
+    units = minus(times(within, dialect.double(unit)), dialect.double(first))
+    quotient = exp.Floor(this=exp.Div(this=units, expression=dialect.double(step), typed=True))
     near = clamped(exp.cast(quotient, BIG), 0, last)
     above = exp.GTE(this=value.copy(), expression=point(plus(near, whole(1))))
     below = exp.LT(this=value.copy(), expression=point(near))

@@ -1,11 +1,14 @@
 """Positions of levels as trees of SQL: for each axis, what rows are grouped by, and its level.
 
 What a level means is the same as for a file (axis_sql.py): the conformance tests hold both to one
-oracle. A column with few values is grouped as it is, so that each value is encoded once; a number
-is encoded first. Besides positions there are the codes `LEFT_OUT` and `WRONG_TYPE`.
+oracle. A column with few values is grouped as it is, so that each value is encoded once; numbers
+and moments are encoded first, unless the rows have few of them. Besides positions there are the
+codes `LEFT_OUT` and `WRONG_TYPE`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from sqlglot import exp
@@ -22,7 +25,12 @@ from cube.axis import (
 from cube.timestamps import STEPS, TimestampAxis
 from proxy.sources.axis_sql import LEFT_OUT, REALS, WRONG_TYPE, ZONED
 from proxy.sources.pushdown.dialect import PLACE, VALUE, Dialect
-from proxy.sources.pushdown.numbers import is_whole, number_place
+from proxy.sources.pushdown.numbers import (
+    bucket_of,
+    is_whole,
+    number_place,
+    place_in_bucket,
+)
 from proxy.sources.pushdown.trees import between, both, call, case, minus, name, text, whole
 from proxy.sources.source_column import SourceColumn
 
@@ -41,11 +49,15 @@ class Position:
         The position, or one of the two codes, from the column `key_of` of the grouped rows.
     levels : Expression, optional
         A relation of levels that `level` needs, by the name `levels_of`.
+    of_few : Position, optional
+        The same encoding for rows with few values: they are grouped by these, which are encoded
+        afterwards. None if that is how it is, or no gain.
     """
 
     key: exp.Expr
     level: exp.Expr
     levels: exp.Expr | None = None
+    of_few: "Position | None" = None
 
 
 def key_of(place: int) -> exp.Column:
@@ -77,9 +89,12 @@ def position(axis: Axis, column: SourceColumn, place: int, dialect: Dialect) -> 
         case CategoryAxis():
             return _category(axis, dialect.text(raw), place, dialect)
         case IntegerAxis() if column.type_name in REALS:
-            return Position(_coded(axis, raw, _whole_place(axis, column, raw, dialect)), key)
+            return _encoded(axis, raw, place, partial(_whole_place, axis, column, dialect), dialect)
         case NumericAxis() | MeasureAxis():
-            return Position(_coded(axis, raw, number_place(axis, column, raw, dialect)), key)
+            bucket = bucket_of(axis, column, raw, dialect)
+            if bucket is not None:
+                return Position(bucket, _coded(axis, key, place_in_bucket(axis, key)))
+            return _encoded(axis, raw, place, partial(number_place, axis, column, dialect), dialect)
         case IntegerAxis():
             low, high = whole(axis.low), whole(axis.high)
             found = case(((between(key, low, high), minus(key, low)),))
@@ -89,10 +104,21 @@ def position(axis: Axis, column: SourceColumn, place: int, dialect: Dialect) -> 
             low, high = (exp.cast(text(day.isoformat()), "DATE") for day in (axis.low, axis.high))
             found = case(((between(key, low, high), dialect.days_since(axis.low, key)),))
         case TimestampAxis():
-            return Position(_coded(axis, raw, _step(axis, column, raw, dialect)), key)
+            return _encoded(axis, raw, place, partial(_step, axis, column, dialect), dialect)
         case _:
             raise TypeError(f"{type(axis).__name__} cannot be read from a source")
     return Position(raw, _coded(axis, key, found))
+
+
+def _encoded(
+    axis: Axis, raw: exp.Expr, place: int, found: Callable[[exp.Expr], exp.Expr], dialect: Dialect
+) -> Position:
+    """An encoding before rows are grouped, and the one after that."""
+    key = key_of(place)
+    after = None
+    if dialect.about_how_many(raw) is not None:
+        after = Position(raw, _coded(axis, key, found(key)))
+    return Position(_coded(axis, raw, found(raw)), key, of_few=after)
 
 
 def _coded(axis: Axis, value: exp.Expr, found: exp.Expr) -> exp.Expr:
@@ -106,6 +132,9 @@ def _coded(axis: Axis, value: exp.Expr, found: exp.Expr) -> exp.Expr:
 
 def _category(axis: CategoryAxis, raw: exp.Expr, place: int, dialect: Dialect) -> Position:
     key = key_of(place)
+    listed = dialect.place_in_list(key, axis.values)
+    if listed is not None:
+        return Position(raw, _coded(axis, key, listed))
     if len(axis.values) > N_CASES_MAX:
         found: exp.Expr = exp.column(PLACE, table=levels_of(place))
         levels = dialect.levels(axis.values, levels_of(place))
@@ -118,7 +147,7 @@ def _category(axis: CategoryAxis, raw: exp.Expr, place: int, dialect: Dialect) -
 
 
 def _whole_place(
-    axis: IntegerAxis, column: SourceColumn, raw: exp.Expr, dialect: Dialect
+    axis: IntegerAxis, column: SourceColumn, dialect: Dialect, raw: exp.Expr
 ) -> exp.Expr:
     """The position of a whole number among numbers that may have digits behind the point."""
     is_unbounded = column.type_name == "DECIMAL" and column.decimal_places is None
@@ -130,7 +159,7 @@ def _whole_place(
     return found if is_exact else case(((dialect.is_finite(value), found),))
 
 
-def _step(axis: TimestampAxis, column: SourceColumn, raw: exp.Expr, dialect: Dialect) -> exp.Expr:
+def _step(axis: TimestampAxis, column: SourceColumn, dialect: Dialect, raw: exp.Expr) -> exp.Expr:
     """The step that a moment is in, on the clock of the axis."""
     low, end = axis.low, axis.high + STEPS[axis.step]
     if column.type_name == ZONED:

@@ -3,13 +3,15 @@
 Every look is a transaction of its own, read-only, of one snapshot. Rows are written by transactions
 with rising numbers, and are never written again: so rows that are all older than a snapshot, and as
 many as were in it, are the rows that were in it (accountant/proofs/refinement.md). What else may
-change what a row means is in the catalog, and looked up each time.
+change what a row means is in the catalog, and looked up each time; unless nobody wrote anything on
+the whole server since it was, which one look at the snapshot says.
 """
 
 import re
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -28,16 +30,25 @@ SETTINGS: Final = (
     "SET LOCAL standard_conforming_strings = on",
     "SET LOCAL row_security = off",  # a policy would be an error, not fewer rows
 )
+# What a transaction sees: the server, and which transactions were over.
+SNAPSHOT: Final = """
+SELECT pg_snapshot_xmin(s)::text AS newest, pg_snapshot_xmax(s)::text AS following,
+       pg_postmaster_start_time()::text AS server, pg_is_in_recovery() AS is_a_copy
+FROM pg_current_snapshot() AS s
+"""
 # The table, and whatever changes what its rows are, or what a statement finds in them.
 TABLE: Final = """
 SELECT c.oid::bigint AS number, n.nspname::text AS folder, c.relname::text AS name,
        c.relkind::text AS kind, current_setting('server_encoding') AS encoding,
-       pg_snapshot_xmin(pg_current_snapshot())::text AS newest,
        concat_ws(' ', pg_postmaster_start_time(), c.oid, c.relkind, c.relhassubclass,
            (SELECT string_agg(p.relid::oid::text, ',' ORDER BY p.relid::oid)
             FROM pg_partition_tree(c.oid) p)) AS mark,
-       c.relhassubclass AND c.relkind <> 'p' AS has_children
-FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+       c.relkind IN ('r', 'p') AND has_table_privilege(c.oid, 'SELECT') AS may_be_locked,
+       c.relkind <> 'p' AND (c.relhassubclass OR h.amname IS DISTINCT FROM 'heap') OR EXISTS (
+           SELECT FROM pg_partition_tree(c.oid) p
+           JOIN pg_class l ON l.oid = p.relid LEFT JOIN pg_am a ON a.oid = l.relam
+           WHERE p.isleaf AND (l.relkind <> 'r' OR a.amname <> 'heap')) AS is_elsewhere
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN pg_am h ON h.oid = c.relam
 WHERE c.oid = to_regclass({name})
 """
 COLUMNS: Final = """
@@ -101,6 +112,7 @@ class Postgres:
         self._table = table
         self._timeout = timeout
         self._parameters = parameters
+        self._last: _Facts | None = None  # as good as ever at the same moment
         self._idle: list[Connection] = []  # kept, as connecting takes tenths of a second
         weakref.finalize(self, _close_all, self._idle)
 
@@ -120,7 +132,12 @@ class Postgres:
         is_over = False
         try:
             with connection.cursor() as cursor:
-                yield _Reading(_Asking(cursor, self.dialect), self._table, self._timeout)
+                asking = _Asking(cursor, self.dialect)
+                if self._last is None:
+                    # Which table that is has to be known before it is locked.
+                    self._begin(asking)
+                    connection.rollback()
+                yield self._begin(asking)
             with suppress(dbapi.Error):
                 connection.rollback()  # the next transaction begins with the next statement
                 is_over = True
@@ -129,6 +146,13 @@ class Postgres:
                 self._idle.append(connection)
             else:
                 _close(connection)
+
+    def _begin(self, asking: "_Asking") -> "_Reading":
+        """A look that begins with the lock, if the table was found to be one that can be locked."""
+        last, self._last = self._last, None
+        reading = _Reading(asking, self._table, self._timeout, last)
+        self._last = reading.facts
+        return reading
 
     def _kept_connection(self) -> "Connection | None":
         """The connection of an earlier look, if it is still there."""
@@ -163,30 +187,78 @@ class _Asking:
     def literal(self, value: str) -> str:
         return self._dialect.sql(text(value))
 
+    def lock(self, table: exp.Expr) -> None:
+        """As whoever reads does: rows may be written meanwhile, but no whole table."""
+        self.do(f"LOCK TABLE {self._dialect.sql(table)} IN ACCESS SHARE MODE")
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What was looked up of a table, and at what moment, if nobody was writing then."""
+
+    table: exp.Expr
+    columns: Mapping[str, SourceColumn]
+    marks: tuple[str, ...]
+    may_be_locked: bool
+    moment: str | None = None
+
+
+def _looked_up(asking: _Asking, name: str) -> _Facts:
+    """The table as it is now."""
+    found = asking.ask(TABLE.format(name=asking.literal(name))).to_pylist()
+    if len(found) != 1 or found[0]["kind"] not in KINDS or found[0]["is_elsewhere"]:
+        raise EngineError(Failure.NO_TABLE)
+    (this,) = found
+    if this["encoding"] != "UTF8":
+        raise EngineError(Failure.NO_TABLE)
+    columns = asking.ask(COLUMNS.format(number=this["number"])).to_pylist()
+    names = (exp.to_identifier(this[part], quoted=True) for part in ("name", "folder"))
+    return _Facts(
+        exp.Table(**dict(zip(("this", "db"), names, strict=True))),
+        {one["name"].casefold(): _column(one) for one in columns},
+        (this["mark"], *(one["mark"] for one in columns)),
+        this["may_be_locked"],
+    )
+
 
 class _Reading:
     """A look at a table: all of its statements see one snapshot."""
 
-    def __init__(self, asking: _Asking, table: str, timeout: float) -> None:
+    def __init__(self, asking: _Asking, name: str, timeout: float, last: _Facts | None) -> None:
         self._asking = asking
         for setting in (*SETTINGS, f"SET LOCAL statement_timeout = {round(timeout * 1000)}"):
             asking.do(setting)
-        found = asking.ask(TABLE.format(name=asking.literal(table))).to_pylist()
-        if len(found) != 1 or found[0]["kind"] not in KINDS or found[0]["has_children"]:
-            raise EngineError(Failure.NO_TABLE)
-        (this,) = found
-        if this["encoding"] != "UTF8":
-            raise EngineError(Failure.NO_TABLE)
-        columns = asking.ask(COLUMNS.format(number=this["number"])).to_pylist()
+        # Before the snapshot: then nothing is done to the table that snapshots do not undo.
+        locked = None if last is None or not last.may_be_locked else last.table
+        if locked is not None:
+            asking.lock(locked)
+        (seen,) = asking.ask(SNAPSHOT).to_pylist()
+        moment = None
+        if locked is not None and not seen["is_a_copy"] and seen["newest"] == seen["following"]:
+            moment = f"{seen['server']} {seen['following']}"
+        is_locked = True
+        if last is not None and moment is not None and moment == last.moment:
+            self.facts = last
+        else:
+            found = _looked_up(asking, name)
+            is_locked = found.table == locked
+            self.facts = replace(found, moment=moment if is_locked else None)
         # No function or operator of the user's is to be found before PostgreSQL's own.
         asking.do("SET LOCAL search_path = pg_catalog")
-        names = (exp.to_identifier(this[part], quoted=True) for part in ("name", "folder"))
-        self.table: exp.Expr = exp.Table(**dict(zip(("this", "db"), names, strict=True)))
-        self.columns: Mapping[str, SourceColumn] = {
-            one["name"].casefold(): _column(one) for one in columns
-        }
-        marks = (this["mark"], *(one["mark"] for one in columns))
-        self.identity = Identity(marks, int(this["newest"]))
+        following = int(seen["following"]) if is_locked else None
+        self.identity = Identity(
+            self.facts.marks, int(seen["newest"]), following, self.facts.moment
+        )
+
+    @property
+    def table(self) -> exp.Expr:
+        """What follows FROM."""
+        return self.facts.table
+
+    @property
+    def columns(self) -> Mapping[str, SourceColumn]:
+        """The table's columns by their names in lower case."""
+        return self.facts.columns
 
     def rows(self, query: exp.Expr) -> pa.Table:
         """What a statement gives; EngineError."""

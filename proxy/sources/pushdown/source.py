@@ -14,7 +14,7 @@ import hashlib
 import hmac
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -35,12 +35,17 @@ from proxy.sources.pushdown.statements import (
     DIGEST,
     N_ALL,
     N_WRITERS_MAX,
+    SEEN,
     TOTAL,
+    WRITER,
+    RowLook,
     Statements,
 )
 
 Result = TypeVar("Result")
 
+N_FEW_MAX: Final = 2**14  # values of a column, that are grouped before they are encoded
+N_NUMBERS: Final = 2**32  # of transactions, which then begin anew
 PAUSES_SECONDS: Final = (0.2, 1.0)  # before another attempt
 HINTS: Final = {
     Failure.UNREACHABLE: "Is it running, and are the address and the credentials right?",
@@ -58,7 +63,7 @@ class _Known:
 
     found: Mapping[str, Any]
     identity: Identity
-    has_few_writers: bool  # of its rows, as far as the engine can say
+    writers: tuple[int, ...]  # of its rows, if they are few and the engine can say
 
     def says_the_same(self, found: Mapping[str, Any]) -> bool:
         """Whether another survey found the same; rows may be younger, as copies of them are."""
@@ -183,17 +188,26 @@ class PushedDownSource:
         if known is None or known.columns != reading.columns:
             check_columns(self._schema, self._engine.label, reading.columns)
             known = Statements(self._schema, reading.columns, self._engine.dialect)
+            asked = known.how_many_values(reading.table)
+            if asked is not None:
+                (counts,) = reading.rows(asked).to_pylist()
+                few = (name for name, n_values in counts.items() if n_values <= N_FEW_MAX)
+                known = replace(known, few=frozenset(int(name.rpartition("_")[2]) for name in few))
             self._prepared = known
         return known
 
     def _survey(self, reading: Reading) -> _Known:
         statements = self._statements(reading)
         (found,) = reading.rows(statements.survey(reading.table, self._key)).to_pylist()
-        asked, has_few = statements.writers(reading.table), False
-        if asked is not None:
-            ((n_writers,),) = (column.to_pylist() for column in reading.rows(asked).columns)
-            has_few = n_writers <= N_WRITERS_MAX
-        return _Known(found, reading.identity, has_few)
+        asked, following = statements.writers(reading.table), reading.identity.following
+        writers: list[int] = []
+        if asked is not None and following is not None:
+            writers = reading.rows(asked).column(WRITER).to_pylist()
+            is_few = len(writers) <= N_WRITERS_MAX
+            # Numbers that are no longer past by half of all would soon be those of others.
+            is_told = all(0 < (following - one) % N_NUMBERS < N_NUMBERS // 2 for one in writers)
+            writers = writers if is_few and is_told else []
+        return _Known(found, reading.identity, tuple(writers))
 
     def _counted(self, reading: Reading, grouping: Grouping) -> CellCounts:
         """The cells of a scope, of rows that are known to be those that were surveyed."""
@@ -203,20 +217,23 @@ class PushedDownSource:
             for place, axis in enumerate(self._schema.axes)
             if known.found[f"outside_{place}"]
         ]
-        statement = self._statements(reading).counting(
-            reading.table, grouping, outside, by_writer=known.has_few_writers
-        )
+        look = self._look_at_rows(reading.identity)
+        statement = self._statements(reading).counting(reading.table, grouping, outside, look)
         found = reading.rows(statement)
         is_same = reading.identity.marks == known.identity.marks
-        if AGE in found.column_names:
+        if not look.asks_nothing:
             is_total = np.asarray(found.column(TOTAL))
-            ((n_all,), (age,)) = (
-                found.filter(is_total).column(name).to_pylist() for name in (COUNT, AGE)
+            ((n_all,), (seen,)) = (
+                found.filter(is_total).column(name).to_pylist() for name in (COUNT, SEEN)
             )
-            is_same = is_same and self._has_no_other(reading, n_all, age)
+            is_same = is_same and n_all == known.found[N_ALL] and self._is_old(reading, look, seen)
             found = found.filter(~is_total)
         if not is_same:
             self._check_again(reading)
+        elif not look.asks_nothing:
+            # They are the same rows, so this moment is as good as that of the survey.
+            identity = replace(known.identity, moment=reading.identity.moment)
+            self._known = replace(known, identity=identity)
         arrays = [
             np.array(column, dtype=np.int64) for column in found.columns[: len(grouping.scope) + 1]
         ]
@@ -226,12 +243,24 @@ class PushedDownSource:
             is_counted &= (array > LEFT_OUT) & (runs.at(array) != NOT_COUNTED)
         return CellCounts(tuple(array[is_counted] for array in levels), counts[is_counted])
 
-    def _has_no_other(self, reading: Reading, n_rows: int, age: int | None) -> bool:
-        """Whether no row is younger than the survey, and none of its rows is missing."""
+    def _look_at_rows(self, now: Identity) -> RowLook:
+        """What has to be asked of rows, so that they are known to be those of the survey."""
+        then, writers = self._known.identity, self._known.writers
+        if self._engine.dialect.writer_of_row() is None or now.is_of_the_moment(then):
+            return RowLook(asks_nothing=True)
+        is_soon = (
+            now.following is not None
+            and then.following is not None
+            and 0 <= now.following - then.following < N_NUMBERS // 2
+        )
+        return RowLook(writers=writers if is_soon else ())
+
+    def _is_old(self, reading: Reading, look: RowLook, seen: int | None) -> bool:
+        """Whether no row is younger than the survey."""
         newest = self._known.identity.newest
-        if n_rows != self._known.found[N_ALL] or newest is None:
-            return False
-        return age is None or age > reading.age_of(newest)
+        if look.writers:
+            return seen == 0
+        return newest is not None and (seen is None or seen > reading.age_of(newest))
 
     def _check_again(self, reading: Reading) -> None:
         """Survey the rows that were counted; SourceUnavailable unless they are what they were."""

@@ -26,6 +26,7 @@ from proxy.sources.spark_table import SparkTable
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
+    from pyspark.sql.dataframe import DataFrame
 
 UTC: Final = ("spark.sql.session.timeZone", "UTC")
 TYPES: Final = {
@@ -60,6 +61,7 @@ class Spark:
         self._timeout = timeout
         self._lock = threading.Lock()  # a session's statements are one after the other
         self._session: SparkSession | None = None
+        self.frame: DataFrame | None = None  # the table, as the session names it
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="spark")
 
     @contextmanager
@@ -106,7 +108,7 @@ class Spark:
             raise EngineError(found) from None
 
     def _end(self) -> None:
-        session, self._session = self._session, None
+        session, self._session, self.frame = self._session, None, None
         if session is not None:
             with suppress(Exception):
                 session.stop()
@@ -144,7 +146,11 @@ class _Reading:
 
     def _described(self, session: "SparkSession") -> tuple[list[Any], list[str]]:
         """The table's columns, and the files that it is made of."""
-        frame = session.sql(self._engine.dialect.sql(exp.select("*").from_(self.table.copy())))
+        named = self._engine.frame
+        if named is None:
+            asked = exp.select("*").from_(self.table.copy())
+            named = self._engine.frame = session.sql(self._engine.dialect.sql(asked))
+        frame = named.select("*")  # whose answers are not remembered
         return list(frame.schema.fields), sorted(frame.inputFiles())
 
 

@@ -25,12 +25,33 @@ UNIT: Final = "unit_of_row"
 COUNT: Final = "n_rows"
 INSIDE: Final = "is_inside"
 TOTAL: Final = "is_total"
+SEEN: Final = "seen_of_rows"
 GROUPED: Final = "grouped"
 DIGEST: Final = "digest"
 N_ALL: Final = "n_all"
 N_RUNS_MAX: Final = 64  # that are compared one by one
-N_WRITERS_MAX: Final = 64  # transactions that rows are grouped by
+N_WRITERS_MAX: Final = 64  # transactions that are told apart from others
 LARGE: Final = "DECIMAL(38, 0)"  # holds the sum of a quintillion digests
+
+
+@dataclass(frozen=True, slots=True)
+class RowLook:
+    """What every row is asked while rows are counted, if the engine says who wrote a row.
+
+    Parameters
+    ----------
+    asks_nothing : bool
+        Whether nothing is: the engine itself says that its rows are the same.
+    writers : tuple of int
+        The few transactions that wrote the rows: what is `SEEN` is the number of rows by others,
+        and the engine may count in parallel. If there are none, it is the age of the youngest row.
+    """
+
+    asks_nothing: bool = False
+    writers: tuple[int, ...] = ()
+
+
+NO_LOOK: Final = RowLook(asks_nothing=True)
 
 
 @dataclass(frozen=True)
@@ -43,15 +64,25 @@ class Statements:
     columns : mapping of str to SourceColumn
         The table's columns by their names in lower case; every declared one is there.
     dialect : Dialect
+    few : frozenset of int
+        The places of axes whose column is known to have few values. Cells are the same either way.
     """
 
     schema: Schema
     columns: Mapping[str, SourceColumn]
     dialect: Dialect
+    few: frozenset[int] = frozenset()
 
     @cached_property
     def positions(self) -> tuple[Position, ...]:
         """The encoding of each axis; TooManyEdgesError if the engine has none."""
+        return tuple(
+            (one.of_few or one) if place in self.few else one
+            for place, one in enumerate(self._positions)
+        )
+
+    @cached_property
+    def _positions(self) -> tuple[Position, ...]:
         return tuple(
             position(axis, self.columns[axis.name.casefold()], place, self.dialect)
             for place, axis in enumerate(self.schema.axes)
@@ -94,28 +125,35 @@ class Statements:
         return exp.select(*found).from_(levelled)
 
     def writers(self, table: exp.Expr) -> exp.Select | None:
-        """How many transactions wrote the rows, counted up to one more than `N_WRITERS_MAX`."""
+        """The transactions that wrote the rows, up to one more than `N_WRITERS_MAX`."""
         writer = self.dialect.writer_of_row()
         if writer is None:
             return None
         some = exp.select(writer.as_(WRITER)).distinct().from_(table.copy())
-        return exp.select(call("count", exp.Star()).as_(COUNT)).from_(
-            some.limit(N_WRITERS_MAX + 1).subquery("writers")
-        )
+        number = self.dialect.number_of(exp.column(WRITER)).as_(WRITER)
+        return exp.select(number).from_(some.limit(N_WRITERS_MAX + 1).subquery("writers"))
+
+    def how_many_values(self, table: exp.Expr) -> exp.Select | None:
+        """Roughly how many values those columns have that may be grouped before or after."""
+        asked = [
+            found.as_(f"values_{place}")
+            for place, one in enumerate(self._positions)
+            if one.of_few is not None
+            and (found := self.dialect.about_how_many(one.of_few.key)) is not None
+        ]
+        return exp.select(*asked).from_(table.copy()) if asked else None
 
     def counting(
         self,
         table: exp.Expr,
         grouping: Grouping,
         outside: Sequence[str],
-        *,
-        by_writer: bool = False,
+        look: RowLook = NO_LOOK,
     ) -> exp.Expr:
         """The occupied cells of a scope: the levels as which rows are counted, and how many are.
 
-        A level of `LEFT_OUT` is of rows that are not counted. Where the engine knows how old a row
-        is, one more row follows, of which `TOTAL` is true: how many rows there are in all, and the
-        age of the youngest.
+        A level of `LEFT_OUT` is of rows that are not counted. Where rows are looked at besides, one
+        more row follows, of which `TOTAL` is true: how many rows there are in all, and `SEEN`.
 
         Parameters
         ----------
@@ -125,19 +163,17 @@ class Statements:
             each level is counted by itself.
         outside : sequence of str
             The axes of which some values have no level.
-        by_writer : bool
-            Whether rows are grouped by who wrote them, too, and only the age of a group is looked
-            up: the engine may then count in parallel. For few writers.
+        look : RowLook
+            What every row is asked, too.
         """
         scope = grouping.scope
         places = [axis.name for axis in self.schema.axes]
         shown = [places.index(one) for one in scope]
         hidden = [places.index(one) for one in outside if one not in scope]
-        has_age = self.dialect.writer_of_row() is not None
-        grouped = self._grouped(table, shown, hidden, by_writer=by_writer)
+        grouped = self._grouped(table, shown, hidden, look)
         relation = exp.Table(this=exp.to_identifier(GROUPED))
         kept = [exp.column(one) for one in [COUNT, *([INSIDE] if hidden else [])]]
-        source = relation if has_age else grouped.subquery(GROUPED)
+        source = grouped.subquery(GROUPED) if look.asks_nothing else relation
         levelled = self._levelled(exp.select("*").from_(source), shown, kept).subquery("levelled")
         levels = [
             _counted_as(exp.column(f"level_{place}"), runs)
@@ -149,34 +185,35 @@ class Statements:
         # Not of the levels: an engine would move that condition down, and encode row by row.
         cells = cells.where(*kept[1:]) if hidden else cells
         cells = cells.group_by(*levels) if levels else cells
-        if not has_age:
+        if look.asks_nothing:
             return cells
-        cells = cells.select(exp.null().as_(AGE), exp.false().as_(TOTAL))
+        cells = cells.select(exp.null().as_(SEEN), exp.false().as_(TOTAL))
         nothing = [exp.cast(exp.null(), "INT") for _ in shown]
-        age = self.dialect.age_of(exp.column(WRITER)) if by_writer else exp.column(AGE)
-        youngest = call("min", age)
-        total = exp.select(*nothing, n_rows.copy(), youngest, exp.true()).from_(relation)
+        seen = exp.cast(call("sum" if look.writers else "min", exp.column(SEEN)), BIG)
+        total = exp.select(*nothing, n_rows.copy(), seen, exp.true()).from_(relation)
         return exp.union(cells, total, distinct=False).with_(GROUPED, as_=grouped)
 
     def _grouped(
-        self, table: exp.Expr, shown: Sequence[int], hidden: Sequence[int], *, by_writer: bool
+        self, table: exp.Expr, shown: Sequence[int], hidden: Sequence[int], look: RowLook
     ) -> exp.Select:
         """Rows counted by their keys, and by whether every hidden axis has a level."""
         keys: list[exp.Expr] = [key_of(place) for place in shown]
-        writer, whose = self.dialect.writer_of_row(), list[exp.Expr]()
-        if writer is not None:
-            whose = [writer.as_(WRITER) if by_writer else self.dialect.age_of(writer).as_(AGE)]
-        keyed = self._keyed(table, [*shown, *hidden], whose)
-        kept = [exp.column(one.alias) for one in whose]
+        writer = None if look.asks_nothing else self.dialect.writer_of_row()
+        keyed = self._keyed(
+            table, [*shown, *hidden], [] if writer is None else [writer.as_(WRITER)]
+        )
+        kept = [] if writer is None else [exp.column(WRITER)]
         if hidden:
             levelled = self._levelled(keyed, hidden, [*keys, *kept]).subquery("hidden")
             keyed = exp.select(*keys, _inside(hidden).as_(INSIDE), *kept).from_(levelled)
             keys.append(exp.column(INSIDE))
         found = [call("count", exp.Star()).as_(COUNT)]
-        if by_writer:
-            keys += kept
-        else:
-            found += [call("min", one).as_(AGE) for one in kept]
+        if look.writers:
+            # No key: of that column PostgreSQL has no statistics, and expects too many groups.
+            known = self.dialect.is_among(exp.column(WRITER), look.writers)
+            found.append(call("count", case(((known, exp.null()),), whole(1))).as_(SEEN))
+        elif writer is not None:
+            found.append(call("min", self.dialect.age_of(exp.column(WRITER))).as_(SEEN))
         grouped = exp.select(*keys, *found).from_(keyed.subquery("keyed"))
         return grouped.group_by(*keys) if keys else grouped
 

@@ -14,10 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from accountant.ledger.stores.postgres_location import PostgresLocation
 from accountant.source import Source
 from cube.schema import Schema
+from proxy.sources.bounding import RowsRead
 from proxy.sources.duckdb_source import DuckDbSource
-from proxy.sources.location import SourceLocation
+from proxy.sources.extract_file import ExtractPlace
+from proxy.sources.location import PostgresRows, SourceLocation
+from proxy.sources.opening import open_rows
 from proxy.sources.pushdown.postgres import Postgres
 from proxy.sources.pushdown.source import PushedDownSource
 from proxy.sources.pushdown.spark import Spark
@@ -72,6 +76,21 @@ class InPostgres:
         return Postgres(table, f"public.{table}", timeout, lambda: where)
 
 
+class FromPostgres:
+    """A table of PostgreSQL that is read into memory, or into an encrypted file."""
+
+    def __init__(self, there: InPostgres, folder: Path | None) -> None:
+        self.there, self.folder = there, folder
+
+    def source(self, schema: Schema, rows: Rows) -> Source:
+        table = f"t_{uuid4().hex}"
+        fill(self.there.connection, table, rows)
+        server = PostgresLocation.parse(self.there.server.location())
+        location = PostgresRows(server=server, table=f"public.{table}")
+        place = None if self.folder is None else ExtractPlace(self.folder / table, KEY)
+        return open_rows(schema, location, RowsRead(KEY), place)
+
+
 class BehindSpark:
     """A Parquet file that stays behind Spark Connect."""
 
@@ -95,22 +114,30 @@ class BehindSpark:
         )
 
 
-Place = Files | InPostgres | BehindSpark
+Place = Files | InPostgres | FromPostgres | BehindSpark
 
 
-@pytest.fixture(scope="module", params=["csv", "parquet", "duckdb", "postgres", "spark"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        *("csv", "parquet", "duckdb", "postgres", "postgres-memory", "postgres-file", "spark"),
+        pytest.param("java-spark", marks=[pytest.mark.slow, pytest.mark.spark]),
+    ],
+)
 def place(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Place]:
     """Each of them in turn."""
     folder = tmp_path_factory.mktemp("rows")
-    if request.param == "postgres":
+    if request.param.startswith("postgres"):
         server: PostgresServer = request.getfixturevalue("postgres_server")
         there = InPostgres(server)
-        yield there
+        kept = folder if request.param == "postgres-file" else None
+        yield there if request.param == "postgres" else FromPostgres(there, kept)
         there.connection.close()
-    elif request.param == "spark":
-        running: SailServer = request.getfixturevalue("sail")
+    elif request.param.endswith("spark"):
+        name = "sail" if request.param == "spark" else "java_spark"
+        running: SailServer = request.getfixturevalue(name)
         yield BehindSpark(folder, running.address)
     else:
         yield Files(folder, f".{request.param}")

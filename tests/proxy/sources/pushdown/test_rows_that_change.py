@@ -201,6 +201,21 @@ def test_a_statement_that_takes_too_long_is_given_up(people: tuple[InPostgres, s
     assert n_rows(source) == TABLE.num_rows
 
 
+def test_files_of_spark_that_are_added_are_noticed_at_the_next_count(
+    sail: SailServer, tmp_path: Path
+) -> None:
+    place, folder = BehindSpark(tmp_path, sail.address), tmp_path / "people"
+    folder.mkdir()
+    pq.write_table(TABLE, folder / "1.parquet")
+    source = PushedDownSource(SCHEMA, place.engine(folder), KEY)
+    assert n_rows(source) == TABLE.num_rows
+    pq.write_table(
+        TABLE.slice(1).set_column(0, "id", pa.array(range(50, 69))), folder / "2.parquet"
+    )
+    with pytest.raises(SourceUnavailable):
+        n_rows(source)
+
+
 def test_rows_of_spark_that_change_are_noticed_at_the_next_start(
     sail: SailServer, tmp_path: Path
 ) -> None:
