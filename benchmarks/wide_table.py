@@ -73,7 +73,7 @@ class DayLog:
     @property
     def growth(self) -> float | None:
         """How many times the early time the late one is; None if the day was too short."""
-        if max(self.paid_cpu_ms) < LATE.stop - 1:
+        if max(self.paid_cpu_ms) < LATE.start:
             return None
         return self.paid_among(LATE) / self.paid_among(EARLY)
 
@@ -147,6 +147,11 @@ def main() -> None:
         Bar("reported cost less the exact one on five columns, epsilon",
             cost["reported_less_exact"], 0.0, cost["reported_less_exact"] >= 0.0),
     ]  # fmt: skip
+    if log.growth is not None:
+        bars.append(
+            Bar("paid statement at 4,000, times that at 250", log.growth,
+                GROWTH_MAX, log.growth <= GROWTH_MAX)
+        )  # fmt: skip
     run(figures, bars)
 
 

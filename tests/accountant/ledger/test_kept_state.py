@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from accountant.gate.open_table import open_table
+from accountant.ledger import kept_state as of_states
 from accountant.ledger.append_only import GrowingSet
 from accountant.ledger.entries import BudgetJoined, DataPinned, Entry
 from accountant.ledger.entry_json import _READERS
-from accountant.ledger import kept_state as of_states
 from accountant.ledger.kept_state import NotAState, code_digest, state_bytes, state_of
 from accountant.ledger.open_ledger import open_ledger
 from accountant.ledger.replay import Replay
