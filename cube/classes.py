@@ -9,6 +9,8 @@ Arrays that are told by their coefficients add up and cancel as the arrays do, s
 of arrays are computed on parts as they would be on levels. See `classes.md`.
 """
 
+import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +21,8 @@ from cube.cached import cached_property
 from cube.pieces import Pieces, runs_of
 
 N_FEW = 48  # up to this many labels are numbered faster by a dictionary than by sorting
+N_FEW_VECTORS = 4  # up to this many are numbered one after the other
+N_CODES_MAX = 2**22  # numbers that are laid out at once: 32 MB
 
 Indices = NDArray[np.int64]
 
@@ -59,6 +63,13 @@ class AxisClasses:
     def undivided(cls, n_levels: int) -> "AxisClasses":
         """One class of all levels."""
         return cls(n_levels, _NOTHING, _NOTHING)
+
+    @cached_property
+    def digest(self) -> bytes:
+        """Equal for the same classes of the same levels."""
+        content = hashlib.blake2b(f"{self.n_levels} {self.degree}".encode(), digest_size=16)
+        content.update(np.concatenate((self.starts, self.of_run)).tobytes())
+        return content.digest()
 
     @property
     def of_level(self) -> Indices:
@@ -116,21 +127,25 @@ class AxisClasses:
     def _for_parts(self, by_class: Indices) -> Indices:
         return np.repeat(by_class, self.n_powers) if self.degree else by_class
 
-    def refined(self, keys: Indices | Pieces) -> "AxisClasses":
-        """Split the classes where an array, (n_levels,), differs within one."""
-        # Neither the array nor classes change within these runs, so one level of each suffices: a
+    def refined(self, *keys: Indices | Pieces) -> "AxisClasses":
+        """Split the classes where one of some arrays, (n_levels,), differs within one."""
+        # Neither the arrays nor classes change within these runs, so one level of each suffices: a
         # range on an axis of a million levels is three runs.
-        pieces = keys if isinstance(keys, Pieces) else runs_of(keys)
-        degree = max(self.degree, pieces.degree)
-        starts = _merged(self.starts, pieces.starts)
-        labels = self.at(starts)
-        which = _containing(pieces.starts, starts)
-        n_classes = self.n_classes
-        for power in range(pieces.degree + 1):
-            labels, n_classes = _numbered(labels, pieces.coefficients[which, power])
+        arrays = [one if isinstance(one, Pieces) else runs_of(one) for one in keys]
+        degree = max([self.degree, *(one.degree for one in arrays)])
+        starts = _merged(self.starts, *(one.starts for one in arrays))
+        n_together = max(1, N_CODES_MAX // starts.size)
+        labels, n_classes = self.at(starts), self.n_classes
+        for first in range(0, len(arrays), n_together):
+            codes = [labels]
+            for one in arrays[first : first + n_together]:
+                which = _containing(one.starts, starts)
+                codes += [one.coefficients[which, power] for power in range(one.degree + 1)]
+            labels, n_classes = _numbered_together(codes)
         if n_classes == self.n_classes and degree == self.degree:
             return self
-        return AxisClasses(self.n_levels, starts, labels, degree)
+        changes = run_starts(labels)
+        return AxisClasses(self.n_levels, starts[changes], labels[changes], degree)
 
     def refined_by(self, other: "AxisClasses") -> "AxisClasses":
         """The coarsest classes that refine these and others."""
@@ -252,6 +267,19 @@ def _numbered(codes: Indices, keys: Indices | None = None) -> tuple[Indices, int
     return rank[inverse], first.size
 
 
+def _numbered_together(codes: Sequence[Indices]) -> tuple[Indices, int]:
+    """`_numbered`, of any number of vectors."""
+    if len(codes) <= N_FEW_VECTORS:
+        labels, n_labels = _numbered(codes[0])
+        for one in codes[1:]:
+            labels, n_labels = _numbered(labels, one)
+        return labels, n_labels
+    numbers: dict[bytes, int] = {}
+    rows = np.stack(codes, axis=1)
+    found = [numbers.setdefault(row.tobytes(), len(numbers)) for row in rows]
+    return np.array(found, dtype=np.int64), len(numbers)
+
+
 def _lengths(starts: Indices, end: int) -> Indices:
     """The lengths of the runs that begin at `starts`; the last run ends at `end`."""
     lengths = np.empty_like(starts)
@@ -265,8 +293,8 @@ def _containing(starts: Indices, places: Indices) -> Indices:
     return starts.searchsorted(places, side="right") - 1
 
 
-def _merged(first: Indices, second: Indices) -> Indices:
-    """The distinct numbers of two increasing vectors, increasing."""
-    both = np.concatenate((first, second))
-    both.sort(kind="stable")  # a merge: both halves are in order
-    return both[run_starts(both)]
+def _merged(*vectors: Indices) -> Indices:
+    """The distinct numbers of increasing vectors, increasing."""
+    together = np.concatenate(vectors)
+    together.sort(kind="stable")  # a merge: each of them is in order
+    return together[run_starts(together)]

@@ -79,11 +79,14 @@ class Grid:
 
         The blocks' scopes must lie within the grid's axes.
         """
-        classes = list(self.classes)
+        along: dict[str, list[Pieces]] = {}
         for part in dict.fromkeys(chain.from_iterable(map(_parts_of, blocks))):
             for name, keys in _keys_of(part):
-                place = self.position[name]
-                classes[place] = classes[place].refined(keys)
+                along.setdefault(name, []).append(keys)
+        classes = list(self.classes)
+        for name, arrays in along.items():
+            place = self.position[name]
+            classes[place] = classes[place].refined(*arrays)
         if all(new is old for new, old in zip(classes, self.classes, strict=True)):
             return self
         return Grid(self.axes, tuple(classes))

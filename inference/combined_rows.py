@@ -68,9 +68,7 @@ class CombinedRows:
         self._classes = classes.refined(blocks)
         if self._classes is not classes or self._history.n_rows != n_rows:
             self._relevant_by_scope.clear()
-        for block in blocks:
-            if block.n_rows <= N_JOINT_ROWS_MAX:
-                self._cuts.add(block)
+        self._cuts.add(block for block in blocks if block.n_rows <= N_JOINT_ROWS_MAX)
 
     def has_no_relations(self, measured: QueryBlock) -> bool:
         """Whether it is certain that only a block's own measurement, if any, can estimate it."""

@@ -23,6 +23,10 @@ N_KEPT: Final = 8  # histories: each has an estimator with workspaces of its own
 class Estimates(Protocol):
     """What is asked for estimates from one history."""
 
+    def further(self, measurements: Sequence[Measurement]) -> "Estimates":
+        """Estimates from the same history with more measurements."""
+        ...
+
     def estimate(self, block: QueryBlock, confidence: float, half_width: float) -> RowEstimates:
         """The posterior of each row of a block."""
         ...
@@ -34,14 +38,14 @@ class EarlierHistories:
     Parameters
     ----------
     begun : callable
-        Makes an estimator of some measurements.
+        Makes an estimator of no measurements. It holds no estimator, which would hold itself so.
     n_opened_with : int, optional
         How many measurements were there at first. Later ones are not looked back to.
     """
 
     def __init__(
         self,
-        begun: Callable[[Sequence[Measurement]], Estimates],
+        begun: Callable[[], Estimates],
         n_opened_with: int | None = None,
     ) -> None:
         self.n_opened_with = n_opened_with
@@ -79,7 +83,11 @@ class EarlierHistories:
     def _as_of(self, history: History, place: int) -> Estimates:
         known = self._kept.pop(place, None)
         if known is None:
-            known = self._begun([history[earlier] for earlier in range(place + 1)])
+            # From the nearest beginning that is known: of a long history it is most of the way.
+            nearest = max((one for one in self._kept if one < place), default=None)
+            start = self._begun() if nearest is None else self._kept[nearest]
+            first = 0 if nearest is None else nearest + 1
+            known = start.further([history[one] for one in range(first, place + 1)])
         self._kept[place] = known
         while len(self._kept) > N_KEPT:
             self._kept.popitem(last=False)

@@ -11,6 +11,7 @@ The estimator sees noisy values only. It keeps no data and draws no noise.
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -33,7 +34,7 @@ from inference.blue.stretches_reader import StretchesReader
 from inference.blue.workspace import LinearEstimates, Workspace
 from inference.combined_rows import CombinedRows
 from inference.counted_groups import CountedGroups
-from inference.earlier import EarlierHistories
+from inference.earlier import N_KEPT, EarlierHistories
 from inference.history import History
 from inference.memory import DEFAULT_MEMORY, EstimatorMemory
 from inference.noise_law.error_terms import ErrorTerms
@@ -66,7 +67,7 @@ class Estimator:
         self.answers = RecalledAnswers(memory.n_terms)
         """The answers given before; read only."""
         self._scalings: WeakKeyDictionary[QueryBlock, Scaling] = WeakKeyDictionary()
-        self._earlier = EarlierHistories(self._begun)
+        self._earlier = EarlierHistories(partial(_begun, schema, memory))
 
     @property
     def n_measurements(self) -> int:
@@ -102,7 +103,15 @@ class Estimator:
         other._combined = self._combined.forked(other._history, lasts=lasts)
         other._groups = self._groups.forked(other._history)
         other._scalings = self._scalings
-        other._earlier = EarlierHistories(self._begun, n_opened_with)
+        other._earlier = EarlierHistories(
+            partial(_begun, self._schema, self._memory), n_opened_with
+        )
+        return other
+
+    def further(self, measurements: Sequence[Measurement]) -> "Estimator":
+        """An estimator of more measurements, which looks back no further."""
+        other = self._forked(n_opened_with=0, lasts=True)
+        other.add(measurements)
         return other
 
     def add(self, measurements: Sequence[Measurement]) -> None:
@@ -310,13 +319,6 @@ class Estimator:
                 break
         return rows
 
-    def _begun(self, measurements: Sequence[Measurement]) -> "Estimator":
-        """An estimator of other measurements of the table, which looks back no further."""
-        other = Estimator(self._schema, self._memory)
-        other.add(measurements)
-        other._earlier = EarlierHistories(self._begun, 0)
-        return other
-
     def _has_only_been_measured(self, measured: QueryBlock, before: RecalledAnswer) -> bool:
         """Whether a block stood apart `before`, and only its own measurement was added since."""
         is_next = before.is_apart and before.n_seen == len(self._history) - 1
@@ -377,6 +379,11 @@ class Estimator:
         bias = estimates.residual * self._schema.n_records_max * abs(scaling.multiplier)
         most = BIAS_SHARE_MAX * half_widths(posteriors, confidence)
         return bool((estimates.is_estimable & (bias > most)).any())
+
+
+def _begun(schema: Schema, memory: EstimatorMemory) -> Estimator:
+    """An estimator of an earlier history of a table, before any measurement."""
+    return Estimator(schema, memory.of_earlier(N_KEPT))
 
 
 def _may_be_narrower(reading: Reading, rows: RowEstimates, scaling: Scaling) -> bool:

@@ -29,6 +29,8 @@ class History:
         self._n_rows: dict[Scope, int] = {}
         self._in_use: dict[str, tuple[int, ...]] = {}
         self._partitions: dict[Scope, dict[str, int]] = {}
+        self._own: set[Scope] = set()
+        """The scopes whose places and partitions no copy shares."""
 
     def __len__(self) -> int:
         return len(self._measurements)
@@ -46,10 +48,11 @@ class History:
         other._measurements = self._measurements.copy()
         other._replaced = self._replaced.copy()
         other._most_precise = self._most_precise.copy()
-        other._places = {scope: places.copy() for scope, places in self._places.items()}
+        other._places = self._places.copy()
         other._n_rows = self._n_rows.copy()
         other._in_use = self._in_use.copy()
-        other._partitions = {scope: known.copy() for scope, known in self._partitions.items()}
+        other._partitions = self._partitions.copy()
+        self._own = set()  # what is inside them is shared from now on
         return other
 
     @property
@@ -64,22 +67,26 @@ class History:
 
     def add(self, measurements: Sequence[Measurement]) -> None:
         """Append measurements, in the order of purchase."""
-        for measurement in measurements:
-            place, scope = len(self._measurements), measurement.block.scope
+        for measurement in measurements:  # tens of thousands, when a server starts
+            block, before = measurement.block, measurement.supersedes
+            place, scope, name = len(self._measurements), block.scope, fingerprint(block)
             self._measurements.append(measurement)
-            if measurement.block.n_rows <= N_JOINT_ROWS_MAX:
+            if scope not in self._own:
+                self._make_own(scope)
+            if before is not None:
+                self._replaced.add(before)
+            if block.n_rows <= N_JOINT_ROWS_MAX:
                 self._places.setdefault(scope, []).append(place)
-            if measurement.supersedes is not None:
-                self._replaced.add(measurement.supersedes)
-            elif measurement.block.n_rows <= N_JOINT_ROWS_MAX:
-                self._n_rows[scope] = self._n_rows.get(scope, 0) + measurement.block.n_rows
-            name = fingerprint(measurement.block)
-            held = self._in_use.get(name, ())
-            kept = (one for one in held if one != measurement.supersedes)
-            self._in_use[name] = (*kept, place)
-            self._keep_if_more_precise(self._most_precise, place)
-            if counts_groups(measurement.block):
-                self._keep_if_more_precise(self._partitions.setdefault(scope, {}), place)
+                if before is None:
+                    self._n_rows[scope] = self._n_rows.get(scope, 0) + block.n_rows
+            held = self._in_use.get(name)
+            if held is None:
+                self._in_use[name] = (place,)
+            else:
+                self._in_use[name] = (*(one for one in held if one != before), place)
+            self._keep_if_more_precise(self._most_precise, name, place)
+            if counts_groups(block):
+                self._keep_if_more_precise(self._partitions.setdefault(scope, {}), name, place)
 
     def most_precise(self, block: QueryBlock) -> int | None:
         """The place of the most precise measurement of the same rows."""
@@ -146,12 +153,19 @@ class History:
             yield before
             before = self._measurements[before].supersedes
 
-    def _keep_if_more_precise(self, known: dict[str, int], place: int) -> None:
-        measurement = self._measurements[place]
-        row = fingerprint(measurement.block)
-        held = known.get(row)
-        if held is None or self._measurements[held].noise_scale > measurement.noise_scale:
-            known[row] = place
+    def _make_own(self, scope: Scope) -> None:
+        """Share what is known of a scope with no copy."""
+        self._own.add(scope)
+        if scope in self._places:
+            self._places[scope] = self._places[scope].copy()
+        if scope in self._partitions:
+            self._partitions[scope] = self._partitions[scope].copy()
+
+    def _keep_if_more_precise(self, known: dict[str, int], name: str, place: int) -> None:
+        held = known.get(name)
+        measured = self._measurements
+        if held is None or measured[held].noise_scale > measured[place].noise_scale:
+            known[name] = place
 
 
 def counts_groups(block: QueryBlock) -> bool:

@@ -15,8 +15,9 @@ BYTES_A_TERM = 32  # of an answer: a place, a row, a coefficient, and what holds
 class EstimatorMemory:
     """The memory for what an estimator keeps, in bytes.
 
-    Two fifths are for workspaces of scopes, as much for those of blocks, and a fifth for answers.
-    The one of each that is in use is kept, whatever its size.
+    Three tenths are for workspaces of scopes, as much for those of blocks, a fifth for answers, and
+    a fifth for estimators of earlier histories. The one of each that is in use is kept, whatever
+    its size.
     """
 
     n_bytes: int = N_BYTES_DEFAULT
@@ -28,12 +29,16 @@ class EstimatorMemory:
     @property
     def workspaces(self) -> int:
         """The bytes of all workspaces of a kind."""
-        return self.n_bytes * 2 // 5
+        return self.n_bytes * 3 // 10
 
     @property
     def n_terms(self) -> int:
         """The terms of all answers together."""
         return self.n_bytes // 5 // BYTES_A_TERM
+
+    def of_earlier(self, n_earlier: int) -> "EstimatorMemory":
+        """The memory of each of so many estimators of earlier histories."""
+        return EstimatorMemory(max(1, self.n_bytes // 5 // n_earlier))
 
 
 DEFAULT_MEMORY = EstimatorMemory()

@@ -5,7 +5,8 @@ the longest sequence shares its list; a successor of a shorter one gets a list o
 ever sees an item that is not in their sequence.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TypeVar, overload
 
 Item = TypeVar("Item")
@@ -37,8 +38,14 @@ class AppendOnly(Sequence[Item]):
 
     def __getitem__(self, place: int | slice) -> Item | tuple[Item, ...]:
         if isinstance(place, slice):
-            return tuple(self._items[at] for at in range(*place.indices(self._n_items)))
+            start, stop, step = place.indices(self._n_items)
+            if step == 1:
+                return tuple(self._items[start:stop])
+            return tuple(self._items[at] for at in range(start, stop, step))
         return self._items[range(self._n_items)[place]]
+
+    def __iter__(self) -> Iterator[Item]:
+        return islice(self._items, self._n_items)
 
     def followed_by(self, items: Iterable[Item]) -> "AppendOnly[Item]":
         """The sequence with more items at its end. One thread at a time."""

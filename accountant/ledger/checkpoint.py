@@ -96,7 +96,7 @@ class Checkpoint:
 
         Raises
         ------
-        OSError, CannotStart
+        OSError, CannotStart, NotAState
             If the file cannot be written; an earlier one is still whole.
         """
         for history in replay.histories.values():
@@ -104,6 +104,7 @@ class Checkpoint:
         about = {"n_entries": replay.n_entries, "digest": replay.head, "code": self.code.hex()}
         text = canonical_json(about).encode()
         content = b"".join([len(text).to_bytes(LENGTH_BYTES, "big"), text, state_bytes(replay)])
+        durable_file.drop_drafts(self.path)
         durable_file.replace(self.path, HEAD + self._seal(content) + content)
         return replay.n_entries
 

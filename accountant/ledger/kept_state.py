@@ -12,8 +12,9 @@ import dataclasses
 import hashlib
 import pickle
 import platform
+import secrets
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copyreg import __newobj__  # type: ignore[attr-defined]
 from enum import Enum
 from fractions import Fraction
@@ -78,13 +79,21 @@ def state_of(content: bytes) -> Replay:
 def code_digest() -> bytes:
     """A digest of the code that makes a state of entries and gives it its meaning.
 
-    To be asked for when a process starts: of the code that it runs.
+    To be asked for when a process starts: of the code that it runs. Code without its text has a
+    digest that no other process has.
     """
-    packages = {sys.modules[name.rstrip(".")].__file__ for name in OUR_MODULES}
-    digest = hashlib.sha256(f"{platform.python_version()} {np.__version__}".encode())
-    for package in sorted(filter(None, packages)):
-        for module in sorted(Path(package).parent.rglob("*.py")):
+    return _digest_of(sys.modules[name.rstrip(".")].__file__ for name in OUR_MODULES)
+
+
+def _digest_of(packages: Iterable[str | None]) -> bytes:
+    runs_on = platform.python_version(), np.__version__, sys.byteorder
+    digest = hashlib.sha256(" ".join(runs_on).encode())
+    for package in packages:
+        modules = sorted(Path(package).parent.rglob("*.py")) if package else []
+        for module in modules:
             digest.update(hashlib.sha256(module.read_bytes()).digest())
+        if not modules:
+            digest.update(secrets.token_bytes(32))
     return digest.digest()
 
 

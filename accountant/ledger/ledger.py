@@ -226,7 +226,7 @@ class Ledger:
 
         Raises
         ------
-        OSError, CannotStart
+        OSError, CannotStart, NotAState
             If it cannot be written. Nothing is lost by it but time at the next start.
         """
         replay = self._replay

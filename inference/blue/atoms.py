@@ -225,7 +225,8 @@ def _common_refinement(
 ) -> NDArray[np.int64]:
     """The coarsest partition on which all three are constant, numbered densely."""
     joint = _dense(of_cell * (int(group.max()) + 2) + group + 1)
-    if coefficient.min() == coefficient.max():
+    touched = coefficient[group >= 0]  # it is 0 elsewhere
+    if not touched.size or (touched == touched[0]).all():
         return joint
     n_values, value = _distinct(coefficient)
     return _dense(joint * n_values + value)

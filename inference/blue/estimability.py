@@ -16,7 +16,7 @@ Nothing here knows noisy values or weights.
 """
 
 import threading
-from collections.abc import Collection, Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice, product
 from typing import TypeAlias
@@ -42,6 +42,7 @@ Cut: TypeAlias = tuple[tuple[str, int], ...]
 Row: TypeAlias = tuple[Cut, ...]
 """The cuts of a row; rows with the same cuts are distinguished by identity."""
 
+_RowsWith: TypeAlias = dict[Cut, list[tuple[str, Row]]]
 
 _EXAMINING = threading.Lock()  # layers are shared by indexes of several threads
 
@@ -56,7 +57,8 @@ class _Layer:
     Parameters
     ----------
     having : mapping
-        The rows with a cut, each with the scope and the fingerprint of its block.
+        By scope, the rows with a cut, each with the fingerprint of its block. By scope, so that a
+        search passes over no row of the others: a few rows of tens of thousands are on its scopes.
     scopes : mapping
         The scope of every block, by fingerprint.
     wide : mapping
@@ -65,7 +67,7 @@ class _Layer:
         By scope, the blocks that are not examined yet.
     """
 
-    having: dict[Cut, list[tuple[Scope, str, Row]]] = field(default_factory=dict)
+    having: dict[Scope, _RowsWith] = field(default_factory=dict)
     scopes: dict[str, Scope] = field(default_factory=dict)
     wide: dict[Scope, list[str]] = field(default_factory=dict)
     waiting: dict[Scope, list[QueryBlock]] = field(default_factory=dict)
@@ -83,8 +85,10 @@ class _Layer:
         with _EXAMINING:
             both = _Layer(scopes=self.scopes | later.scopes)
             for one in (self, later):
-                for cut, rows in one.having.items():
-                    both.having.setdefault(cut, []).extend(rows)
+                for scope, having in one.having.items():
+                    known = both.having.setdefault(scope, {})
+                    for cut, rows in having.items():
+                        known.setdefault(cut, []).extend(rows)
                 for scope, names in one.wide.items():
                     both.wide.setdefault(scope, []).extend(names)
                 for scope, blocks in one.waiting.items():
@@ -96,9 +100,10 @@ class _Layer:
         if rows is None:
             self.wide.setdefault(scope, []).append(name)
             return
+        having = self.having.setdefault(scope, {})
         for row in rows:
             for cut in row:
-                self.having.setdefault(cut, []).append((scope, name, row))
+                having.setdefault(cut, []).append((name, row))
 
 
 class CutIndex:
@@ -131,13 +136,15 @@ class CutIndex:
         """A value that stays equal, also in forks, as long as no further block is added."""
         return tuple((layer, len(layer.scopes)) for layer in self._layers if layer.scopes)
 
-    def add(self, block: QueryBlock) -> None:
-        """Add a block that was measured."""
-        name = fingerprint(block)
-        if any(name in layer.scopes for layer in self._layers):
-            return
-        self._own.scopes[name] = block.scope
-        self._own.waiting.setdefault(block.scope, []).append(block)
+    def add(self, blocks: Iterable[QueryBlock]) -> None:
+        """Add blocks that were measured."""
+        before, own = [layer.scopes for layer in self._layers[1:]], self._own
+        for block in blocks:
+            name = fingerprint(block)
+            if name in own.scopes or any(name in known for known in before):
+                continue
+            own.scopes[name] = block.scope
+            own.waiting.setdefault(block.scope, []).append(block)
 
     def related(self, block: QueryBlock, scopes: Collection[Scope]) -> frozenset[str] | None:
         """The other blocks on some scopes from which a block's rows, or sums of them, may follow.
@@ -164,26 +171,19 @@ class CutIndex:
             for scope in layer.wide.keys() & among
             if any(name != own for name in layer.wide[scope])
         }
-        return _Sieve(self, among, wide, own).left_beside(asked)
-
-    def rows_with(self, cut: Cut, scopes: Collection[Scope]) -> Iterator[tuple[str, Row]]:
-        """The rows on some scopes that have a cut, and the names of their blocks."""
-        return (
-            (name, row)
+        on_scopes = [
+            layer.having[scope]
             for layer in self._layers
-            for scope, name, row in layer.having.get(cut, ())
-            if scope in scopes
-        )
+            for scope in sorted(layer.having.keys() & among)
+        ]
+        return _Sieve(on_scopes, wide, own).left_beside(asked)
 
 
 class _Sieve:
-    """Puts aside the rows that are certainly in no linear relation."""
+    """Puts aside the rows that are certainly in no linear relation, of those in some tables."""
 
-    def __init__(
-        self, index: CutIndex, scopes: Collection[Scope], wide: Collection[Scope], own: str
-    ) -> None:
-        self._index = index
-        self._scopes = scopes
+    def __init__(self, tables: Sequence[_RowsWith], wide: Collection[Scope], own: str) -> None:
+        self._tables = tables
         self._wide = wide
         self._own = own
         self._is_shared: dict[Cut, bool] = {}
@@ -198,7 +198,7 @@ class _Sieve:
                 if cut in followed:
                     continue  # many rows may have it: one for each day of a table that grows
                 followed.add(cut)
-                for name, row in self._index.rows_with(cut, self._scopes):
+                for name, row in self._rows_with(cut):
                     if name == self._own or id(row) in seen:
                         continue
                     seen.add(id(row))
@@ -213,6 +213,12 @@ class _Sieve:
         if any(self._is_wide(cut) for _, row in left.values() for cut in row):
             return None  # a wide row may involve any row with a cut on its axes
         return frozenset(name for name, _ in left.values()) - {self._own}
+
+    def _rows_with(self, cut: Cut) -> Iterator[tuple[str, Row]]:
+        """The rows that have a cut, and the names of their blocks."""
+        return chain.from_iterable(
+            found for table in self._tables if (found := table.get(cut)) is not None
+        )
 
     def _put_aside(self, left: dict[int, tuple[str, Row]]) -> None:
         """Remove rows with a cut that no other row has, until there are none."""
@@ -239,7 +245,7 @@ class _Sieve:
     def _may_cancel(self, cut: Cut) -> bool:
         """Whether two rows have a cut, or a row that is not examined may."""
         if cut not in self._is_shared:
-            rows = self._index.rows_with(cut, self._scopes)
+            rows = self._rows_with(cut)
             is_shared = next(islice(rows, 1, None), None) is not None
             self._is_shared[cut] = is_shared or self._is_wide(cut)
         return self._is_shared[cut]

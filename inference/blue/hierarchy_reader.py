@@ -160,6 +160,14 @@ class HierarchyReader:
         )
 
 
+def finest_groups(family: Sequence[QueryBlock]) -> Grid | None:
+    """The groups of the finest partition of a family, of which a reader's rows are sums."""
+    divisible = [block for block in family if divided(block) is not None]
+    finest = max(divisible, key=lambda block: block.n_rows, default=None)
+    classes = None if finest is None else divided(finest)
+    return None if classes is None else Grid(family[0].scope, classes)
+
+
 _DIVIDED: WeakKeyDictionary[QueryBlock, Classes | None] = WeakKeyDictionary()
 
 
@@ -230,7 +238,7 @@ def _family(divisions: Mapping[int, Classes], measured: Mapping[int, Measurement
 
 
 def _name(classes: Sequence[AxisClasses]) -> tuple[bytes, ...]:
-    return tuple(one.starts.tobytes() + one.of_run.tobytes() for one in classes)
+    return tuple(one.digest for one in classes)
 
 
 def _precisions(family: _Family, measured: Mapping[int, Measurement]) -> list[Floats]:

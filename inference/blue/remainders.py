@@ -10,11 +10,12 @@ Nothing here knows noise, values or budgets.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from cube.block import QueryBlock
-from cube.classes import first_places
+from cube.classes import AxisClasses, first_places
 from cube.grid import Grid
 from cube.pieces import Pieces, runs_of
 from cube.query import Factor, LinearQuery, Term
@@ -50,7 +51,7 @@ def divided_at(leaves: Grid, block: QueryBlock) -> Divided | None:
     factors = _along_single_axes(block)
     if factors is None:
         return Divided(block) if leaves.refined([block]) is leaves else None
-    inner = [_whole_of(leaves, one) for one in factors]
+    inner = [_whole_of(leaves.classes[leaves.position[one.axes[0]]], one) for one in factors]
     found = [one for one in inner if one is not None]
     if len(found) < len(inner):
         return None
@@ -63,6 +64,27 @@ def divided_at(leaves: Grid, block: QueryBlock) -> Divided | None:
     return Divided(whole, row, float(multiplier))
 
 
+def is_divided_at(leaves: Grid, block: QueryBlock) -> bool:
+    """Whether `divided_at` gives anything: the factors that many rows share are looked at once."""
+    factors = _along_single_axes(block)
+    if factors is None:
+        return leaves.refined([block]) is leaves
+    return all(
+        _has_whole(leaves.classes[leaves.position[factor.axes[0]]], factor) for factor in factors
+    )
+
+
+# By the digest of the classes. Weak, as a factor may hold megabytes.
+_HAVE_WHOLE: WeakKeyDictionary[Factor, dict[bytes, bool]] = WeakKeyDictionary()
+
+
+def _has_whole(classes: AxisClasses, factor: Factor) -> bool:
+    known = _HAVE_WHOLE.setdefault(factor, {})
+    if classes.digest not in known:
+        known[classes.digest] = _whole_of(classes, factor) is not None
+    return known[classes.digest]
+
+
 def _along_single_axes(block: QueryBlock) -> tuple[Factor, ...] | None:
     """The factors of a row that is one product of arrays along an axis each; None if it is not."""
     terms = block.query.terms
@@ -72,12 +94,11 @@ def _along_single_axes(block: QueryBlock) -> tuple[Factor, ...] | None:
     return factors if all(len(one.axes) == 1 for one in factors) else None
 
 
-def _whole_of(leaves: Grid, factor: Factor) -> Factor | None:
+def _whole_of(classes: AxisClasses, factor: Factor) -> Factor | None:
     """A factor on the classes within which it is constant, and 0 on others; None if that is none.
 
     The factor itself if it cuts no class.
     """
-    classes = leaves.classes[leaves.position[factor.axes[0]]]
     numbers = factor.numbers if isinstance(factor.numbers, Pieces) else runs_of(factor.numbers)
     if numbers.degree or classes.degree:
         return None

@@ -25,9 +25,9 @@ from cube.measurement import UNITS_PER_EPSILON, WEIGHT_UNITS_MAX, Measurement
 from cube.pace import checkpoint
 from cube.schema import Schema
 from inference.block_estimates import widest
-from inference.blue.hierarchy_reader import HierarchyReader
+from inference.blue.hierarchy_reader import HierarchyReader, finest_groups
 from inference.blue.partition_reader import PartitionReader
-from inference.blue.remainders import Divided
+from inference.blue.remainders import Divided, is_divided_at
 from inference.scaling import Scaling, posteriors_of
 from planner.measuring.candidates import may_be_whole
 from planner.measuring.noise_kinds import LAPLACE, NoiseKind
@@ -115,8 +115,8 @@ class Hindsight:
             family = _family_of(blocks, LAPLACE)
             name = (family, fingerprint(row))
             if name not in self._divides:
-                parts = self._known(family, blocks, LAPLACE).levels.divided(row)
-                self._divides[name] = parts is not None
+                leaves = finest_groups(blocks)
+                self._divides[name] = leaves is not None and is_divided_at(leaves, row)
             self._forget()
             return self._divides[name]
 

@@ -7,6 +7,7 @@ how long a start takes: what fails is logged, once. Nothing here sees rows.
 import logging
 from typing import Final
 
+from accountant.ledger.kept_state import NotAState
 from accountant.ledger.ledger import Ledger
 from cube.refusals import TacitError
 from proxy.monitoring.logs import write_log
@@ -40,7 +41,7 @@ class Keeping(Background):
         try:
             n_entries, _ = self._ledger.position
             self._ledger.keep_state(max(N_ENTRIES_MORE, n_entries // SHARE_MORE))
-        except (OSError, TacitError) as error:
+        except (OSError, TacitError, NotAState) as error:
             if not self._has_failed:
                 write_log(logging.WARNING, "checkpoint_not_written", error=type(error).__name__)
             self._has_failed = True

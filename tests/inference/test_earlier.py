@@ -13,8 +13,11 @@ from cube.block import Partition, QueryBlock
 from cube.measurement import Measurement
 from cube.query import counting
 from inference import combined_rows as module
+from inference import estimator as of_estimators
 from inference.block_estimates import widest
+from inference.earlier import N_KEPT
 from inference.estimator import Estimator
+from inference.memory import BYTES_A_TERM, EstimatorMemory
 from tests.inference.test_estimator import CONFIDENCE, N_CELLS, SCHEMA, measured
 from tests.support.cubes import SIZES
 
@@ -70,7 +73,7 @@ def test_one_that_saw_the_history_grow_remembers_and_looks_back_to_nothing(
     estimator = begun_with(history[:1])
     estimator.add(history[1:2])
     promised = width(estimator)
-    monkeypatch.setattr(Estimator, "_begun", None)
+    monkeypatch.setattr(of_estimators, "_begun", None)
     estimator.add(history[2:])
     assert width(estimator) <= promised * (1 + 1e-12)
 
@@ -80,7 +83,7 @@ def test_an_earlier_history_is_asked_only_where_the_present_one_does_not_do(
 ) -> None:
     estimator = begun_with(history)
     enough = 2 * width(estimator.fork())
-    monkeypatch.setattr(Estimator, "_begun", None)
+    monkeypatch.setattr(of_estimators, "_begun", None)
     assert width(estimator, enough) <= enough
 
 
@@ -90,5 +93,24 @@ def test_one_that_began_with_nothing_looks_back_to_nothing(
     """A table that is opened for the first time: its first purchase is no history of before."""
     estimator = begun_with([])
     estimator.add(history)
-    monkeypatch.setattr(Estimator, "_begun", None)
+    monkeypatch.setattr(of_estimators, "_begun", None)
     assert width(estimator) > 0
+
+
+def test_a_later_beginning_goes_on_from_an_earlier_one(history: list[Measurement]) -> None:
+    """Estimates of each beginning are those of an estimator that was begun with it."""
+    everything = [*history, *history[1:3], history[0]]
+    present = begun_with(everything)
+    earlier = present._earlier
+    for place in (1, 4, 2, 3, 1):
+        found = list(earlier.estimates(present.history, [place], by("a"), CONFIDENCE, 0.0))
+        alone = begun_with(everything[: place + 1]).fork()
+        expected = alone.estimate(by("a"), CONFIDENCE, 0.0)
+        assert widest(found[0], CONFIDENCE) == pytest.approx(widest(expected, CONFIDENCE), rel=1e-9)
+
+
+def test_earlier_histories_have_a_fifth_of_the_memory() -> None:
+    memory = EstimatorMemory(1000 * 2**20)
+    each = memory.of_earlier(N_KEPT)
+    shares = 2 * memory.workspaces + memory.n_terms * BYTES_A_TERM + N_KEPT * each.n_bytes
+    assert 0.99 * memory.n_bytes < shares <= memory.n_bytes

@@ -1,5 +1,7 @@
 """A snapshot of an estimator answers from its own history, however the estimator grows later."""
 
+import gc
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle, islice
 
@@ -13,6 +15,7 @@ from cube.measurement import Measurement
 from cube.query import Factor, counting
 from inference.block_estimates import RowEstimates
 from inference.estimator import Estimator
+from inference.history import History
 from inference.posterior import NotEstimable, Posterior
 from tests.inference.test_estimator import CONFIDENCE, N_CELLS, SCHEMA, measured, whole
 from tests.support.cubes import blocks
@@ -149,3 +152,48 @@ def test_snapshots_are_asked_in_other_threads_while_the_estimator_goes_on() -> N
 
 
 SIZES_OF = [(axis.name, axis.size) for axis in SCHEMA.axes]
+
+
+def test_an_estimator_that_nobody_holds_is_gone_at_once() -> None:
+    """Or what it kept would stay in memory until the collector finds it, beyond every limit."""
+    measurements = bought([(QueryBlock(counting()), 0.1)])
+    gc.collect()
+    gc.disable()
+    try:
+        estimator = of(measurements)
+        forked, snapshot = estimator.fork(), estimator.snapshot()
+        snapshot.estimate(measurements[0].block, CONFIDENCE)
+        held = [weakref.ref(one) for one in (estimator, forked, snapshot)]
+        del estimator, forked, snapshot
+        assert [one() for one in held] == [None, None, None]
+    finally:
+        gc.enable()
+
+
+def test_copies_of_a_history_grow_apart() -> None:
+    """Against histories that share nothing: what one adds is in no other."""
+    rng = np.random.default_rng(8)
+    row = QueryBlock(counting([Factor(("a",), np.array([0, 1, 1], dtype=np.int64))]))
+    either = [QueryBlock(counting()), row]
+    grown: list[tuple[History, list[Measurement]]] = [(History(), [])]
+    for _ in range(40):
+        history, contents = grown[int(rng.integers(len(grown)))]
+        if rng.random() < 0.4:
+            grown.append((history.copy(), contents.copy()))
+            continue
+        block = either[int(rng.integers(2))]
+        further = [measured(block, COUNTS, float(rng.choice([0.01, 0.1])))]
+        history.add(further)
+        contents.extend(further)
+    for history, contents in grown:
+        alone = History()
+        alone.add(contents)
+        scopes = sorted(alone.n_rows)
+        assert dict(history.n_rows) == dict(alone.n_rows)
+        assert list(history.in_use(scopes)) == list(alone.in_use(scopes))
+        assert history.partition_scopes == alone.partition_scopes
+        for scope in alone.partition_scopes:
+            assert list(history.partition_places(scope)) == list(alone.partition_places(scope))
+            assert history.last_on(scope) == alone.last_on(scope)
+        for one in either:
+            assert history.most_precise(one) == alone.most_precise(one)

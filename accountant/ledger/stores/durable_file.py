@@ -5,8 +5,10 @@ A name is durable once its directory is synced too. Nothing here knows the conte
 
 import contextlib
 import fcntl
+import glob
 import os
 import secrets
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -15,6 +17,8 @@ from cube.refusals import CannotStart
 
 PRIVATE_MODE: Final = 0o600
 PUBLIC_MODE: Final = 0o666  # less the process's umask
+DRAFT: Final = ".new"
+DRAFT_SECONDS_MAX: Final = 3600.0  # a draft is written in seconds
 # macOS: fsync alone does not reach the disk there.
 _FULL_SYNC: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)
 
@@ -88,8 +92,16 @@ def directory_of(path: Path) -> Iterator[int]:
         os.close(directory)
 
 
+def drop_drafts(path: Path) -> None:
+    """Remove what writers of a file left that were killed: drafts that are an hour old."""
+    for draft in path.parent.glob(f"{glob.escape(path.name)}.*{DRAFT}"):
+        with contextlib.suppress(FileNotFoundError):  # another process removes it, too
+            if time.time() - draft.stat().st_mtime > DRAFT_SECONDS_MAX:
+                draft.unlink()
+
+
 def _draft(path: Path, content: bytes, mode: int) -> Path:
-    draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}{DRAFT}")
     descriptor = opened(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)

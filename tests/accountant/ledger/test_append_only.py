@@ -18,6 +18,8 @@ def test_every_sequence_ever_made_stays_what_it_was(steps: list[tuple[int, list[
     assert [tuple(one) for one in made] == expected
     assert [one[1:] for one in made] == [one[1:] for one in expected]
     assert [one[-2:] for one in made] == [one[-2:] for one in expected]
+    assert [one[3:1] for one in made] == [one[3:1] for one in expected]
+    assert [one[::-2] for one in made] == [one[::-2] for one in expected]
 
 
 def test_what_was_appended_to_another_is_out_of_reach() -> None:

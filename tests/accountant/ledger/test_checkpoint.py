@@ -1,6 +1,7 @@
 """A start with a checkpoint: the state of replay, or replay itself if anything is wrong with it."""
 
 import dataclasses
+import os
 import subprocess
 import sys
 import textwrap
@@ -289,6 +290,21 @@ def test_a_state_that_cannot_be_written_leaves_the_file(path: Path, schema: Sche
     with pytest.raises(Exception, match="a state with a object"):
         state_bytes(found)
     assert file_of(path).read_bytes() == before
+
+
+def test_drafts_of_killed_writers_do_not_pile_up(path: Path) -> None:
+    file = file_of(path)
+    old, young, other = (
+        file.with_name(name)
+        for name in (f"{file.name}.0123.new", f"{file.name}.4567.new", "b.ledger.checkpoint.0.new")
+    )
+    for draft in (old, young, other):
+        draft.write_bytes(b"half")
+    for draft in (old, other):
+        os.utime(draft, (0, 0))
+    with open_ledger(path) as ledger:
+        assert ledger.keep_state(0)
+    assert [draft.exists() for draft in (old, young, other)] == [False, True, True]
 
 
 def test_a_writer_that_is_killed_leaves_a_whole_file(path: Path) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from accountant.gate.open_table import open_table
+from accountant.ledger import kept_state as of_states
 from accountant.ledger.append_only import GrowingSet
 from accountant.ledger.entries import BudgetJoined, DataPinned, Entry
 from accountant.ledger.entry_json import _READERS
@@ -219,3 +220,10 @@ def test_nothing_but_values_is_made(value: object) -> None:
 def test_the_code_is_named_by_its_text() -> None:
     assert code_digest() == code_digest()
     assert len(code_digest()) == 32
+
+
+def test_code_without_its_text_is_never_the_same(tmp_path: Path) -> None:
+    package = str(tmp_path / "__init__.py")
+    assert of_states._digest_of([package]) != of_states._digest_of([package])
+    Path(package).write_text("ONE = 1")
+    assert of_states._digest_of([package]) == of_states._digest_of([package])

@@ -55,10 +55,10 @@ def indexed(history: Sequence[QueryBlock]) -> CutIndex:
     index = CutIndex()
     half = len(history) // 2
     for block in history[:half]:
-        index.add(block)
+        index.add([block])
     fork = index.fork()
     for block in history[half:]:
-        fork.add(block)
+        fork.add([block])
     return fork
 
 

@@ -13,7 +13,7 @@ from cube.grid import Grid
 from cube.measurement import Measurement, Weight
 from cube.query import Factor, LinearQuery, Term, counting
 from inference.blue.hierarchy_reader import HierarchyReader
-from inference.blue.remainders import N_CUT_MAX, Divided, divided_at
+from inference.blue.remainders import N_CUT_MAX, Divided, divided_at, is_divided_at
 
 SIZES = {"x": 40, "y": 30}
 WIDTHS = {"x": 6, "y": 4}
@@ -94,6 +94,28 @@ def test_what_is_within_one_group_or_cuts_many_is_not_divided() -> None:
     leaves = Grid(("x",), (AxisClasses.of_labels(np.arange(40) // 2),))
     odd = (np.arange(40) % 2) * between("x", 0, 2 * N_CUT_MAX + 1) + between("x", 30, 39)
     assert divided_at(leaves, row(x=np.minimum(odd, 1))) is None
+
+
+def test_whether_a_row_is_divided_is_whether_parts_are_found() -> None:
+    rng = np.random.default_rng(4)
+    finer = Grid(
+        ("x", "y"), tuple(AxisClasses.of_labels(np.arange(size) // 2) for size in SIZES.values())
+    )
+    found = []
+    for case in range(300):
+        ends = {name: np.sort(rng.integers(0, SIZES[name], size=2)) for name in SIZES}
+        block = row(**{name: between(name, first, last) for name, (first, last) in ends.items()})
+        if case % 5 == 0:
+            odd = rng.integers(0, 2, size=SIZES["x"])  # cuts many groups
+            block = row(x=np.maximum(odd, between("x", 30, 39)), y=between("y", *ends["y"]))
+        if case % 7 == 0:
+            both = counting([Factor(("x",), between("x", *ends["x"]))])
+            block = QueryBlock(both + counting([Factor(("y",), between("y", *ends["y"]))]))
+        for leaves in (LEAVES, finer, LEAVES):  # what is kept of a factor is of one partition
+            expected = divided_at(leaves, block) is not None
+            assert is_divided_at(leaves, block) == expected
+            found.append(expected)
+    assert 100 < sum(found) < 800
 
 
 def test_sums_of_products_and_groups_are_not_divided() -> None:

@@ -81,6 +81,15 @@ def test_a_multiple_is_as_wide_as_its_row_times_the_multiplier() -> None:
         assert found == pytest.approx(units(RANGES[1], 100.0), rel=1e-6)
 
 
+@pytest.mark.parametrize("family", range(4))
+def test_a_row_is_divided_by_a_family_if_it_has_parts(family: int) -> None:
+    hindsight, blocks = Hindsight(SCHEMA), families(("x",), SCHEMA)[family]
+    for some in (blocks, blocks[1:]):  # also one whose finest groups are no levels
+        for row in (*RANGES, between(0, 2), between(3, 3)):
+            found = bool(some) and hindsight.divides(some, row)
+            assert found == (bool(some) and hindsight.divided(some, row) is not None)
+
+
 def test_a_demand_that_the_blocks_do_not_determine_has_no_weight() -> None:
     coarse = families(("x",), SCHEMA)[1][1:]
     assert Hindsight(SCHEMA).needed_units(coarse, Demand(between(0, 2), 1.0), 0.95, LAPLACE) is None
