@@ -25,7 +25,7 @@ from planner.measuring.offers import PurchasePlan
 from planner.workload import Wanted
 from proxy.monitoring.events import Stage
 from proxy.tables.coalescing import PendingRequest, PurchaseQueue
-from proxy.tables.in_flight import PromisedPurchases, Purchase
+from proxy.tables.in_flight import ANSWER_SECONDS, PromisedPurchases, Purchase
 from proxy.tables.purchasing import Purchasing
 from proxy.tables.second_look import SecondLook
 from proxy.tables.snapshot import Expected, TableSnapshot
@@ -129,6 +129,7 @@ class Acquisition:
         table = self._table
         while True:
             table.in_flight.complete_overdue()
+            table.in_flight.wait_a_moment()
             with table.turns.taken() as turn:
                 promises = table.in_flight.promises()
                 snapshot = table.state.snapshot()
@@ -139,6 +140,8 @@ class Acquisition:
                     return None
                 _call([one for one in party if one.is_met])
                 party[:] = [one for one in party if not one.is_met]
+                if not promises.rows:
+                    checkpoint(ANSWER_SECONDS)  # as before the charge: no plan is made in vain
                 found = _planned(snapshot, party, promises)
                 if found is not None:
                     purchase = self._begun_in(turn, found.plan, promises, leader)

@@ -32,6 +32,7 @@ from proxy.tables.coalescing import WAIT_SECONDS_MAX, too_long
 PATIENCE_SECONDS: Final = 5.0  # with a charge of another process, before it is taken for dead
 N_DOUBLINGS_MAX: Final = 6
 GLANCE_SECONDS: Final = 0.02  # between looks at what another process is at
+MOMENT_SECONDS: Final = 0.1  # in which another process mostly measures what it has charged
 ANSWER_SECONDS: Final = 3.0  # to measure and to answer, once it is charged; mostly far less
 
 
@@ -140,20 +141,14 @@ class Purchases:
             own = tuple(self._own)
         history = self._gate.history
         paid = {payment.seq for payment in history.payments[promises.n_payments :]}
+        ended = {one.seq for one in promises.own if one not in own}
         return (
             set(own) <= set(promises.own)
             and paid <= {one.seq for one in promises.own}
             and len(history.read) == promises.n_read + n_come(history, promises.foreign)
-            and self.have_not_failed(promises)
+            and None not in ended  # it was refused, or overtaken
+            and not history.pending.keys() & ended
         )
-
-    def have_not_failed(self, promises: PromisedPurchases) -> bool:
-        """Whether this process goes on with all that it promised, or has measured it."""
-        with self._changed:
-            own = tuple(self._own)
-        history = self._gate.history
-        ended = [one.seq for one in promises.own if one not in own]
-        return None not in ended and not history.pending.keys() & set(ended)
 
     def begin(
         self,
@@ -225,7 +220,7 @@ class Purchases:
     def _is_promised_anew(self, purchase: Purchase, still_serves: StillServes) -> bool:
         """Whether a plan that others overtook is to be charged beside what they did."""
         before = purchase.beside
-        if before is None or not self.have_not_failed(before):
+        if before is None:
             return False
         now = self.promises(before.own)
         if not still_serves(now):
@@ -248,6 +243,30 @@ class Purchases:
                 new = self._gate.take_over(seq, turn)
                 if new is not None:
                     self._completed(seq, new)
+
+    def wait_a_moment(self) -> None:
+        """Let other processes measure what they have just charged.
+
+        A plan beside it may turn out to need it, and is then made in vain. What has not come in a
+        moment is planned beside: its process may be dead.
+        """
+        while self._is_fresh():
+            checkpoint()
+            with self._watcher.stage(Stage.WAIT), waiting():
+                time.sleep(GLANCE_SECONDS)
+            self._gate.refresh()
+
+    def _is_fresh(self) -> bool:
+        """Whether another process has charged something a moment ago, and not measured it."""
+        self._overdue()  # notes when each was first seen
+        history = self._gate.history
+        since = time.monotonic() - MOMENT_SECONDS
+        with self._changed:
+            at_work = {one.seq for one in self._own}
+            return any(
+                seen > since and seq not in at_work and seq in history.read
+                for (seq, _), seen in self._first_seen.items()
+            )
 
     def wait(self, promises: PromisedPurchases) -> None:
         """Until all of it is measured or given up; or until some of it is overdue.

@@ -6,8 +6,7 @@ the others' purchases changed: a plan stands if nobody bought or promised the sa
 that is wanted has become known, and together with what others bought it gives about the half-widths
 that it was made for. Were they much narrower, a smaller purchase would do.
 
-More measurements never make a plan serve worse than it did, and what it costs is decided when it is
-charged. Nothing here decides what to buy.
+What a plan costs is decided when it is charged. Nothing here decides what to buy.
 """
 
 from dataclasses import dataclass
@@ -69,7 +68,7 @@ class SecondLook:
         )
 
     def _is_as_much_needed(self, now: Expected) -> bool:
-        """Whether nothing became known by itself, nor much narrower with the plan than it was."""
+        """Whether the plan is enough for everything, and gives little more than it was to."""
         missing = [
             (one, rows)
             for one, before, rows in zip(
@@ -82,7 +81,8 @@ class SecondLook:
         before = self.expected.forecast.after(self.plan.planned)
         after = now.forecast.after(self.plan.planned)
         return all(
-            before.half_width(one.block, one.target)
-            <= (1 + TOO_NARROW) * after.half_width(one.block, one.target)
+            before.half_width(one.block, one.target) / (1 + TOO_NARROW)
+            <= after.half_width(one.block, one.target)
+            <= one.target.half_width
             for one, _ in missing
         )

@@ -4,6 +4,7 @@ The servers are two engines on one ledger file. The other one buys at the moment
 one's plan and its charge. The oracle is a ledger on which both bought one after the other.
 """
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from fractions import Fraction
@@ -19,8 +20,8 @@ from cube.measurement import PlannedMeasurement, Weight
 from cube.query import counting
 from cube.refusals import SourceUnavailable
 from planner.measuring.offers import PurchasePlan
-from proxy.monitoring.events import Unwatched
-from tests.support.slow_servers import Server, StartServer, epsilon, starting
+from proxy.monitoring.events import Stage, Unwatched
+from tests.support.slow_servers import Server, StartServer, asking, epsilon, starting, until
 
 BY_CITY = "SELECT city, COUNT(*) AS n FROM people GROUP BY city"
 YOUNG = "SELECT COUNT(*) AS n FROM people WHERE age < 12"
@@ -148,3 +149,33 @@ def test_promises_are_kept_until_something_else_begins(start: StartServer) -> No
     with pytest.raises(SourceUnavailable):
         purchases.carry_out(third, PAYER, epsilon_cap=None)
     assert not purchases.are_kept(promises)  # what was promised has not come
+
+
+class Plans(Unwatched):
+    """Counts the times that something is priced: a plan, and what it is made beside."""
+
+    n_priced = 0
+
+    def stage(self, stage: Stage) -> AbstractContextManager[object]:
+        self.n_priced += stage is Stage.PRICE
+        return super().stage(stage)
+
+
+@pytest.mark.parametrize(("seconds", "n_priced"), [(30.0, 1), (0.0, 2)])
+def test_what_was_charged_a_moment_ago_is_waited_for(
+    start: StartServer, monkeypatch: pytest.MonkeyPatch, seconds: float, n_priced: int
+) -> None:
+    monkeypatch.setattr("proxy.tables.in_flight.MOMENT_SECONDS", seconds)
+    plans = Plans()
+    one, other = start(), start(watcher=plans)
+    planned = [PlannedMeasurement(QueryBlock(counting(), None), Weight(2**30))]
+    seq = one.gate.charge(planned, PAYER, epsilon_cap=None).seq
+    other.gate.refresh()
+    with asking(other, YOUNG, 1) as answers:
+        if seconds:
+            time.sleep(0.1)  # time enough to do the wrong thing
+        else:
+            until(lambda: len(other.gate.payments()) == 2)
+        one.gate.complete(seq)
+    assert plans.n_priced == n_priced  # without waiting, it is planned beside what is to come
+    assert epsilon(answers[0]) > 0
