@@ -140,7 +140,7 @@ class Acquisition:
                     return None
                 _call([one for one in party if one.is_met])
                 party[:] = [one for one in party if not one.is_met]
-                if not promises.rows:
+                if not (promises.rows or promises.counts):
                     checkpoint(ANSWER_SECONDS)  # as before the charge: no plan is made in vain
                 found = _planned(snapshot, party, promises)
                 if found is not None:

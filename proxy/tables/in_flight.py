@@ -250,7 +250,8 @@ class Purchases:
         A plan beside it may turn out to need it, and is then made in vain. What has not come in a
         moment is planned beside: its process may be dead.
         """
-        while self._is_fresh():
+        end = time.monotonic() + MOMENT_SECONDS  # others may go on charging
+        while self._is_fresh() and time.monotonic() < end:
             checkpoint()
             with self._watcher.stage(Stage.WAIT), waiting():
                 time.sleep(GLANCE_SECONDS)

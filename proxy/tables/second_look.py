@@ -2,9 +2,9 @@
 
 Servers of one ledger plan at the same time, and each learns what another bought when it is about to
 charge. To plan anew takes as long as before, and may be overtaken again. So it is asked first what
-the others' purchases changed: a plan stands if nobody bought or promised the same rows, nothing
-that is wanted has become known, and together with what others bought it gives about the half-widths
-that it was made for. Were they much narrower, a smaller purchase would do.
+the others' purchases changed: a plan stands if nobody bought or promised the same rows, it is still
+enough for everything that is wanted, and a new one would not cost much less: little of what it pays
+for has become known, or would become much narrower than it was to be.
 
 What a plan costs is decided when it is charged. Nothing here decides what to buy.
 """
@@ -22,7 +22,7 @@ from proxy.tables.in_flight import PromisedPurchases
 from proxy.tables.snapshot import Expected
 from proxy.tables.table_state import TableState
 
-TOO_NARROW: Final = 1 / 16  # by how much, beyond what it was to be, a plan has become too dear
+SAVED_MAX: Final = 1 / 16  # of the price, by a new plan
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,7 +52,7 @@ class SecondLook:
         try:
             snapshot.price(self.plan.planned)
             now = snapshot.expected(promises.rows, promises.counts, self.wanted)
-            return now is not None and self._is_as_much_needed(now)
+            return now is not None and self._is_worth_it(now)
         except StalePlan:  # what it raises was raised
             return False
 
@@ -67,22 +67,24 @@ class SecondLook:
             for block in payment.charge.blocks
         )
 
-    def _is_as_much_needed(self, now: Expected) -> bool:
-        """Whether the plan is enough for everything, and gives little more than it was to."""
-        missing = [
-            (one, rows)
-            for one, before, rows in zip(
-                self.wanted, self.expected.estimates, now.estimates, strict=True
-            )
-            if not meets(before, one.target)
-        ]
-        if any(meets(rows, one.target) for one, rows in missing):
-            return False
+    def _is_worth_it(self, now: Expected) -> bool:
+        """Whether the plan is enough for everything, and a new one would not cost much less.
+
+        What something costs falls about as its half-width rises. What is known by now would cost
+        nothing.
+        """
         before = self.expected.forecast.after(self.plan.planned)
         after = now.forecast.after(self.plan.planned)
-        return all(
-            before.half_width(one.block, one.target) / (1 + TOO_NARROW)
-            <= after.half_width(one.block, one.target)
-            <= one.target.half_width
-            for one, _ in missing
-        )
+        saved, price = 0.0, 0.0
+        for place, one in enumerate(self.wanted):
+            if meets(self.expected.estimates[place], one.target):
+                continue
+            width = after.half_width(one.block, one.target)
+            if width > one.target.half_width:
+                return False
+            share = 1.0
+            if not meets(now.estimates[place], one.target):
+                share = max(0.0, 1 - width / before.half_width(one.block, one.target))
+            epsilon = float(self.plan.epsilon(place))
+            saved, price = saved + share * epsilon, price + epsilon
+        return saved <= SAVED_MAX * price
