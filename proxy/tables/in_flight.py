@@ -184,16 +184,7 @@ class Purchases:
         """
         try:
             with self._watcher.purchase():
-                while True:
-                    checkpoint(ANSWER_SECONDS)
-                    try:
-                        payment = self._charged(purchase, payer, epsilon_cap)
-                        break
-                    except StalePlan:
-                        if still_serves is None or not self._is_promised_anew(
-                            purchase, still_serves
-                        ):
-                            raise
+                payment = self._charged(purchase, payer, epsilon_cap, still_serves)
                 purchase.seq = payment.seq
                 note_paid()
                 with self._watcher.stage(Stage.MEASURE):
@@ -205,17 +196,29 @@ class Purchases:
                 self._own.remove(purchase)
                 self._changed.notify_all()
 
-    def _charged(self, purchase: Purchase, payer: Payer, epsilon_cap: Fraction | None) -> Payment:
-        beside = purchase.beside
-        with self._watcher.stage(Stage.CHARGE), waiting(is_first=True):
-            return self._gate.charge(
-                purchase.plan.planned,
-                payer,
-                epsilon_cap=epsilon_cap,
-                n_read=None if beside is None else beside.n_read,
-                awaited=() if beside is None else beside.foreign,
-                statistics=purchase.statistics,
-            )
+    def _charged(
+        self,
+        purchase: Purchase,
+        payer: Payer,
+        epsilon_cap: Fraction | None,
+        still_serves: StillServes | None,
+    ) -> Payment:
+        while True:
+            checkpoint(ANSWER_SECONDS)
+            beside = purchase.beside
+            try:
+                with self._watcher.stage(Stage.CHARGE), waiting(is_first=True):
+                    return self._gate.charge(
+                        purchase.plan.planned,
+                        payer,
+                        epsilon_cap=epsilon_cap,
+                        n_read=None if beside is None else beside.n_read,
+                        awaited=() if beside is None else beside.foreign,
+                        statistics=purchase.statistics,
+                    )
+            except StalePlan:
+                if still_serves is None or not self._is_promised_anew(purchase, still_serves):
+                    raise
 
     def _is_promised_anew(self, purchase: Purchase, still_serves: StillServes) -> bool:
         """Whether a plan that others overtook is to be charged beside what they did."""
