@@ -106,6 +106,8 @@ class Outcome:
         Answers with an interval wider than asked, a line each.
     failures : list of str
         What went wrong, a line each.
+    processor_seconds : float
+        What the clients' processes took while they asked.
     """
 
     free_ms: list[float] = field(default_factory=list)
@@ -113,6 +115,7 @@ class Outcome:
     units: int = 0
     too_wide: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
+    processor_seconds: float = 0.0
 
     def add(self, other: "Outcome") -> None:
         """Take in what came of something else."""
@@ -121,6 +124,7 @@ class Outcome:
         self.units += other.units
         self.too_wide += other.too_wide
         self.failures += other.failures
+        self.processor_seconds += other.processor_seconds
 
 
 class Imagination:
@@ -245,9 +249,11 @@ def run_clients(orders: Orders) -> Outcome:
     ]
     for thread in threads:
         thread.start()
+    time.sleep(max(0.0, orders.start_at - time.time()))
+    before = time.process_time()
     for thread in threads:
         thread.join()
-    return together(outcomes)
+    return together([*outcomes, Outcome(processor_seconds=time.process_time() - before)])
 
 
 def together(outcomes: Iterable[Outcome]) -> Outcome:

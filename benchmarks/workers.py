@@ -15,7 +15,7 @@ charge has to be measured in the end, and the killed worker's place filled again
 
 The bar for two workers supposes two cores and little else on them: the clients take a share. How
 much processor time the server took for an answer is among the figures, and says on a busy machine
-what two workers cost beside one.
+what two workers cost beside one; and how much the clients took.
 """
 
 import argparse
@@ -91,11 +91,15 @@ class Load:
         """Calls that failed otherwise."""
         return [line for line in self.everything.failures if not line.startswith(BROKEN)]
 
+    def _ms_per_answer(self, seconds: float) -> float:
+        return 1e3 * seconds / (self.rate * self.seconds)
+
     def figures(self) -> dict[str, object]:
         """For the report."""
         return {
             "answers_per_second": self.rate,
-            "processor_ms_per_answer": 1e3 * self.processor_seconds / (self.rate * self.seconds),
+            "processor_ms_per_answer": self._ms_per_answer(self.processor_seconds),
+            "clients_processor_ms_per_answer": self._ms_per_answer(self.outcome.processor_seconds),
             "free_ms": summary(self.outcome.free_ms),
             "paid_ms": summary(self.outcome.paid_ms),
             "n_entries": self.audit.n_entries,

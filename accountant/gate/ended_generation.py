@@ -4,7 +4,7 @@ Its data is gone, so nothing is charged, read or measured; answers from its hist
 post-processing of what was released. Proof: proofs/generations.md, "What is known of the new rows".
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import NoReturn
@@ -62,13 +62,14 @@ class EndedGeneration(Gate):
         """The limits that apply to a payer on the table now."""
         return self._present.allowances(payer)
 
-    def charge(
+    def charge(  # noqa: PLR0913 - as of a gate
         self,
         plan: Sequence[PlannedMeasurement],
         payer: Payer,  # noqa: ARG002 - as of a gate; nobody is charged
         *,
         epsilon_cap: Fraction | None,  # noqa: ARG002 - the same
         n_read: int | None = None,  # noqa: ARG002 - the same
+        awaited: Collection[int] = (),  # noqa: ARG002 - the same
         statistics: Sequence[Asked] = (),
     ) -> Payment:
         """Refuse, whatever it would cost.

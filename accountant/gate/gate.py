@@ -19,7 +19,7 @@ What is read is compared with the ledger first (growing.py, snapshots.py). Only 
 nothing else has exact values or recovered noise. Proof: proofs/gate.md.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from fractions import Fraction
 
 from accountant.cost.history_cost import Price
@@ -151,19 +151,21 @@ class Gate:
             raise RuntimeError("a charge that another process is about to measure")
         return measured
 
-    def charge(
+    def charge(  # noqa: PLR0913 - what is to be paid for, by whom, and on what it was decided
         self,
         plan: Sequence[PlannedMeasurement],
         payer: Payer,
         *,
         epsilon_cap: Fraction | None,
         n_read: int | None = None,
+        awaited: Collection[int] = (),
         statistics: Sequence[Asked] = (),
     ) -> Payment:
         """Pay for a plan, and for statistics, on the latest history.
 
         With `n_read`, the number of entries that had been read when the plan was made, a plan made
-        before another process charged or measured is stale.
+        before another process wrote anything is stale; but for the measurements of charges that
+        were `awaited`, whose weights the plan took into account.
 
         Raises
         ------
@@ -175,7 +177,7 @@ class Gate:
         """
 
         def charged(history: TableHistory) -> Charge:
-            if n_read not in (None, len(history.read)):
+            if n_read is not None and len(history.read) != n_read + n_come(history, awaited):
                 raise StalePlan("another process has charged or measured meanwhile")
             if isinstance(self._source, Snapshot):
                 self._source.rows(history)  # or it would be charged for rows that are not there
@@ -380,6 +382,12 @@ def _checked(
     if isinstance(source, GrowingSource) or schema.grows is not None:
         raise TypeError(f"{schema.table} grows, or its source does; but not both")
     return Snapshot(schema.table, source, ledger.key, rows_fingerprint)
+
+
+def n_come(history: TableHistory, awaited: Collection[int]) -> int:
+    """How many of some charges were measured."""
+    come = (seq for seq in awaited if seq not in history.pending)
+    return sum(bool(history.measured_under(seq) or history.released_under(seq)) for seq in come)
 
 
 def _is_turn(history: TableHistory, seq: int, turn: int) -> bool:

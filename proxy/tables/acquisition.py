@@ -25,9 +25,10 @@ from planner.measuring.offers import PurchasePlan
 from planner.workload import Wanted
 from proxy.monitoring.events import Stage
 from proxy.tables.coalescing import PendingRequest, PurchaseQueue
-from proxy.tables.in_flight import PromisedPurchases, Purchase
+from proxy.tables.in_flight import ANSWER_SECONDS, PromisedPurchases, Purchase
 from proxy.tables.purchasing import Purchasing
-from proxy.tables.snapshot import TableSnapshot
+from proxy.tables.second_look import SecondLook
+from proxy.tables.snapshot import Expected, TableSnapshot
 from proxy.tables.turns import Turn
 
 N_OVERTAKEN_MAX: Final = 3  # times that a plan is made again because others were faster
@@ -115,11 +116,11 @@ class Acquisition:
             finally:
                 self.queue.pass_on(leader)
             if purchase is not None:
-                self._carry_out(party, purchase)
+                self._carry_out(party, *purchase)
         finally:
             _call(party[1:])
 
-    def _begun(self, party: list[PendingRequest]) -> Purchase | None:
+    def _begun(self, party: list[PendingRequest]) -> tuple[Purchase, SecondLook] | None:
         """The purchase that a party needs, begun; None once its leader lacks nothing.
 
         The party is the leader, and grows by those who come while it waits for others' purchases.
@@ -128,6 +129,7 @@ class Acquisition:
         table = self._table
         while True:
             table.in_flight.complete_overdue()
+            table.in_flight.wait_a_moment()
             with table.turns.taken() as turn:
                 promises = table.in_flight.promises()
                 snapshot = table.state.snapshot()
@@ -138,12 +140,14 @@ class Acquisition:
                     return None
                 _call([one for one in party if one.is_met])
                 party[:] = [one for one in party if not one.is_met]
-                plan = _planned(snapshot, party, promises)
-                if plan is not None:
-                    purchase = self._begun_in(turn, plan, promises, leader)
+                if not (promises.rows or promises.counts):
+                    checkpoint(ANSWER_SECONDS)  # as before the charge: no plan is made in vain
+                found = _planned(snapshot, party, promises)
+                if found is not None:
+                    purchase = self._begun_in(turn, found.plan, promises, leader)
                     if purchase is not None:
-                        return purchase
-            if plan is None:
+                        return purchase, found
+            if found is None:
                 table.in_flight.wait(promises)
             else:
                 leader.n_overtaken += 1
@@ -157,18 +161,23 @@ class Acquisition:
         others have just bought; nobody else does.
         """
         is_urgent = leader.n_overtaken >= N_OVERTAKEN_MAX
-        n_read = None if is_urgent else promises.n_read
+        beside = None if is_urgent else promises
         with self._table.turns.kept(turn) as is_kept:
-            if is_kept or is_urgent or self._table.in_flight.are_as(promises):
-                return self._table.begin(plan, n_read)
+            if is_kept or is_urgent or self._table.in_flight.are_kept(promises):
+                return self._table.begin(plan, beside)
         return None
 
-    def _carry_out(self, party: Sequence[PendingRequest], purchase: Purchase) -> None:
+    def _carry_out(
+        self, party: Sequence[PendingRequest], purchase: Purchase, look: SecondLook
+    ) -> None:
         """Charge and measure; a request that lacks something afterwards tries again."""
-        leader = party[0]
+        leader, table = party[0], self._table
         try:
-            payment = self._table.in_flight.carry_out(
-                purchase, leader.payer, epsilon_cap=leader.left
+            payment = table.in_flight.carry_out(
+                purchase,
+                leader.payer,
+                epsilon_cap=leader.left,
+                still_serves=lambda now: look.still_serves(table.gate, table.state, now),
             )
         except StalePlan:
             for one in party:
@@ -188,7 +197,7 @@ def _acquired(request: PendingRequest) -> Acquired:
 
 def _planned(
     snapshot: TableSnapshot, party: list[PendingRequest], promises: PromisedPurchases
-) -> PurchasePlan | None:
+) -> SecondLook | None:
     """What a party is to buy; its leader alone, if that is refused for all of them.
 
     None if what is promised is worth waiting for.
@@ -212,10 +221,19 @@ def _plan(
     wanted: Sequence[Wanted],
     known: Sequence[RowEstimates],
     promises: PromisedPurchases,
-) -> PurchasePlan | None:
+) -> SecondLook | None:
     if promises.rows or promises.counts:
-        return snapshot.plan_beside(promises.rows, promises.counts, wanted)
-    return snapshot.plan(wanted, known)
+        try:
+            expected = snapshot.expected(promises.rows, promises.counts, wanted)
+        except StalePlan:  # what is promised would raise what is not there yet
+            return None
+        plan = None if expected is None else snapshot.plan_beside(expected, wanted)
+    else:
+        expected = Expected(snapshot.forecast, tuple(known))
+        plan = snapshot.plan(wanted, known)
+    if plan is None or expected is None:
+        return None
+    return SecondLook(plan, tuple(wanted), expected, promises.n_payments)
 
 
 def _part(party: Sequence[PendingRequest]) -> None:

@@ -116,7 +116,7 @@ class DirectPurchases:
             if is_busy or len(self._table.gate.measurements()) != n_measurements:
                 raise StalePlan("something was bought while the batch was planned")
             everything = PurchasePlan(tuple(plan), ())
-            purchase = self._table.begin(everything, promises.n_read)
+            purchase = self._table.begin(everything, promises)
         payment = self._table.in_flight.carry_out(purchase, payer, epsilon_cap=epsilon_cap)
         return Fraction(payment.units, UNITS_PER_EPSILON)
 
@@ -136,11 +136,11 @@ class DirectPurchases:
                 if in_flight.promises().rows:
                     continue
                 plan = PurchasePlan(tuple(planned(self._table.state.snapshot())), ())
-                n_read = promises.n_read if n_overtaken < N_OVERTAKEN_MAX else None
+                beside = promises if n_overtaken < N_OVERTAKEN_MAX else None
                 with turns.kept(turn) as is_kept:
                     if not is_kept and in_flight.promises().rows:
                         continue
-                    purchase = self._table.begin(plan, n_read, statistics)
+                    purchase = self._table.begin(plan, beside, statistics)
             try:
                 return in_flight.carry_out(purchase, payer, epsilon_cap=epsilon_cap)
             except StalePlan:

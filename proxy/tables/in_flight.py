@@ -12,14 +12,15 @@ next request that needs to buy; until then nothing else is charged.
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, TypeAlias
 
-from accountant.gate.gate import Gate
+from accountant.gate.gate import Gate, n_come
 from accountant.ledger.limits import Payer
 from accountant.ledger.payments import Payment
+from accountant.ledger.raises import StalePlan
 from accountant.ledger.unit_counts import Name, name_of
 from cube.gaussian import Asked
 from cube.measurement import Measurement, PlannedMeasurement
@@ -31,6 +32,7 @@ from proxy.tables.coalescing import WAIT_SECONDS_MAX, too_long
 PATIENCE_SECONDS: Final = 5.0  # with a charge of another process, before it is taken for dead
 N_DOUBLINGS_MAX: Final = 6
 GLANCE_SECONDS: Final = 0.02  # between looks at what another process is at
+MOMENT_SECONDS: Final = 0.1  # in which another process mostly measures what it has charged
 ANSWER_SECONDS: Final = 3.0  # to measure and to answer, once it is charged; mostly far less
 
 
@@ -43,8 +45,8 @@ class Purchase:
     Parameters
     ----------
     plan : PurchasePlan
-    n_read : int, optional
-        How much was known of other processes when it was made; None to buy it whatever they did.
+    beside : PromisedPurchases, optional
+        What others were buying when it was made; None to buy it whatever they have done since.
     statistics : sequence of PlannedStatistic or PlannedGaussian
         To be asked beside what the plan says.
     """
@@ -52,11 +54,11 @@ class Purchase:
     def __init__(
         self,
         plan: PurchasePlan,
-        n_read: int | None,
+        beside: "PromisedPurchases | None",
         statistics: Sequence[Asked] = (),
     ) -> None:
         self.plan = plan
-        self.n_read = n_read
+        self.beside = beside
         self.statistics = (*plan.counts, *statistics)
         self.seq: int | None = None
 
@@ -77,8 +79,8 @@ class PromisedPurchases:
         The counts of units that all of it will measure.
     n_read : int
         How much was known of other processes.
-    n_measured : int
-        How many measurements, and counts of units, there were.
+    n_payments : int
+        How many charges there were.
     """
 
     own: tuple[Purchase, ...]
@@ -86,7 +88,10 @@ class PromisedPurchases:
     rows: tuple[PlannedMeasurement, ...]
     counts: frozenset[Name]
     n_read: int
-    n_measured: int
+    n_payments: int
+
+
+StillServes: TypeAlias = Callable[[PromisedPurchases], bool]
 
 
 class Purchases:
@@ -102,15 +107,15 @@ class Purchases:
         self._changed = threading.Condition()
         self._repairing = threading.Lock()
 
-    def promises(self) -> PromisedPurchases:
-        """What is paid for, or about to be, and not measured yet.
+    def promises(self, own: Collection[Purchase] | None = None) -> PromisedPurchases:
+        """What is paid for, or about to be, and not measured yet; of this process, only `own`.
 
         To be looked at before the history is, and one's own before that of others: what is
         measured in between is then in both, and is waited for without need; the other way round it
         would be in neither, and bought again.
         """
         with self._changed:
-            own = tuple(self._own)
+            own = tuple(one for one in self._own if own is None or one in own)
         history = self._gate.history
         foreign = {seq: charge for seq, charge in history.pending.items() if seq in history.read}
         rows = (
@@ -127,35 +132,48 @@ class Purchases:
             rows,
             frozenset(map(name_of, counts)),
             n_read=len(history.read),
-            n_measured=len(history.measurements) + len(history.unit_counts.measurements),
+            n_payments=len(history.payments),
         )
 
-    def are_as(self, promises: PromisedPurchases) -> bool:
-        """Whether nothing was begun, measured or charged since somebody looked."""
-        now = self.promises()
-        return (now.own, now.foreign, now.n_read, now.n_measured) == (
-            promises.own,
-            promises.foreign,
-            promises.n_read,
-            promises.n_measured,
+    def are_kept(self, promises: PromisedPurchases) -> bool:
+        """Whether what was promised has come or will, and nothing else, since somebody looked."""
+        with self._changed:
+            own = tuple(self._own)
+        history = self._gate.history
+        paid = {payment.seq for payment in history.payments[promises.n_payments :]}
+        ended = {one.seq for one in promises.own if one not in own}
+        return (
+            set(own) <= set(promises.own)
+            and paid <= {one.seq for one in promises.own}
+            and len(history.read) == promises.n_read + n_come(history, promises.foreign)
+            and None not in ended  # it was refused, or overtaken
+            and not history.pending.keys() & ended
         )
 
     def begin(
         self,
         plan: PurchasePlan,
-        n_read: int | None,
+        beside: PromisedPurchases | None,
         statistics: Sequence[Asked] = (),
     ) -> Purchase:
         """Promise a plan, inside a turn; `carry_out` must follow."""
-        purchase = Purchase(plan, n_read, statistics)
+        purchase = Purchase(plan, beside, statistics)
         with self._changed:
             self._own.append(purchase)
         return purchase
 
     def carry_out(
-        self, purchase: Purchase, payer: Payer, *, epsilon_cap: Fraction | None
+        self,
+        purchase: Purchase,
+        payer: Payer,
+        *,
+        epsilon_cap: Fraction | None,
+        still_serves: StillServes | None = None,
     ) -> Payment:
         """Charge a plan and measure it.
+
+        If others have charged since it was made, it is charged as it is if it `still_serves`, which
+        is asked what is promised by then.
 
         Raises
         ------
@@ -166,15 +184,7 @@ class Purchases:
         """
         try:
             with self._watcher.purchase():
-                checkpoint(ANSWER_SECONDS)
-                with self._watcher.stage(Stage.CHARGE), waiting(is_first=True):
-                    payment = self._gate.charge(
-                        purchase.plan.planned,
-                        payer,
-                        epsilon_cap=epsilon_cap,
-                        n_read=purchase.n_read,
-                        statistics=purchase.statistics,
-                    )
+                payment = self._charged(purchase, payer, epsilon_cap, still_serves)
                 purchase.seq = payment.seq
                 note_paid()
                 with self._watcher.stage(Stage.MEASURE):
@@ -185,6 +195,41 @@ class Purchases:
             with self._changed:
                 self._own.remove(purchase)
                 self._changed.notify_all()
+
+    def _charged(
+        self,
+        purchase: Purchase,
+        payer: Payer,
+        epsilon_cap: Fraction | None,
+        still_serves: StillServes | None,
+    ) -> Payment:
+        while True:
+            checkpoint(ANSWER_SECONDS)
+            beside = purchase.beside
+            try:
+                with self._watcher.stage(Stage.CHARGE), waiting(is_first=True):
+                    return self._gate.charge(
+                        purchase.plan.planned,
+                        payer,
+                        epsilon_cap=epsilon_cap,
+                        n_read=None if beside is None else beside.n_read,
+                        awaited=() if beside is None else beside.foreign,
+                        statistics=purchase.statistics,
+                    )
+            except StalePlan:
+                if still_serves is None or not self._is_promised_anew(purchase, still_serves):
+                    raise
+
+    def _is_promised_anew(self, purchase: Purchase, still_serves: StillServes) -> bool:
+        """Whether a plan that others overtook is to be charged beside what they did."""
+        before = purchase.beside
+        if before is None:
+            return False
+        now = self.promises(before.own)
+        if not still_serves(now):
+            return False
+        purchase.beside = now
+        return True
 
     def complete_overdue(self) -> None:
         """Measure what was charged and is not being measured.
@@ -201,6 +246,31 @@ class Purchases:
                 new = self._gate.take_over(seq, turn)
                 if new is not None:
                     self._completed(seq, new)
+
+    def wait_a_moment(self) -> None:
+        """Let other processes measure what they have just charged.
+
+        A plan beside it may turn out to need it, and is then made in vain. What has not come in a
+        moment is planned beside: its process may be dead.
+        """
+        end = time.monotonic() + MOMENT_SECONDS  # others may go on charging
+        while self._is_fresh() and time.monotonic() < end:
+            checkpoint()
+            with self._watcher.stage(Stage.WAIT), waiting():
+                time.sleep(GLANCE_SECONDS)
+            self._gate.refresh()
+
+    def _is_fresh(self) -> bool:
+        """Whether another process has charged something a moment ago, and not measured it."""
+        self._overdue()  # notes when each was first seen
+        history = self._gate.history
+        since = time.monotonic() - MOMENT_SECONDS
+        with self._changed:
+            at_work = {one.seq for one in self._own}
+            return any(
+                seen > since and seq not in at_work and seq in history.read
+                for (seq, _), seen in self._first_seen.items()
+            )
 
     def wait(self, promises: PromisedPurchases) -> None:
         """Until all of it is measured or given up; or until some of it is overdue.

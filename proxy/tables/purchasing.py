@@ -38,12 +38,15 @@ class Purchasing:
     turns: Turns = field(default_factory=Turns)
 
     def begin(
-        self, plan: PurchasePlan, n_read: int | None, statistics: Sequence[Asked] = ()
+        self,
+        plan: PurchasePlan,
+        beside: PromisedPurchases | None,
+        statistics: Sequence[Asked] = (),
     ) -> Purchase:
         """Promise a plan for what is served, inside a turn; `in_flight.carry_out` must follow."""
         extent = self.state.extent
         kept = replace(plan, planned=extent.kept(plan.planned))
-        return self.in_flight.begin(kept, n_read, extent.kept_statistics(statistics))
+        return self.in_flight.begin(kept, beside, extent.kept_statistics(statistics))
 
     def wait_until_quiet(self) -> PromisedPurchases:
         """Wait until nothing is being bought; what was promised then, which is no row.

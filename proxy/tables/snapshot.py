@@ -65,6 +65,20 @@ class KnownHistory:
     hindsight: Hindsight
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Expected:
+    """What is known of what is wanted, once what is promised has come.
+
+    Parameters
+    ----------
+    forecast : Forecast
+    estimates : tuple of RowEstimates
+    """
+
+    forecast: Forecast
+    estimates: tuple[RowEstimates, ...]
+
+
 class TableSnapshot:
     """A table at one moment.
 
@@ -198,21 +212,32 @@ class TableSnapshot:
             plan.planned, tuple(offers[place] for place in range(len(wanted))), counts
         )
 
-    def plan_beside(
+    def expected(
         self,
         promised: Sequence[PlannedMeasurement],
         counts: Collection[Name],
         wanted: Sequence[Wanted],
-    ) -> PurchasePlan | None:
-        """What to buy beside what the ledger promises; None if nothing, or nothing yet."""
+    ) -> Expected | None:
+        """What will be known once what the ledger promises has come; None if that is not certain.
+
+        Raises
+        ------
+        StalePlan
+            If it would raise what is not there yet.
+        """
         asked = (self._count_of(one) for one in wanted)
         if any(name_of(count) in counts for count in asked if count is not None):
             return None
         with self._watcher.stage(Stage.PRICE):
+            future = self.forecast.after(self._extent.served_plan(promised))
+            return Expected(future, tuple(self._estimates(future.estimator, wanted)))
+
+    def plan_beside(self, expected: Expected, wanted: Sequence[Wanted]) -> PurchasePlan | None:
+        """What to buy beside what is expected; None if nothing, or nothing yet."""
+        with self._watcher.stage(Stage.PRICE):
             try:
-                future = self.forecast.after(self._extent.served_plan(promised))
-                expected = self._estimates(future.estimator, wanted)
-                plan = self._plan(wanted, expected, replace(self._context, forecast=future))
+                context = replace(self._context, forecast=expected.forecast)
+                plan = self._plan(wanted, expected.estimates, context)
             except StalePlan:  # it would raise what is not there yet
                 return None
         return plan if plan.planned or plan.counts else None

@@ -22,6 +22,7 @@ from accountant.source import UnitCells
 from planner.workload import RequestedTarget
 from proxy.api.requests import LOCAL, Caller, QueryRequest, QueryResult
 from proxy.engine.engine import Engine
+from proxy.monitoring.events import UNWATCHED, Watcher
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
 from proxy.tables.private_table import ServedTable
@@ -62,11 +63,11 @@ class SlowSource:
 class Server:
     """An engine with a ledger of its own on a file."""
 
-    def __init__(self, ledger: Ledger, rows: Path, budget: Fraction) -> None:
+    def __init__(self, ledger: Ledger, rows: Path, budget: Fraction, watcher: Watcher) -> None:
         self.ledger = ledger
         self.source = SlowSource(DuckDbSource(SCHEMA, SourceLocation(path=rows)))
         self.gate = open_table(ledger, SCHEMA, budget, self.source, SystemNoise())
-        self.table = ServedTable(SCHEMA, DEFAULT, self.gate)
+        self.table = ServedTable(SCHEMA, DEFAULT, self.gate, watcher=watcher)
         self.engine = Engine({SCHEMA.table: self.table})
 
     def ask(self, sql: str, half_width: float = 20.0, caller: Caller = LOCAL) -> QueryResult:
@@ -87,9 +88,9 @@ def starting(folder: Path) -> Iterator[StartServer]:
     rows = write_csv(folder / "people.csv", ROWS)
     with ExitStack() as stack:
 
-        def another(budget: Fraction = Fraction(4)) -> Server:
+        def another(budget: Fraction = Fraction(4), watcher: Watcher = UNWATCHED) -> Server:
             ledger = stack.enter_context(open_ledger(folder / "people.ledger"))
-            return Server(ledger, rows, budget)
+            return Server(ledger, rows, budget, watcher)
 
         yield another
 

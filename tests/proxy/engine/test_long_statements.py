@@ -17,10 +17,10 @@ from accountant.ledger.limits import Payer
 from cube.pace import Deadline, checkpoint, paced
 from cube.refusals import BudgetExhausted, TooLarge, TooSlow
 from planner.measuring.choose import plan_purchases
-from planner.measuring.offers import PurchasePlan
 from proxy.api.requests import Caller
 from proxy.tables import acquisition as buying
 from proxy.tables import snapshot as table_snapshot
+from proxy.tables.second_look import SecondLook
 from tests.support.slow_servers import Server, epsilon, starting, until
 
 ANN = Caller(Payer("ann"), Role.ANALYST, ("people",))
@@ -97,11 +97,11 @@ def test_whoever_is_overtaken_again_and_again_buys_in_the_end(
     monkeypatch.setattr(
         server.table.purchasing.turns, "_seconds", 0.0
     )  # every turn is over at once
-    monkeypatch.setattr(server.table.purchasing.in_flight, "are_as", lambda _promises: False)
-    plans: list[PurchasePlan | None] = []
+    monkeypatch.setattr(server.table.purchasing.in_flight, "are_kept", lambda _promises: False)
+    plans: list[SecondLook | None] = []
     plain = buying._plan
 
-    def planned(*asked: Any) -> PurchasePlan | None:
+    def planned(*asked: Any) -> SecondLook | None:
         plans.append(plain(*asked))
         return plans[-1]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from fractions import Fraction
 from pathlib import Path
 
@@ -11,9 +11,12 @@ import pytest
 from accountant.ledger.credentials import Role
 from accountant.ledger.limits import Payer
 from cube.measurement import UNITS_PER_EPSILON
-from cube.refusals import Refused, SourceUnavailable
+from cube.pace import within
+from cube.refusals import Refused, SourceUnavailable, TooSlow
 from planner.workload import RequestedTarget
 from proxy.api.requests import LOCAL, Caller, QueryRequest, QueryResult
+from proxy.monitoring.events import Stage, Unwatched
+from proxy.tables.in_flight import ANSWER_SECONDS
 from tests.support.slow_servers import Server, epsilon, starting, until
 
 AGES = tuple(
@@ -155,3 +158,27 @@ def half_width(release: QueryResult) -> float:
     assert release.receipt is not None
     (column,) = release.receipt.columns
     return float(column.high[0] - column.low[0]) / 2
+
+
+class Plans(Unwatched):
+    """Counts the times that something is priced."""
+
+    n_priced = 0
+
+    def stage(self, stage: Stage) -> AbstractContextManager[object]:
+        self.n_priced += stage is Stage.PRICE
+        return super().stage(stage)
+
+
+def test_nothing_is_planned_that_could_not_be_charged_in_time(tmp_path: Path) -> None:
+    plans = Plans()
+    with starting(tmp_path) as start:
+        server = start(watcher=plans)
+        with pytest.raises(TooSlow), within(ANSWER_SECONDS / 2):
+            server.ask(AGES[0])
+        assert plans.n_priced == 0
+        assert server.spent == 0
+        server.ask(AGES[0])
+        assert plans.n_priced == 1
+        with within(ANSWER_SECONDS / 2):
+            assert epsilon(server.ask(AGES[0])) == 0  # what is known needs no purchase
