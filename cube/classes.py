@@ -9,6 +9,7 @@ Arrays that are told by their coefficients add up and cancel as the arrays do, s
 of arrays are computed on parts as they would be on levels. See `classes.md`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from cube.cached import cached_property
 from cube.pieces import Pieces, runs_of
 
+CODE_MAX = 2**62  # of the classes of several divisions, told by one number
 N_FEW = 48  # up to this many labels are numbered faster by a dictionary than by sorting
 
 Indices = NDArray[np.int64]
@@ -122,7 +124,7 @@ class AxisClasses:
         # range on an axis of a million levels is three runs.
         pieces = keys if isinstance(keys, Pieces) else runs_of(keys)
         degree = max(self.degree, pieces.degree)
-        starts = _merged(self.starts, pieces.starts)
+        starts = _merged([self.starts, pieces.starts])
         labels = self.at(starts)
         which = _containing(pieces.starts, starts)
         n_classes = self.n_classes
@@ -132,17 +134,27 @@ class AxisClasses:
             return self
         return AxisClasses(self.n_levels, starts, labels, degree)
 
-    def refined_by(self, other: "AxisClasses") -> "AxisClasses":
-        """The coarsest classes that refine these and others."""
-        starts = _merged(self.starts, other.starts)
-        labels, _ = _numbered(self.at(starts), other.at(starts))
-        return AxisClasses(self.n_levels, starts, labels, max(self.degree, other.degree))
+    def refined_by(self, others: Sequence["AxisClasses"]) -> "AxisClasses":
+        """The coarsest classes that refine these and others; these, if they refine the others."""
+        if not others:
+            return self
+        starts = _merged([self.starts, *(one.starts for one in others)])
+        labels, n_labels = self.at(starts), self.n_classes
+        for one in others:
+            if n_labels * one.n_classes > CODE_MAX:
+                labels, n_labels = _numbered(labels)
+            labels, n_labels = labels * one.n_classes + one.at(starts), n_labels * one.n_classes
+        labels, n_labels = _numbered(labels)
+        degree = max(self.degree, *(one.degree for one in others))
+        if n_labels == self.n_classes and degree == self.degree:
+            return self
+        return AxisClasses(self.n_levels, starts, labels, degree)
 
     def refines(self, coarser: "AxisClasses") -> bool:
         """Whether each class is within one of the coarser classes, which have no higher degree."""
         if coarser.degree > self.degree:
             return False
-        starts = _merged(self.starts, coarser.starts)
+        starts = _merged([self.starts, coarser.starts])
         return bool((coarser.at(self.first_levels)[self.at(starts)] == coarser.at(starts)).all())
 
     def equals(self, other: "AxisClasses") -> bool:
@@ -265,8 +277,8 @@ def _containing(starts: Indices, places: Indices) -> Indices:
     return starts.searchsorted(places, side="right") - 1
 
 
-def _merged(first: Indices, second: Indices) -> Indices:
-    """The distinct numbers of two increasing vectors, increasing."""
-    both = np.concatenate((first, second))
-    both.sort(kind="stable")  # a merge: both halves are in order
-    return both[run_starts(both)]
+def _merged(vectors: Sequence[Indices]) -> Indices:
+    """The distinct numbers of increasing vectors, increasing."""
+    every = np.concatenate(vectors)
+    every.sort(kind="stable")  # a merge: each vector is in order
+    return every[run_starts(every)]

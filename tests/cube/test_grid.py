@@ -31,6 +31,31 @@ def test_levels_share_a_class_where_every_array_agrees(arrays: list[list[int]]) 
     assert classes.n_classes == len(set(first))
 
 
+@given(keys)
+def test_classes_refine_others_as_they_do_one_by_one(arrays: list[list[int]]) -> None:
+    parts = [
+        AxisClasses.of_labels(by_first_appearance(np.array(array, dtype=np.int64)))
+        for array in arrays
+    ]
+    first, *others = parts
+    joint = first.refined_by(others)
+    told = list(zip(*arrays, strict=True))
+    order = list(dict.fromkeys(told))
+    assert joint.of_level.tolist() == [order.index(one) for one in told]
+    assert all(joint.refines(part) for part in parts)
+    assert (joint is first) == all(first.refines(part) for part in others)
+
+
+def test_more_classes_than_one_number_tells_are_refined_together() -> None:
+    draw = np.random.default_rng(5)
+    arrays = [by_first_appearance(draw.integers(0, 3, size=90)) for _ in range(80)]
+    first, *others = map(AxisClasses.of_labels, arrays)
+    told = list(zip(*(array.tolist() for array in arrays), strict=True))
+    order = list(dict.fromkeys(told))
+    found = first.refined_by(others)
+    assert found.of_level.tolist() == [order.index(one) for one in told]
+
+
 def test_an_array_that_distinguishes_nothing_returns_the_same_classes() -> None:
     classes = AxisClasses.of_labels(np.array([0, 0, 1, 1, 0], dtype=np.int64))
     assert classes.refined(np.array([7, 7, 3, 3, 7], dtype=np.int64)) is classes
