@@ -69,15 +69,15 @@ class Reach:
             tuple(Fraction(rent, UNITS_PER_EPSILON) for rent in rents),
         )
 
-    def may_be_worth_it(
+    def worth_at_most(
         self,
         first: int,
         added: Callable[[int], Fraction],
         evidence: Evidence,
         limit: Fraction,
         rent: Fraction,
-    ) -> bool:
-        """Whether some weight may be worth its price.
+    ) -> Fraction | None:
+        """At least what any weight costs that is worth its price; None if no weight is.
 
         Parameters
         ----------
@@ -97,8 +97,8 @@ class Reach:
             of_answered = min(rent, self.rents[n_answered])
             worth = min(limit, evidence.worth(of_answered, is_all=n_answered == n_rows))
             if added(first) > worth:
-                return False
+                return None
             n_affordable = bisect_right(self.units, worth, hi=n_answered, key=added)
             if n_affordable == n_answered:
-                return True
+                return worth
             n_answered = n_affordable
