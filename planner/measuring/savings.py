@@ -22,7 +22,7 @@ from cube.refusals import InvalidTarget
 from planner.measuring.candidates import Candidate
 from planner.measuring.hindsight import Demand, demand_of
 from planner.measuring.intervals import answerable, has_cells
-from planner.measuring.least_width import least_width
+from planner.measuring.least_width import least_widths
 from planner.measuring.noise_kinds import NoiseKind
 from planner.measuring.offers import PricingContext
 from planner.measuring.reach import Reach
@@ -130,16 +130,18 @@ class Savings:
         self, case: _Case, first: int, rented: tuple[RentedRows, ...], reach: Reach
     ) -> Saving | None:
         """The same of weights that are at least the first one, and worth their prices."""
-        for at_most in (self._alone, self._rent):  # each takes longer, and is no more
-            if self._worth_at_most(case, first, reach, at_most(rented)) is None:
+        for bound in (self._alone, self._rent):  # each takes longer, and is no more
+            if self._worth_at_most(case, first, reach, bound(rented)) is None:
                 return None
-        evidence = self._evidence(case, self._rent(rented))
+        at_most = self._rent(rented)
+        evidence = self._evidence(case, at_most)
         for units, answered in _tried(self._needed(case, rented, first), first):
             added = case.added(units)
             is_all = len(answered) == len(rented)
-            if added > min(self._limit, evidence.worth(rent_at_most(answered), is_all=is_all)):
+            at_most = min(at_most, rent_at_most(answered))  # fewer rows have not added more
+            if added > min(self._limit, evidence.worth(at_most, is_all=is_all)):
                 continue
-            rent = self._rent(answered)
+            rent = at_most = self._rent(answered)
             worth = evidence.worth(rent, is_all=is_all)
             if added <= worth:
                 return Saving(units, rent, worth)
@@ -154,7 +156,8 @@ class Savings:
             return 1
         weighing = self._weighing
         target, schema = weighing.target, self._context.schema
-        width = least_width(case.candidate.blocks, weighing.block, target.confidence, schema)
+        now, blocks = [weighing.block], case.candidate.blocks
+        (width,) = least_widths(blocks, now, target.confidence, schema)
         return case.kind.as_precise_as(width / target.half_width)
 
     def _is_beyond(self, case: _Case, units: int) -> bool:
