@@ -124,6 +124,8 @@ class AxisClasses:
         # range on an axis of a million levels is three runs.
         pieces = keys if isinstance(keys, Pieces) else runs_of(keys)
         degree = max(self.degree, pieces.degree)
+        if self.n_classes == self.n_levels and degree == self.degree:
+            return self  # nothing divides a level
         starts = _merged([self.starts, pieces.starts])
         labels = self.at(starts)
         which = _containing(pieces.starts, starts)
