@@ -331,8 +331,9 @@ def _filled(
         return drafts
     by_size = sorted(functions, key=lambda function: -function.size)
     first = drafts[0] if drafts else _Draft()
-    if first.takes(by_size, n_cells_max):  # so would it take them one by one
-        return drafts or [first]
+    # Once there are several, the first is mostly full.
+    if len(drafts) <= 1 and first.takes(by_size, n_cells_max):  # so would it take them one by one
+        return [first]
     rooms = _Rooms(drafts, functions, n_cells_max)
     for function in by_size:
         for place in rooms.worth_trying(function):
