@@ -23,7 +23,7 @@ def write_patterns(nodes: Iterable[exp.Expr]) -> None:
     "a LIKE '%b%'"
     """
     for like in nodes:
-        pieces = _pieces(like.expression) if isinstance(like, exp.Like | exp.ILike) else ()
+        pieces = _pieces(like.expression) if isinstance(like, exp.Like | exp.ILike) else []
         if pieces:
             whole = exp.Literal.string("".join(one.name for one in pieces))
             whole.meta.update(pieces[0].meta)
