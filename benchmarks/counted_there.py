@@ -3,28 +3,21 @@
 python -m benchmarks.counted_there [--quick]
 """
 
-from pathlib import Path
-from tempfile import TemporaryDirectory
-
-from accountant.ledger.stores.postgres_location import PostgresLocation
 from benchmarks.report import run, wants_quick
-from benchmarks.sources import make_files, make_table, schema_of
+from benchmarks.sources import made, schema_of
 from benchmarks.sources_there import there_compared
 from proxy.sources.location import PostgresRows
-from tests.support.postgres import serving_postgres
 
 
 def main() -> None:
     """Measure, and say whether the bars are cleared."""
     quick = wants_quick("Tables that stay in their engine, beside its own GROUP BY.")
     n_rows = 10**5 if quick else 10**6
-    with TemporaryDirectory() as name, serving_postgres() as server:
-        folder = Path(name)
-        make_files(folder, n_rows)
-        postgres = PostgresRows(server=PostgresLocation.parse(server.location()), table="sales")
-        make_table(postgres, n_rows)
+    with made(("parquet", "postgres"), n_rows) as (folder, locations):
+        there = locations["postgres"]
+        assert isinstance(there, PostgresRows)
         parquet = folder / "sales.parquet"
-        found, bars = there_compared(schema_of(n_rows), postgres, parquet, folder, n_rows)
+        found, bars = there_compared(schema_of(n_rows), there, parquet, folder, n_rows)
     run({"n_rows": n_rows, **found}, bars)
 
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from cube.cached import cached_property
 from cube.pieces import Pieces, runs_of
 
+CODE_MAX = 2**62  # of the classes of several divisions, told by one number
 N_FEW = 48  # up to this many labels are numbered faster by a dictionary than by sorting
 N_FEW_VECTORS = 4  # up to this many are numbered one after the other
 N_CODES_MAX = 2**22  # numbers that are laid out at once: 32 MB
@@ -133,6 +134,8 @@ class AxisClasses:
         # range on an axis of a million levels is three runs.
         arrays = [one if isinstance(one, Pieces) else runs_of(one) for one in keys]
         degree = max([self.degree, *(one.degree for one in arrays)])
+        if self.n_classes == self.n_levels and degree == self.degree:
+            return self  # nothing divides a level
         starts = _merged(self.starts, *(one.starts for one in arrays))
         n_together = max(1, N_CODES_MAX // starts.size)
         labels, n_classes = self.at(starts), self.n_classes
@@ -147,11 +150,21 @@ class AxisClasses:
         changes = run_starts(labels)
         return AxisClasses(self.n_levels, starts[changes], labels[changes], degree)
 
-    def refined_by(self, other: "AxisClasses") -> "AxisClasses":
-        """The coarsest classes that refine these and others."""
-        starts = _merged(self.starts, other.starts)
-        labels, _ = _numbered(self.at(starts), other.at(starts))
-        return AxisClasses(self.n_levels, starts, labels, max(self.degree, other.degree))
+    def refined_by(self, others: Sequence["AxisClasses"]) -> "AxisClasses":
+        """The coarsest classes that refine these and others; these, if they refine the others."""
+        if not others:
+            return self
+        starts = _merged(self.starts, *(one.starts for one in others))
+        labels, n_labels = self.at(starts), self.n_classes
+        for one in others:
+            if n_labels * one.n_classes > CODE_MAX:
+                labels, n_labels = _numbered(labels)
+            labels, n_labels = labels * one.n_classes + one.at(starts), n_labels * one.n_classes
+        labels, n_labels = _numbered(labels)
+        degree = max(self.degree, *(one.degree for one in others))
+        if n_labels == self.n_classes and degree == self.degree:
+            return self
+        return AxisClasses(self.n_levels, starts, labels, degree)
 
     def refines(self, coarser: "AxisClasses") -> bool:
         """Whether each class is within one of the coarser classes, which have no higher degree."""

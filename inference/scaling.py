@@ -198,11 +198,12 @@ def coefficient_range(query: LinearQuery) -> tuple[Fraction, Fraction]:
     """Bounds on the coefficients of a query's cells, by interval arithmetic on its factors."""
     low = high = Fraction(0)
     for term in query.terms:
-        ends = [term.scale, term.scale]
+        ends = [1, 1]
         for factor in term.factors:
             products = [end * value for end in ends for value in factor.ends]
             ends = [min(products), max(products)]
-        low, high = low + ends[0], high + ends[1]
+        first, last = ends if term.scale >= 0 else ends[::-1]
+        low, high = low + term.scale * first, high + term.scale * last
     return low, high
 
 

@@ -33,7 +33,7 @@ from planner.sql.messages import shortened
 from planner.sql.options import REQUESTED
 from planner.sql.parameter_types import ParameterType, parameter_types
 from planner.sql.parameters import Parameters
-from planner.sql.query_tree import parse
+from planner.sql.query_tree import QueryTree, parse
 from planner.sql.statements import read_query
 from planner.workload import ColumnKind, Outer, OutputColumn, RequestedTarget, Workload
 
@@ -170,7 +170,7 @@ class Planner:
             moment = None
         notes = () if moment is None else (told_moment(moment),)
         is_probe = gives_no_rows(query.tree)
-        fallback = _fallback(query.tree, requested)
+        fallback = _fallback(query, requested)
         wants_whole = _wants_whole_counts(query.tree, requested)
         splitter = Splitter(self._world, requested)
         tree, answers = splitter.statement(query)
@@ -202,9 +202,11 @@ def _unless_too_deep(read: Callable[[], Read]) -> Read:
         ) from None
 
 
-def _fallback(tree: exp.Query, requested: RequestedTarget) -> Fallback:
+def _fallback(query: QueryTree, requested: RequestedTarget) -> Fallback:
     """What a statement falls back on: what the first of its OPTIONS says, or else the request."""
-    named = (select.meta.get(REQUESTED, requested).fallback for select in tree.find_all(exp.Query))
+    tree = query.tree
+    selects = tree.find_all(exp.Query) if query.has_subqueries else (tree,)
+    named = (select.meta.get(REQUESTED, requested).fallback for select in selects)
     return next((one for one in (*named, requested.fallback) if one is not None), Fallback.NONE)
 
 

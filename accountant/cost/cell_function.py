@@ -303,13 +303,13 @@ def joint_classes(functions: Sequence[CellFunction]) -> dict[str, AxisClasses]:
 
 
 def joint_of(parts: Sequence[AxisClasses]) -> AxisClasses:
-    """The coarsest classes of one axis's levels that refine every one of `parts`."""
-    distinct = list({id(part): part for part in parts}.values())
-    joint = max(distinct, key=lambda part: part.n_parts)
-    for part in distinct:
-        if part is not joint and not joint.refines(part):
-            joint = joint.refined_by(part)
-    return joint
+    """The coarsest classes of one axis's levels that refine every one of `parts`.
+
+    One of `parts` itself, if it refines the others.
+    """
+    distinct = {id(part): part for part in parts}.values()
+    finest = max(distinct, key=lambda part: part.n_parts)
+    return finest.refined_by([part for part in distinct if part is not finest])
 
 
 def _array(result: Any, like: Whole) -> Whole:

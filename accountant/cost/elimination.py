@@ -268,28 +268,31 @@ class _Draft:
             self.functions = [one for one in self.functions if id(one) not in leaving]
             self._change += [function.scaled(-1) for function in gone]
 
-    def takes(self, function: CellFunction, n_cells_max: int) -> bool:
-        """Add the function if the sum then still spans at most `n_cells_max` cells."""
-        finer = self._finer(function)
+    def takes(self, functions: Sequence[CellFunction], n_cells_max: int) -> bool:
+        """Add functions if the sum then still spans at most `n_cells_max` cells."""
+        finer = self._finer(functions)
         if finer:
             joint = {**self.joint, **finer}
             if math.prod(classes.n_parts for classes in joint.values()) > n_cells_max:
                 return False
             self.joint = joint
-        self.functions.append(function)
-        self._change.append(function)
+        self.functions += functions
+        self._change += functions
         return True
 
-    def _finer(self, function: CellFunction) -> dict[str, AxisClasses]:
-        """The classes of the axes that the function divides further."""
+    def _finer(self, functions: Sequence[CellFunction]) -> dict[str, AxisClasses]:
+        """The classes of the axes that the functions divide further."""
+        dividing: dict[str, list[AxisClasses]] = {}
+        for function in functions:
+            for name, classes in zip(function.axes, function.classes, strict=True):
+                if (name, id(classes)) not in self._refined:  # many functions share few classes
+                    dividing.setdefault(name, []).append(classes)
         finer: dict[str, AxisClasses] = {}
-        for name, classes in zip(function.axes, function.classes, strict=True):
-            if (name, id(classes)) in self._refined:
-                continue  # many functions share few classes
+        for name, parts in dividing.items():
             own = self.joint.get(name)
-            together = classes if own is None else joint_of([own, classes])
+            together = joint_of(parts if own is None else [own, *parts])
             if together is own:
-                self._refined.add((name, id(classes)))
+                self._refined.update((name, id(classes)) for classes in parts)
             else:
                 finer[name] = together
         return finer
@@ -324,10 +327,17 @@ def _filled(
     drafts: list[_Draft], functions: Sequence[CellFunction], n_cells_max: int
 ) -> list[_Draft]:
     """Each function in the first draft with room for it, or in one of its own."""
+    if not functions:
+        return drafts
+    by_size = sorted(functions, key=lambda function: -function.size)
+    first = drafts[0] if drafts else _Draft()
+    # Once there are several, the first is mostly full.
+    if len(drafts) <= 1 and first.takes(by_size, n_cells_max):  # so would it take them one by one
+        return [first]
     rooms = _Rooms(drafts, functions, n_cells_max)
-    for function in sorted(functions, key=lambda function: -function.size):
+    for function in by_size:
         for place in rooms.worth_trying(function):
-            if drafts[place].takes(function, n_cells_max):
+            if drafts[place].takes([function], n_cells_max):
                 rooms.note(place, drafts[place])
                 break
         else:

@@ -42,10 +42,7 @@ class RowsAlong:
 
     def with_rows(self, new: Sequence[tuple[int, AxisClasses, Indices]]) -> "RowsAlong":
         """The same with more rows, each with its shares on classes of its own."""
-        joint = self.classes
-        for _, classes, _ in new:
-            if not joint.refines(classes):
-                joint = joint.refined_by(classes)
+        joint = self.classes.refined_by([classes for _, classes, _ in new])
         levels = joint.first_levels
         before = self.classes.at(levels)
         last = [shares[classes.at(levels)] for _, classes, shares in new]

@@ -6,7 +6,7 @@ is spent. Proof: proofs/generations.md.
 """
 
 from accountant.gate.open_table import Funds, as_seen, check_declared, check_new_data, known_data
-from accountant.ledger.entries import GenerationBegun
+from accountant.ledger.generations import GenerationBegun
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.next_generation import next_generation
 from accountant.ledger.table_history import TableHistory

@@ -102,6 +102,8 @@ def _whole_of(classes: AxisClasses, factor: Factor) -> Factor | None:
     numbers = factor.numbers if isinstance(factor.numbers, Pieces) else runs_of(factor.numbers)
     if numbers.degree or classes.degree:
         return None
+    if classes.n_classes == classes.n_levels:
+        return factor  # levels are not cut
     starts = np.union1d(classes.starts, numbers.starts)  # within these runs nothing changes
     which, values = classes.at(starts), numbers.at(starts)
     is_cut = np.zeros(classes.n_classes, dtype=np.bool_)

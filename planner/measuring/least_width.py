@@ -40,10 +40,10 @@ _MEAN_SQUARES: WeakKeyDictionary[QueryBlock, WeakKeyDictionary[QueryBlock, float
 )
 
 
-def least_width(
-    family: Sequence[QueryBlock], block: QueryBlock, confidence: float, schema: Schema
-) -> float:
-    """At most the half-width of the widest row, with the variance of every count 2.
+def least_widths(
+    family: Sequence[QueryBlock], blocks: Sequence[QueryBlock], confidence: float, schema: Schema
+) -> list[float]:
+    """At most the half-width of the widest row of each block, with the variance of every count 2.
 
     That is, with Laplace noise of scale 1, or as much Gaussian noise.
 
@@ -51,24 +51,27 @@ def least_width(
     ----------
     family : sequence of QueryBlock
         Counts of the products of nested partitions, the finest first.
-    block : QueryBlock
+    blocks : sequence of QueryBlock
         Rows within their scope.
     confidence : float
     schema : Schema
     """
-    squares = _kept_mean_squares(family[0], block, schema)
-    variance = 2 * squares / sum(map(_largest_group, family))
+    n_largest = sum(map(_largest_group, family))
     of_laplace = -math.log1p(-confidence) / math.sqrt(2)
     quantile = OF_QUANTILE * min(of_laplace, gaussian_quantile(confidence))
-    return quantile * math.sqrt(variance)
+    squares = [_kept_mean_squares(family[0], block, schema) for block in blocks]
+    return [quantile * math.sqrt(2 * of_row / n_largest) for of_row in squares]
 
 
 def _kept_mean_squares(finest: QueryBlock, block: QueryBlock, schema: Schema) -> float:
     """The same as `_mean_squares`, once for a row; the finest groups have the schema's sizes."""
-    kept = _MEAN_SQUARES.setdefault(block, WeakKeyDictionary())
-    if finest not in kept:
-        kept[finest] = _mean_squares(finest, block, schema)
-    return kept[finest]
+    kept = _MEAN_SQUARES.get(block)
+    if kept is None:
+        kept = _MEAN_SQUARES[block] = WeakKeyDictionary()
+    found = kept.get(finest)
+    if found is None:
+        found = kept[finest] = _mean_squares(finest, block, schema)
+    return found
 
 
 def _mean_squares(finest: QueryBlock, block: QueryBlock, schema: Schema) -> float:

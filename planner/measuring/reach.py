@@ -22,7 +22,7 @@ from cube.measurement import UNITS_PER_EPSILON
 from cube.schema import Schema
 from planner.measuring.candidates import Candidate
 from planner.measuring.hindsight import demand_of
-from planner.measuring.least_width import least_width
+from planner.measuring.least_width import least_widths
 from planner.measuring.noise_kinds import NoiseKind
 from planner.measuring.ski_rental import Evidence, RentedRows
 
@@ -57,27 +57,27 @@ class Reach:
         schema: Schema,
     ) -> "Reach":
         """What a candidate may answer of the rows rented on its scope."""
-
-        def needed(rows: RentedRows) -> int:
-            width = least_width(candidate.blocks, rows.block, confidence, schema)
-            return kind.as_precise_as(width / demand_of(rows, confidence).half_width)
-
-        found = sorted((needed(rows), rows.most_units) for rows in rented)
+        blocks = [rows.block for rows in rented]
+        widths = least_widths(candidate.blocks, blocks, confidence, schema)
+        found = sorted(
+            (kind.as_precise_as(width / demand_of(rows, confidence).half_width), rows.most_units)
+            for rows, width in zip(rented, widths, strict=True)
+        )
         rents = accumulate((most for _, most in found), initial=0)
         return cls(
             tuple(units for units, _ in found),
             tuple(Fraction(rent, UNITS_PER_EPSILON) for rent in rents),
         )
 
-    def may_be_worth_it(
+    def worth_at_most(
         self,
         first: int,
         added: Callable[[int], Fraction],
         evidence: Evidence,
         limit: Fraction,
         rent: Fraction,
-    ) -> bool:
-        """Whether some weight may be worth its price.
+    ) -> Fraction | None:
+        """At least what any weight costs that is worth its price; None if no weight is.
 
         Parameters
         ----------
@@ -97,8 +97,8 @@ class Reach:
             of_answered = min(rent, self.rents[n_answered])
             worth = min(limit, evidence.worth(of_answered, is_all=n_answered == n_rows))
             if added(first) > worth:
-                return False
+                return None
             n_affordable = bisect_right(self.units, worth, hi=n_answered, key=added)
             if n_affordable == n_answered:
-                return True
+                return worth
             n_answered = n_affordable

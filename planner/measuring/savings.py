@@ -9,6 +9,7 @@ that follows dear.
 Nothing here sees a noisy value, or makes a plan.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from cube.refusals import InvalidTarget
 from planner.measuring.candidates import Candidate
 from planner.measuring.hindsight import Demand, demand_of
 from planner.measuring.intervals import answerable, has_cells
-from planner.measuring.least_width import least_width
+from planner.measuring.least_width import least_widths
 from planner.measuring.noise_kinds import NoiseKind
 from planner.measuring.offers import PricingContext
 from planner.measuring.reach import Reach
@@ -112,7 +113,10 @@ class Savings:
         if not every_offer and self._is_beyond(case, least):
             return None
         rented, reach = self._within_reach(case)
-        if not every_offer and not self._may_be_worth_it(case, least, reach, reach.rents[-1]):
+        if not every_offer and (
+            self._worth_at_most(case, least, reach, reach.rents[-1]) is None
+            or (case.held and self._falls_short(case, rented, reach))
+        ):
             return None
         first = self._first_units(case)
         if first is None:
@@ -126,16 +130,18 @@ class Savings:
         self, case: _Case, first: int, rented: tuple[RentedRows, ...], reach: Reach
     ) -> Saving | None:
         """The same of weights that are at least the first one, and worth their prices."""
-        for at_most in (self._alone, self._rent):  # each takes longer, and is no more
-            if not self._may_be_worth_it(case, first, reach, at_most(rented)):
+        for bound in (self._alone, self._rent):  # each takes longer, and is no more
+            if self._worth_at_most(case, first, reach, bound(rented)) is None:
                 return None
-        evidence = self._evidence(case, self._rent(rented))
+        at_most = self._rent(rented)
+        evidence = self._evidence(case, at_most)
         for units, answered in _tried(self._needed(case, rented, first), first):
             added = case.added(units)
             is_all = len(answered) == len(rented)
-            if added > min(self._limit, evidence.worth(rent_at_most(answered), is_all=is_all)):
+            at_most = min(at_most, rent_at_most(answered))  # fewer rows have not added more
+            if added > min(self._limit, evidence.worth(at_most, is_all=is_all)):
                 continue
-            rent = self._rent(answered)
+            rent = at_most = self._rent(answered)
             worth = evidence.worth(rent, is_all=is_all)
             if added <= worth:
                 return Saving(units, rent, worth)
@@ -150,7 +156,8 @@ class Savings:
             return 1
         weighing = self._weighing
         target, schema = weighing.target, self._context.schema
-        width = least_width(case.candidate.blocks, weighing.block, target.confidence, schema)
+        now, blocks = [weighing.block], case.candidate.blocks
+        (width,) = least_widths(blocks, now, target.confidence, schema)
         return case.kind.as_precise_as(width / target.half_width)
 
     def _is_beyond(self, case: _Case, units: int) -> bool:
@@ -173,10 +180,31 @@ class Savings:
         confidence = self._weighing.target.confidence
         return rented, Reach.of(case.candidate, case.kind, rented, confidence, schema)
 
-    def _may_be_worth_it(self, case: _Case, first: int, reach: Reach, rent: Fraction) -> bool:
-        """Whether some weight may be worth its price, if all rows are worth at most so much."""
+    def _worth_at_most(
+        self, case: _Case, first: int, reach: Reach, rent: Fraction
+    ) -> Fraction | None:
+        """What a weight may cost, if all rows are worth at most so much; None if no weight may."""
         evidence = self._evidence(case, rent)
-        return reach.may_be_worth_it(first, case.added, evidence, self._limit, rent)
+        return reach.worth_at_most(first, case.added, evidence, self._limit, rent)
+
+    def _falls_short(self, case: _Case, rented: tuple[RentedRows, ...], reach: Reach) -> bool:
+        """Whether no weight that may be worth its price says enough of what is asked now.
+
+        Of scopes that are held already the least weight beside the history takes a search, and most
+        are further from it than one forecast, at the largest weight, shows.
+        """
+        worth = self._worth_at_most(case, 1, reach, self._rent(rented))
+        if worth is None:
+            return True
+        alone = self._units_now(case)
+        if alone is None or case.added(alone) <= worth:
+            return alone is None
+        candidate, kind, weighing = case.candidate, case.kind, self._weighing
+        if not has_cells(candidate, self._context):
+            return True
+        largest = bisect_right(range(kind.units_max + 1), worth, key=case.added) - 1
+        plan = weighing.raised(candidate, kind, largest) if largest else ()
+        return not plan or weighing.half_width(plan) > weighing.target.half_width
 
     def _evidence(self, case: _Case, rent: Fraction) -> Evidence:
         scope = case.candidate.scope
@@ -193,8 +221,7 @@ class Savings:
     def _first_units(self, case: _Case) -> int | None:
         """What is needed for what is asked now: alone, or beside the history if that is less."""
         weighing = self._weighing
-        now = Demand(weighing.block, weighing.target.half_width)
-        first = self._units(case, now)
+        first = self._units_now(case)
         if first is None or not case.held:
             return first
         if has_cells(case.candidate, self._context):
@@ -212,6 +239,11 @@ class Savings:
             if units is not None:
                 needed[rows] = max(first, units)
         return needed
+
+    def _units_now(self, case: _Case) -> int | None:
+        """What is needed for what is asked now, had nothing been bought before."""
+        now = Demand(self._weighing.block, self._weighing.target.half_width)
+        return self._units(case, now)
 
     def _units(self, case: _Case, demand: Demand) -> int | None:
         confidence = self._weighing.target.confidence

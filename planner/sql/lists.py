@@ -6,14 +6,25 @@
 Only lists that are written or bound are read; of an empty one nothing is a member.
 """
 
+from collections.abc import Iterable
+
 from sqlglot import exp
 
 from planner.sql.messages import origin
 
 
-def read_lists(tree: exp.Expr) -> None:
-    """Put IN in the place of every comparison with a list."""
-    for node in list(tree.find_all(exp.EQ, exp.NEQ)):
+def read_lists(nodes: Iterable[exp.Expr]) -> bool:
+    """Put IN in the place of every comparison with a list; whether there was any.
+
+    Parameters
+    ----------
+    nodes : iterable of Expr
+        All nodes of a tree.
+    """
+    has_read = False
+    for node in nodes:
+        if not isinstance(node, exp.EQ | exp.NEQ):
+            continue
         is_equal = isinstance(node, exp.EQ)
         items = _items(node.expression, ("ANY", "SOME") if is_equal else ("ALL",))
         if items is None:
@@ -23,6 +34,8 @@ def read_lists(tree: exp.Expr) -> None:
             found = exp.In(this=node.this, expressions=items)
         found.meta.update(origin(node))
         node.replace(found if is_equal else exp.paren(exp.Not(this=found), copy=False))
+        has_read = True
+    return has_read
 
 
 def _items(compared: exp.Expr, words: tuple[str, ...]) -> list[exp.Expr] | None:

@@ -4,6 +4,7 @@
 one text. Whatever else a pattern is made of stays as it is, and is refused where it is looked at.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 from sqlglot import exp
@@ -12,17 +13,17 @@ _JOINING: Final = (exp.DPipe, exp.Concat, exp.Paren)
 _TEXT_TYPES: Final = (exp.DType.TEXT, exp.DType.VARCHAR)
 
 
-def write_patterns(tree: exp.Expr) -> None:
-    """Replace each pattern that is made of texts alone by the one text that it is.
+def write_patterns(nodes: Iterable[exp.Expr]) -> None:
+    """Replace each pattern among the nodes that is made of texts alone by the one text that it is.
 
     >>> from sqlglot import parse_one
     >>> tree = parse_one("a LIKE '%' || 'b'::varchar || '%'", read="postgres")
-    >>> write_patterns(tree)
+    >>> write_patterns(tree.walk())
     >>> tree.sql()
     "a LIKE '%b%'"
     """
-    for like in tree.find_all(exp.Like, exp.ILike):
-        pieces = _pieces(like.expression)
+    for like in nodes:
+        pieces = _pieces(like.expression) if isinstance(like, exp.Like | exp.ILike) else []
         if pieces:
             whole = exp.Literal.string("".join(one.name for one in pieces))
             whole.meta.update(pieces[0].meta)

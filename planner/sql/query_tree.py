@@ -63,12 +63,15 @@ def parse(query: Query, parameters: Parameters = ()) -> QueryTree:
         tree = tree.this
     if not isinstance(tree, exp.Query):
         raise unsupported(tree, "is not a SELECT", "Write SELECT before it.")
-    _check_names(tree)
+    nodes = list(tree.walk())
+    _check_names(nodes)
     if parameters:
         bind(tree, parameters)
-    read_lists(tree)
-    write_patterns(tree)
-    queries = list(tree.find_all(exp.Query))
+        nodes = list(tree.walk())
+    if read_lists(nodes):
+        nodes = list(tree.walk())
+    write_patterns(nodes)
+    queries = [node for node in nodes if isinstance(node, exp.Query)]
     for select in queries:
         if isinstance(select, exp.Select):
             _take_options(select)
@@ -77,11 +80,11 @@ def parse(query: Query, parameters: Parameters = ()) -> QueryTree:
     return QueryTree(tree, len(queries) > 1)
 
 
-def _check_names(tree: exp.Query) -> None:
+def _check_names(nodes: Iterable[exp.Expr]) -> None:
     """Refuse a parameter where a name belongs, which the parser takes."""
-    for item in tree.find_all(exp.Alias):
-        named = item.args["alias"]
-        if not isinstance(named, exp.Identifier):
+    for item in nodes:
+        named = item.args["alias"] if isinstance(item, exp.Alias) else None
+        if named is not None and not isinstance(named, exp.Identifier):
             raise unsupported(
                 named, "is no name", "A parameter stands for a value; write the name itself."
             )

@@ -76,7 +76,7 @@ def _looked_at_there(location: PostgresRows, *, read_rows: bool) -> Iterator[Loo
     They come once, and are looked at column by column; so they are in memory, up to a bound.
     """
     columns = postgres_rows.described(location)
-    settings = {"temp_directory": "", "memory_limit": f"{COPY_BYTES_MAX}B"}
+    settings: dict[str, Any] = {"temp_directory": "", "memory_limit": f"{COPY_BYTES_MAX}B"}
     with duckdb.connect(config=settings) as connection:
         try:
             if read_rows:

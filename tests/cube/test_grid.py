@@ -12,6 +12,7 @@ from cube.block import QueryBlock
 from cube.classes import N_FEW, AxisClasses, by_first_appearance, run_starts
 from cube.encoding import decode_block, encode_block
 from cube.grid import Grid
+from cube.pieces import runs_of
 from cube.query import Factor, counting
 
 keys = st.lists(st.lists(st.integers(-2, 2), min_size=6, max_size=6), min_size=1, max_size=4)
@@ -31,9 +32,41 @@ def test_levels_share_a_class_where_every_array_agrees(arrays: list[list[int]]) 
     assert classes.n_classes == len(set(first))
 
 
+@given(keys)
+def test_classes_refine_others_as_they_do_one_by_one(arrays: list[list[int]]) -> None:
+    parts = [
+        AxisClasses.of_labels(by_first_appearance(np.array(array, dtype=np.int64)))
+        for array in arrays
+    ]
+    first, *others = parts
+    joint = first.refined_by(others)
+    told = list(zip(*arrays, strict=True))
+    order = list(dict.fromkeys(told))
+    assert joint.of_level.tolist() == [order.index(one) for one in told]
+    assert all(joint.refines(part) for part in parts)
+    assert (joint is first) == all(first.refines(part) for part in others)
+
+
+def test_more_classes_than_one_number_tells_are_refined_together() -> None:
+    draw = np.random.default_rng(5)
+    arrays = [by_first_appearance(draw.integers(0, 3, size=90)) for _ in range(80)]
+    first, *others = map(AxisClasses.of_labels, arrays)
+    told = list(zip(*(array.tolist() for array in arrays), strict=True))
+    order = list(dict.fromkeys(told))
+    found = first.refined_by(others)
+    assert found.of_level.tolist() == [order.index(one) for one in told]
+
+
 def test_an_array_that_distinguishes_nothing_returns_the_same_classes() -> None:
     classes = AxisClasses.of_labels(np.array([0, 0, 1, 1, 0], dtype=np.int64))
     assert classes.refined(np.array([7, 7, 3, 3, 7], dtype=np.int64)) is classes
+
+
+def test_nothing_divides_a_level() -> None:
+    classes = AxisClasses.of_labels(np.arange(5, dtype=np.int64))
+    assert classes.refined(np.array([3, 1, 1, 2, 3], dtype=np.int64)) is classes
+    rising = classes.refined(runs_of(np.arange(5, dtype=np.int64) * 2))
+    assert rising.of_level.tolist() == classes.of_level.tolist()
 
 
 @given(st.lists(st.integers(-3, 3), min_size=1, max_size=20))

@@ -14,7 +14,7 @@ from cube.schema import Schema
 from cube.tiles import tiled
 from planner.measuring.candidates import families, may_be_whole
 from planner.measuring.hindsight import Demand, Hindsight
-from planner.measuring.least_width import least_width
+from planner.measuring.least_width import least_widths
 from planner.measuring.noise_kinds import LAPLACE
 
 SCHEMA = Schema(
@@ -57,7 +57,7 @@ def test_no_row_is_known_better_than_that(scope: Scope) -> None:
     n_said = 0
     for family, block in itertools.product(families(scope, SCHEMA), blocks):
         confidence = float(rng.choice([0.3, 0.8, 0.905, 0.95, 0.999]))
-        least = least_width(family, block, confidence, SCHEMA)
+        (least,) = least_widths(family, [block], confidence, SCHEMA)
         n_said += least > 0
         assert least <= width_alone(family, block, confidence)
     assert n_said > len(blocks)  # it does say something
@@ -69,7 +69,8 @@ def test_of_cells_it_is_nearly_the_width() -> None:
     for _ in range(10):
         block = a_row(rng, ("x", "z"))
         width = width_alone(family, block, 0.95)
-        assert 0.9 * width <= least_width(family, block, 0.95, SCHEMA) <= width
+        (least,) = least_widths(family, [block], 0.95, SCHEMA)
+        assert 0.9 * width <= least <= width
 
 
 def test_of_groups_it_is_that_of_the_mean_row() -> None:
@@ -78,7 +79,7 @@ def test_of_groups_it_is_that_of_the_mean_row() -> None:
         counting([Factor(("x",), held)]), Partition(("z",), np.arange(60, dtype=np.int64) // 20)
     )
     for family in families(("x", "z"), SCHEMA):
-        least = least_width(family, grouped, 0.95, SCHEMA)
+        (least,) = least_widths(family, [grouped], 0.95, SCHEMA)
         assert 0 < least <= width_alone(family, grouped, 0.95)
 
 
@@ -86,7 +87,7 @@ def test_nothing_is_said_of_groups_that_leave_cells_out() -> None:
     labels = np.where(np.arange(60) < 10, -1, 0).astype(np.int64)
     block = QueryBlock(counting(), Partition(("z",), labels))
     assert may_be_whole(("z",), SCHEMA)
-    assert least_width(families(("z",), SCHEMA)[0], block, 0.95, SCHEMA) == 0
+    assert least_widths(families(("z",), SCHEMA)[0], [block], 0.95, SCHEMA) == [0]
 
 
 def test_groups_of_two_long_columns_are_never_written_out() -> None:
@@ -100,6 +101,6 @@ def test_groups_of_two_long_columns_are_never_written_out() -> None:
     held = (np.arange(size) < size // 2).astype(np.int64)
     alone = QueryBlock(counting([Factor((name,), held) for name in "ab"]))
     (family, *_) = families(("a", "b"), schema)
-    widths = [least_width(family, block, 0.95, schema) for block in (grouped, alone)]
+    widths = least_widths(family, [grouped, alone], 0.95, schema)
     assert widths[0] == pytest.approx(widths[1])
     assert widths[0] > 0

@@ -48,8 +48,10 @@ def test_it_is_said_as_of_every_weight_tried(  # noqa: PLR0913, PLR0917 - what a
     ordered = sorted(rows)
     sums = [sum((one for _, one in ordered[:n]), Fraction(0)) for n in range(len(rows) + 1)]
     reach = Reach(tuple(needed for needed, _ in ordered), tuple(sums))
-    found = reach.may_be_worth_it(first, added, evidence, limit, rent)
-    assert found == any(may_be(units) for units in range(first, 200))
+    found = reach.worth_at_most(first, added, evidence, limit, rent)
+    worth = [added(units) for units in range(first, 200) if may_be(units)]
+    assert (found is not None) == bool(worth)
+    assert found is None or max(worth) <= found
 
 
 def test_there_is_a_rent_for_every_number_of_rows() -> None:

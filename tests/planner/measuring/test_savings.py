@@ -15,6 +15,7 @@ from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
 from cube.axis import CategoryAxis
 from cube.block import QueryBlock
+from cube.encoding import fingerprint
 from cube.query import Factor, counting
 from cube.schema import Schema
 from cube.target import AccuracyTarget
@@ -100,3 +101,30 @@ def test_what_cannot_be_paid_is_not_priced(tmp_path: Path) -> None:
     (tmp_path / "poor").mkdir()
     with table_after(tmp_path / "poor", rented, spent + Fraction(1, 10)) as table:
         assert weight_of_cells(chosen(table, ((0, 7), 60.0))) == at(60.0)
+
+
+def test_where_no_search_is_made_the_choice_is_that_of_one(tmp_path: Path) -> None:
+    """Every offer takes the search for what is needed beside cells that are held already."""
+    draw = np.random.default_rng(3)
+    source = KnownTable(SCHEMA, np.zeros((0, 1), dtype=np.int64))
+    bought = []
+    with open_ledger(tmp_path / "t.ledger") as ledger:
+        gate = open_table(ledger, SCHEMA, PLENTY, source, NoNoise())
+        table = ServedTable(SCHEMA, wanted(PRECISE).target, gate, Strategy.AUTO)
+        for _ in range(60):
+            levels = draw.permutation(N_LEVELS)[: int(draw.integers(1, N_LEVELS))]
+            one = [wanted((tuple(levels.tolist()), float(draw.uniform(5, 60))))]
+            snapshot = table.snapshot()
+            known = snapshot.estimates(one)
+            plans = [snapshot.plan(one, known, every_offer=every) for every in (False, True)]
+            named = [
+                [(fingerprint(one.block), one.weight, one.raised_from) for one in plan.planned]
+                for plan in plans
+            ]
+            assert named[0] == named[1]
+            bought += [
+                offer.name for offers in plans[0].offers for offer in offers if offer.is_chosen
+            ]
+            table.acquire(one, Payer("me"), None)
+    assert bought.count("cells") > 1
+    assert bought.count("query") > 1

@@ -23,7 +23,7 @@ OTHERS = ("'%' || NULL", "'%' || city", "CAST('%b' AS VARCHAR(1))", "UPPER('b')"
 
 def rewritten(pattern: str) -> exp.Expr:
     tree = parse_one(f"SELECT city LIKE {pattern}", dialect=TACIT)
-    write_patterns(tree)
+    write_patterns(tree.walk())
     (like,) = tree.find_all(exp.Like)
     found: exp.Expr = like.expression
     return found
