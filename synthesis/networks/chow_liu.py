@@ -18,14 +18,15 @@ def pair_information(score: BicScore) -> Floats:
     Returns
     -------
     (n_columns, n_columns) ndarray of float64
-        Symmetric, in nats, with zeros on the diagonal; it may be negative. What independent columns
-        would show is taken off, because it grows with the number of cells and with noise: pairs of
-        wide columns would come first for their width alone.
+        Symmetric, in nats; 0 on the diagonal, and for pairs whose table would be too large. It may
+        be negative. What independent columns would show is taken off, because it grows with the
+        number of cells and with noise: pairs of wide columns would come first for their width.
     """
     found = np.zeros((len(score.columns), len(score.columns)))
     for one, other in combinations(range(len(score.columns)), 2):
-        seen = score.information(one, (other,))
-        found[one, other] = found[other, one] = seen.found - seen.null
+        if score.may_have(one, (other,)):
+            seen = score.information(one, (other,))
+            found[one, other] = found[other, one] = seen.found - seen.null
     return found
 
 
