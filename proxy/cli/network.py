@@ -141,8 +141,9 @@ def network_table(network: LearnedNetwork) -> RenderableType:
     for arc in sorted(network.arcs, key=lambda one: -one.support):
         direction = "this way" if arc.is_directed else "either way"
         shown.add_row(*map(plain, (arc.parent, arc.child, direction, f"{arc.support:.1f}")))
+    parents = "one parent" if network.degree == 1 else f"{network.degree} parents"
     about = (
-        f"{network.method.value}, at most {network.degree} parents of a column; as certain as "
+        f"{network.method.value}, at most {parents} of a column; as certain as "
         f"{network.n_effective:.0f} rows without noise."
     )
     joined = {name for arc in network.dag.arcs for name in arc}

@@ -5,15 +5,21 @@ An arc has an arrowhead if the tables tell its direction; the wider it is, the m
 
 import io
 import math
-from typing import Final
+from typing import Final, TypeAlias
 
 from matplotlib.axes import Axes
+from matplotlib.text import Text
 
 from proxy.reporting.svg import INK, drawing
 from synthesis.networks.learned import LearnedNetwork
 
+Places: TypeAlias = dict[str, tuple[float, float]]
+
 POINTS_ACROSS: Final = 110.0  # for each column of the widest layer
 POINTS_DOWN: Final = 80.0  # for each layer
+SVG_DPI: Final = 72  # of every SVG file
+HEAD: Final = 12.0  # points
+BEND: Final = 0.08  # of the length of an arc, for each layer
 N_SORTINGS: Final = 8  # of the layers; after these, places hardly change
 _NO_METADATA: Final = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
@@ -29,12 +35,15 @@ def network_svg(network: LearnedNetwork) -> bytes:
         axes.set_xlim(-0.5, max(width, 2.0) - 0.5)
         axes.set_ylim(-n_layers + 0.5, 0.5)
         axes.set_axis_off()
-        _draw(axes, network, places)
+        boxes = _boxes(axes, places)
+        figure.set_dpi(SVG_DPI)
+        figure.draw_without_rendering()  # boxes have their size from here on: arcs end at them
+        _draw_arcs(axes, network, places, boxes)
         figure.savefig(buffer, format="svg", facecolor="white", metadata=_NO_METADATA)
     return buffer.getvalue()
 
 
-def layered(network: LearnedNetwork) -> dict[str, tuple[float, float]]:
+def layered(network: LearnedNetwork) -> Places:
     """Where each column stands: across from 0, and down from 0 to minus the number of layers.
 
     A column is one layer below the lowest of its parents. Within layers, columns are sorted by the
@@ -69,8 +78,8 @@ def layered(network: LearnedNetwork) -> dict[str, tuple[float, float]]:
     return {name: (across[name], -float(depth[name])) for name in dag.columns}
 
 
-def _draw(axes: Axes, network: LearnedNetwork, places: dict[str, tuple[float, float]]) -> None:
-    boxes = {
+def _boxes(axes: Axes, places: Places) -> dict[str, Text]:
+    return {
         name: axes.text(
             *place,
             name,
@@ -81,7 +90,11 @@ def _draw(axes: Axes, network: LearnedNetwork, places: dict[str, tuple[float, fl
         )
         for name, place in places.items()
     }
+
+
+def _draw_arcs(axes: Axes, network: LearnedNetwork, places: Places, boxes: dict[str, Text]) -> None:
     for arc in network.arcs:
+        n_layers = places[arc.parent][1] - places[arc.child][1]
         axes.annotate(
             "",
             xy=places[arc.child],
@@ -90,7 +103,9 @@ def _draw(axes: Axes, network: LearnedNetwork, places: dict[str, tuple[float, fl
                 "arrowstyle": "-|>" if arc.is_directed else "-",
                 "linewidth": 0.7 + 0.5 * math.log10(1 + max(arc.support, 0.0)),
                 "color": INK,
-                "connectionstyle": "arc3,rad=0.08",  # so that an arc does not hide another
+                "mutation_scale": HEAD,
+                # Bent, the more the farther, since an arc over several layers would hide others.
+                "connectionstyle": f"arc3,rad={BEND * n_layers}",
                 "patchA": boxes[arc.parent].get_bbox_patch(),
                 "patchB": boxes[arc.child].get_bbox_patch(),
             },

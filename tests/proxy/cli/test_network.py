@@ -65,7 +65,7 @@ def test_a_network_is_bought_once_and_then_free(run: Run, engine: Engine, tmp_pa
     first = run(*order, "--epsilon", "15")
     assert first.code == 0
     assert "Buys 15 tables of 2 columns of rows, for at most epsilon 15 together." in first.err
-    assert "exact, at most 1 parents of a column; as certain as" in first.out
+    assert "exact, at most one parent of a column; as certain as" in first.out
     assert "epsilon spent" in first.out
     assert 0 < spent(engine) <= 15
     before, network = spent(engine), json.loads(file.read_text())
