@@ -20,6 +20,7 @@ from synthesis.tables import Column, Floats, Integers
 Parents: TypeAlias = tuple[int, ...]  # places of columns, ascending
 
 N_CELLS_MAX: Final = 2**16  # of a table of a child and its parents
+N_LOG_MIN: Final = 64  # the fewest rows whose logarithm is asked for: of fewer, chance would do
 N_NULL_DRAWS: Final = 64  # their mean is known to an eighth of the spread of one
 
 
@@ -72,7 +73,9 @@ class BicScore:
 
     `n` is one number for all scores: the least effective number of rows (`source.effective_rows`)
     of any table that may be compared. With a number for each table, a noisier one would weigh its
-    log-likelihood less, and parents would seem to be better or worse for their noise alone.
+    log-likelihood less, and parents would seem to be better or worse for their noise alone. Noise
+    may leave less than a row: the logarithm is of `N_LOG_MIN` rows at least, so that it still asks
+    for more than chance.
 
     Noise is simulated as normal and independent between cells. The simulation of a table depends on
     its columns and the seed alone, so a score is the same whenever it is asked for. Graphs that no
@@ -148,13 +151,14 @@ class BicScore:
         n, size = self.n_effective, self.columns[child].size
         if child not in self._entropies:
             self._entropies[child] = entropy(self.source.table((child,)).shares)
-        alone = -n * self._entropies[child] - (size - 1) * math.log(n) / 2
+        factor = math.log(max(n, N_LOG_MIN))
+        alone = -n * self._entropies[child] - (size - 1) * factor / 2
         if not parents:
             return alone
         seen = self.information(child, parents)
         n_classes = math.prod(self.columns[place].size for place in parents)
         null = max(seen.null, (size - 1) * (n_classes - 1) / (2 * n))
-        return alone + n * (seen.found - math.log(n) * null)
+        return alone + n * (seen.found - factor * null)
 
     def _compared(self, child: int, parents: Parents) -> Information:
         scope = tuple(sorted((child, *parents)))

@@ -46,13 +46,13 @@ def test_on_exact_counts_it_is_the_textbooks_score() -> None:
 
 
 def test_the_survey_network_has_as_many_free_shares_as_published() -> None:
-    """The penalty alone, since ln L of 50 rows and of the same rows a thousand times is as many."""
-    rows = survey_network.sampled(50, 3)
+    """The penalty alone: ln L of the same rows a thousand times is a thousand times as much."""
+    rows = survey_network.sampled(100, 3)
     few, many = (
         BicScore(RowTables(survey_network.columns(), one), degree=2).total(SURVEY)
         for one in (rows, np.repeat(rows, 1000, axis=0))
     )
-    n_free = 2 * (1000 * few - many) / (math.log(50_000) - 1000 * math.log(50))
+    n_free = 2 * (1000 * few - many) / (math.log(100_000) - 1000 * math.log(100))
     assert n_free == pytest.approx(survey_network.N_PARAMETERS)
 
 
@@ -127,6 +127,20 @@ def test_rare_levels_make_no_arc_either_way_but_one() -> None:
     assert arcs["ours"] <= 8
     assert arcs["mean taken off"] >= 15
     assert arcs["fewer rows"] >= 30
+
+
+@pytest.mark.parametrize("scale", [3000.0, 100_000.0])
+def test_noise_that_leaves_no_rows_hides_everything(scale: float) -> None:
+    """At most 10 of 100 tables; the logarithm of so few rows, or of none, asks for less."""
+    rng = np.random.default_rng(1)
+    arcs = 0
+    for _ in range(100):
+        counts = rng.multinomial(20_000, [0.25] * 4) + rng.laplace(0, scale, 4)
+        table = NoisyCounts(("a", "b"), counts.reshape(2, 2), 2 * scale**2)
+        score = BicScore(MeasuredTables([table]), degree=1)
+        assert score.n_effective < 50
+        arcs += score.local(0, (1,)) > score.local(0, ())
+    assert arcs <= 10
 
 
 def test_a_dependence_that_noise_leaves_visible_is_scored() -> None:
