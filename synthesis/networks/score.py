@@ -61,7 +61,7 @@ class BicScore:
     -----
     The score of a column is its log-likelihood given its parents, less half the logarithm of the
     number of rows for each free share [1]_; higher is better. Of `n` rows, independent columns show
-    ``I0 = (|X| - 1) (|P| - 1) / (2 n)`` nats on average, so that in terms of shares it is
+    ``I0 = (|X| - 1) (|P| - 1) / (2 n)`` nats on average, so that in terms of shares it is ::
 
         n (I(X; P) - ln(n) I0(X; P) - H(X)) - (|X| - 1) ln(n) / 2
 
