@@ -46,7 +46,7 @@ FLOORS = {
         "certificate",
         "model",
         "sketch exact_margin",
-        "privbayes conditional known nested resolution shrinkage",
+        "privbayes networks conditional known nested resolution shrinkage",
         "buckets choice fitting rounding",
         "tables",
     ),

@@ -78,13 +78,17 @@ def _page_writer() -> PageWriter:
 
 
 @contextmanager
-def drawn_with_matplotlib(instead: str = "") -> Iterator[None]:
+def drawn_with_matplotlib(
+    instead: str = "", *, what: str = "The report as a page"
+) -> Iterator[None]:
     """Refuse a page, with a hint, if importing its module fails because matplotlib is missing.
 
     Parameters
     ----------
     instead : str
         The end of the hint's sentence: the alternatives.
+    what : str
+        What is to be drawn, if it is no page.
     """
     try:
         yield
@@ -92,7 +96,7 @@ def drawn_with_matplotlib(instead: str = "") -> Iterator[None]:
         if (missing.name or "").partition(".")[0] != "matplotlib":
             raise
         raise InvalidRequest(
-            "The report as a page needs matplotlib, which is not installed.",
+            f"{what} needs matplotlib, which is not installed.",
             hint=f"Install it with `pip install 'tacit-dp[report]'`{instead}.",
         ) from None
 

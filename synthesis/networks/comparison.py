@@ -1,0 +1,143 @@
+"""How near a learned graph is to a known one, and how near shares are to known shares.
+
+For evaluation: the truth is known there, or is another release.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthesis.networks.graph import Dag, EquivalenceClass
+from synthesis.tables import Floats
+
+
+@dataclass(frozen=True, slots=True)
+class LinkCounts:
+    """The ordered pairs of columns, by whether an arc is there and whether one was found.
+
+    Parameters
+    ----------
+    true_positives, false_positives, false_negatives, true_negatives : int
+        A false positive is found and not there; a false negative is there and not found.
+    """
+
+    true_positives: int
+    false_positives: int
+    false_negatives: int
+    true_negatives: int
+
+    @classmethod
+    def of(cls, truth: Dag, found: Dag) -> "LinkCounts":
+        """Compare a graph with the true one, over all ordered pairs of columns.
+
+        Raises
+        ------
+        ValueError
+            If their columns differ.
+        """
+        n_pairs = _n_columns(truth, found) * (len(truth.columns) - 1)
+        both = len(truth.arcs & found.arcs)
+        false_positives = len(found.arcs - truth.arcs)
+        false_negatives = len(truth.arcs - found.arcs)
+        return cls(
+            both,
+            false_positives,
+            false_negatives,
+            n_pairs - both - false_positives - false_negatives,
+        )
+
+    @property
+    def sensitivity(self) -> float:
+        """The share of the arcs that were found; 1 if there are none."""
+        return _share(self.true_positives, self.false_negatives)
+
+    @property
+    def specificity(self) -> float:
+        """The share of the pairs without an arc for which none was found; 1 if there are none."""
+        return _share(self.true_negatives, self.false_positives)
+
+    @property
+    def average_recall(self) -> float:
+        """The mean of sensitivity and specificity."""
+        return (self.sensitivity + self.specificity) / 2
+
+    @property
+    def accuracy(self) -> float:
+        """The share of the pairs that are right."""
+        right = self.true_positives + self.true_negatives
+        return _share(right, self.false_positives + self.false_negatives)
+
+
+def hamming_distance(truth: Dag, found: Dag) -> int:
+    """The pairs of columns between which an arc must be added, deleted or reversed."""
+    _n_columns(truth, found)
+    return len({frozenset(arc) for arc in truth.arcs ^ found.arcs})
+
+
+def class_distance(truth: Dag, found: Dag) -> int:
+    """The pairs of columns that differ between the equivalence classes of two graphs.
+
+    Notes
+    -----
+    An edge that is there in one class only counts, and so does one that has a direction in one
+    class and none, or the other, in the other [1]_. Graphs of one class have the distance 0: no
+    table tells them apart, so a learner cannot be asked for the right one.
+
+    References
+    ----------
+    .. [1] I. Tsamardinos, L. Brown, C. Aliferis, "The max-min hill-climbing Bayesian network
+       structure learning algorithm", Machine Learning 65, 2006.
+    """
+    _n_columns(truth, found)
+    one, other = EquivalenceClass.of(truth), EquivalenceClass.of(found)
+    changed = {frozenset(arc) for arc in one.directed ^ other.directed}
+    return len(changed | (one.undirected ^ other.undirected))
+
+
+def kl_divergence(truth: Floats, found: Floats) -> float:
+    """The Kullback-Leibler divergence of two tables' shares, in bits.
+
+    Infinite if something that is there has the share 0. Counts below 0 are taken for 0, and both
+    tables are divided by their sums.
+
+    >>> kl_divergence(np.array([1.0, 0.0]), np.array([1.0, 1.0]))
+    1.0
+    """
+    p, q = _normalised(truth), _normalised(found)
+    if p.shape != q.shape:
+        raise ValueError(f"tables of shapes {p.shape} and {q.shape}")
+    there = p > 0
+    if (q[there] == 0).any():
+        return math.inf
+    return max(0.0, float((p[there] * np.log2(p[there] / q[there])).sum()))
+
+
+def js_divergence(one: Floats, other: Floats) -> float:
+    """The Jensen-Shannon divergence of two tables' shares, in bits: from 0 to 1, symmetric."""
+    p, q = _normalised(one), _normalised(other)
+    middle = (p + q) / 2
+    return (kl_divergence(p, middle) + kl_divergence(q, middle)) / 2
+
+
+def js_distance(one: Floats, other: Floats) -> float:
+    """The square root of `js_divergence`, which is a distance."""
+    return math.sqrt(js_divergence(one, other))
+
+
+def _normalised(counts: Floats) -> Floats:
+    positive = np.maximum(counts, 0.0)
+    total = positive.sum()
+    if not 0 < total < math.inf:
+        raise ValueError("a table needs a positive count")
+    return np.asarray(positive / total, dtype=np.float64)
+
+
+def _share(part: int, rest: int) -> float:
+    return part / (part + rest) if part + rest else 1.0
+
+
+def _n_columns(truth: Dag, found: Dag) -> int:
+    if set(truth.columns) != set(found.columns):
+        raise ValueError(f"graphs over {truth.columns} and {found.columns}")
+    return len(truth.columns)

@@ -1,0 +1,59 @@
+"""What is said of a learned network: support of arcs, certain directions, and its texts."""
+
+import json
+
+import pytest
+
+from synthesis.networks.exact_search import TooManyColumns
+from synthesis.networks.graph import Dag
+from synthesis.networks.learned import LearnedArc, LearnedNetwork, Method, learned
+from synthesis.networks.learned_text import network_dot, network_json
+from synthesis.networks.score import BicScore
+from synthesis.networks.source import MeasuredTables, NoisyCounts
+from tests.support import survey_network
+
+
+def survey(degree: int) -> BicScore:
+    counts = survey_network.joint() * 2e7
+    source = MeasuredTables([NoisyCounts(survey_network.NAMES, counts, 0.0)])
+    return BicScore(source, degree=degree)
+
+
+def test_support_is_what_the_score_loses_without_an_arc() -> None:
+    score = survey(2)
+    found = learned(score, Method.EXACT)
+    assert len(found.arcs) == 6
+    assert found.score == pytest.approx(score.total(found.dag))
+    for arc in found.arcs:
+        without = Dag(found.dag.columns, found.dag.arcs - {(arc.parent, arc.child)})
+        assert arc.support == pytest.approx(found.score - score.total(without), rel=1e-6)
+        assert arc.support > 0
+        assert arc.is_directed  # its two colliders say all directions
+
+
+@pytest.mark.parametrize("method", Method)
+def test_a_tree_tells_no_direction(method: Method) -> None:
+    found = learned(survey(1), method)
+    assert (found.method, found.degree, len(found.arcs)) == (method, 1, 5)
+    assert not any(arc.is_directed for arc in found.arcs)
+
+
+def test_the_texts_say_what_the_network_is() -> None:
+    dag = Dag(("a", 'b"'), frozenset({("a", 'b"')}))
+    arc = LearnedArc("a", 'b"', is_directed=False, support=2.5)
+    network = LearnedNetwork(dag, (arc,), Method.CHOW_LIU, 1, -7.0, 100.0)
+    assert json.loads(json.dumps(network_json(network)))["arcs"] == [
+        {"from": "a", "to": 'b"', "directed": False, "support": 2.5}
+    ]
+    assert '  "a" -> "b\\"" [dir=none];\n' in network_dot(network)
+
+
+def test_too_many_columns_are_refused_by_name() -> None:
+    names = tuple(f"x{place}" for place in range(17))
+    pairs = [
+        NoisyCounts((one, other), survey_network.joint().sum(axis=(0, 2, 3, 5)), 0.0)
+        for place, one in enumerate(names)
+        for other in names[place + 1 :]
+    ]
+    with pytest.raises(TooManyColumns):
+        learned(BicScore(MeasuredTables(pairs), degree=1), Method.EXACT)
