@@ -52,7 +52,7 @@ FLOORS = {
         "tables",
     ),
     "local_dp": (
-        "channels",
+        "channels views",
         "exponential",
     ),
     "planner": (

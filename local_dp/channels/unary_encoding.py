@@ -106,7 +106,7 @@ class UnaryEncoding:
         Shares add up to 1, so that a constant in all coefficients is known without any answer; the
         mean is the constant whose removal leaves the least noise. So estimated shares add up to 1.
         """
-        return (coefficients - coefficients.mean(axis=0)) / self._signal
+        return np.asarray((coefficients - coefficients.mean(axis=0)) / self._signal)
 
     def constants(self, coefficients: Floats) -> Floats:
         """The mean coefficient; the noise adds the same to every bit, and cancels."""
