@@ -52,6 +52,8 @@ FLOORS = {
         "tables",
     ),
     "local_dp": (
+        "campaign_text",
+        "campaign",
         "channels views",
         "exponential",
     ),
