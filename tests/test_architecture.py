@@ -55,7 +55,8 @@ FLOORS = {
         "campaign_text",
         "campaign",
         "channels views",
-        "exponential",
+        "exponential answer_store",
+        "respondent",
     ),
     "planner": (
         "workload_scopes",
