@@ -52,7 +52,7 @@ FLOORS = {
         "tables",
     ),
     "local_dp": (
-        "campaign_text",
+        "campaign_text estimates",
         "campaign",
         "channels views",
         "exponential answer_store",

@@ -59,6 +59,15 @@ class Channel(Protocol):
     def rates(self, shares: Floats) -> Floats:
         """The expected part of the answers that count at each place, (n_tallies,)."""
 
+    def adjoint(self, values: Floats) -> Floats:
+        """For each true cell, the expected sum of values over the places of its answer."""
+
+    def inverted(self, rates: Floats) -> Floats:
+        """The shares whose expected rates these are: unbiased, they add up to 1, may be negative.
+
+        Where rates are no channel's, those of the least noise; see `contributions`.
+        """
+
     def contributions(self, coefficients: Floats) -> Floats:
         """What an answer at each place adds to the estimates of linear queries of the shares.
 
@@ -77,6 +86,13 @@ class Channel(Protocol):
 
     def variances(self, coefficients: Floats, rates: Floats) -> Floats:
         """The variance of one answer's contribution to each query, where `rates` hold."""
+
+    def third_moments(self, coefficients: Floats, rates: Floats) -> Floats:
+        """The absolute third moment, about its mean, of one answer's contribution to each query.
+
+        Summed over the independent parts of an answer, where it has some: that is what the distance
+        of a mean of many answers from the normal law depends on.
+        """
 
     def covariance(self, coefficients: Floats, rates: Floats) -> Floats:
         """The covariance of one answer's contributions, (n_queries, n_queries)."""
@@ -146,6 +162,11 @@ def categorical_covariance(contributions: Floats, rates: Floats) -> Floats:
     means = rates @ contributions
     together: Floats = (contributions * rates[:, np.newaxis]).T @ contributions
     return together - np.outer(means, means)
+
+
+def categorical_third_moments(contributions: Floats, rates: Floats) -> Floats:
+    """The absolute third moments of contributions where each answer counts at one place."""
+    return np.asarray(rates @ np.abs(contributions - rates @ contributions) ** 3)
 
 
 def categorical_variances(contributions: Floats, rates: Floats) -> Floats:

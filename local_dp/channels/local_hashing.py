@@ -11,6 +11,7 @@ What comes of counts is one discrete Fourier transform along each digit.
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from local_dp.channels.channel import (
     Floats,
     Matrix,
     categorical_covariance,
+    categorical_third_moments,
     categorical_variances,
     check_enumerable,
     check_probability,
@@ -143,6 +145,16 @@ class LocalHashing:
         rates: Floats = float(1 - self.keep) / self.n_buckets + float(self.keep) * in_buckets
         return rates / self.n_seeds
 
+    def adjoint(self, values: Floats) -> Floats:
+        """``((1 - p) / g`` of all values ``+ p`` of those that support the cell ``) / n_seeds``."""
+        fake = float(1 - self.keep) / self.n_buckets * float(values.sum())
+        return (fake + float(self.keep) * self.supports(values)) / self.n_seeds
+
+    def inverted(self, rates: Floats) -> Floats:
+        """``(support - 1 / g) / (p (1 - 1 / g))``, moved by a constant so that the sum is 1."""
+        raw = (self.supports(rates) - 1 / self.n_buckets) / self._signal
+        return np.asarray(raw + (1 - raw.sum()) / self.n_cells)
+
     def contributions(self, coefficients: Floats) -> Floats:
         """The sum of ``c - mean c`` over the cells in the bucket, over ``p (1 - 1 / g)``.
 
@@ -154,12 +166,12 @@ class LocalHashing:
         """The mean coefficient."""
         return np.asarray(coefficients.mean(axis=0))
 
-    def supports(self, counts: Floats) -> Floats:
+    def supports(self, counts: Floats | NDArray[np.int64]) -> Floats:
         """For each cell, how many of the counted answers have it in their bucket.
 
         The adjoint of the sums over buckets, with one transform for all cells.
         """
-        n_buckets, scaled = self.n_buckets, self._scaled_seeds()
+        n_buckets, scaled = self.n_buckets, _scaled_seeds(self.n_buckets, self.n_digits)
         waves = np.fft.fft(counts.reshape(self.n_seeds, n_buckets), axis=1)
         gathered = np.zeros(self.n_seeds, dtype=np.complex128)
         for frequency in range(1, n_buckets):
@@ -174,6 +186,10 @@ class LocalHashing:
         """Of one draw from the rates."""
         return categorical_variances(self.contributions(coefficients), rates)
 
+    def third_moments(self, coefficients: Floats, rates: Floats) -> Floats:
+        """Of one draw from the rates."""
+        return categorical_third_moments(self.contributions(coefficients), rates)
+
     def covariance(self, coefficients: Floats, rates: Floats) -> Floats:
         """Of one draw from the rates."""
         return categorical_covariance(self.contributions(coefficients), rates)
@@ -185,7 +201,7 @@ class LocalHashing:
 
     def _in_buckets(self, values: Floats) -> Floats:
         """For each seed and bucket, the sum of values over the cells in it; (n_tallies, ...)."""
-        n_buckets, scaled = self.n_buckets, self._scaled_seeds()
+        n_buckets, scaled = self.n_buckets, _scaled_seeds(self.n_buckets, self.n_digits)
         padded = np.zeros((self.n_seeds, values.shape[1]))
         padded[: self.n_cells] = values
         shape = (n_buckets,) * self.n_digits
@@ -195,16 +211,17 @@ class LocalHashing:
         by_seed = waves[scaled.T]  # (n_seeds, frequencies, queries)
         return np.fft.ifft(by_seed, axis=1).real.reshape(self.n_tallies, -1)
 
-    def _scaled_seeds(self) -> NDArray[np.int64]:
-        """For each frequency and seed, the seed whose digits are multiplied by it modulo ``g``."""
-        seeds = np.arange(self.n_seeds)
-        frequencies = np.arange(self.n_buckets)[:, np.newaxis]
-        scaled = np.zeros((self.n_buckets, self.n_seeds), dtype=np.int64)
-        place = 1
-        for _ in range(self.n_digits):
-            scaled += (seeds // place % self.n_buckets * frequencies % self.n_buckets) * place
-            place *= self.n_buckets
-        return scaled
+
+@lru_cache(maxsize=16)
+def _scaled_seeds(n_buckets: int, n_digits: int) -> NDArray[np.int64]:
+    """For each frequency and seed, the seed whose digits are multiplied by it modulo ``g``."""
+    seeds = np.arange(n_buckets**n_digits)
+    frequencies = np.arange(n_buckets)[:, np.newaxis]
+    scaled = np.zeros((n_buckets, seeds.size), dtype=np.int64)
+    for place in (n_buckets**digit for digit in range(n_digits)):
+        scaled += (seeds // place % n_buckets * frequencies % n_buckets) * place
+    scaled.flags.writeable = False
+    return scaled
 
 
 def _n_digits(n_cells: int, n_buckets: int) -> int:

@@ -13,6 +13,7 @@ from local_dp.channels.channel import (
     Floats,
     Matrix,
     categorical_covariance,
+    categorical_third_moments,
     categorical_variances,
     check_enumerable,
     check_probability,
@@ -115,6 +116,14 @@ class RandomisedResponse:
         """``p x + (1 - p) T``."""
         return float(self.keep) * shares + float(1 - self.keep) * self._fakes
 
+    def adjoint(self, values: Floats) -> Floats:
+        """``p v + (1 - p) T v``."""
+        return float(self.keep) * values + float(1 - self.keep) * float(self._fakes @ values)
+
+    def inverted(self, rates: Floats) -> Floats:
+        """``(r - (1 - p) T) / p``."""
+        return (rates - float(1 - self.keep) * self._fakes) / float(self.keep)
+
     def contributions(self, coefficients: Floats) -> Floats:
         """``c / p``."""
         return coefficients / float(self.keep)
@@ -126,6 +135,10 @@ class RandomisedResponse:
     def variances(self, coefficients: Floats, rates: Floats) -> Floats:
         """Of one draw from the rates."""
         return categorical_variances(self.contributions(coefficients), rates)
+
+    def third_moments(self, coefficients: Floats, rates: Floats) -> Floats:
+        """Of one draw from the rates."""
+        return categorical_third_moments(self.contributions(coefficients), rates)
 
     def covariance(self, coefficients: Floats, rates: Floats) -> Floats:
         """``(diag r - r r') / p**2`` between the queries."""

@@ -100,6 +100,15 @@ class UnaryEncoding:
         """``q + (1/2 - q) x``."""
         return self._noise + self._signal * shares
 
+    def adjoint(self, values: Floats) -> Floats:
+        """``q`` of all values, and what the true cell's bit adds."""
+        return self._noise * float(values.sum()) + self._signal * values
+
+    def inverted(self, rates: Floats) -> Floats:
+        """``(r - q) / (1/2 - q)``, moved by a constant so that the sum is 1."""
+        raw = (rates - self._noise) / self._signal
+        return np.asarray(raw + (1 - raw.sum()) / self.n_cells)
+
     def contributions(self, coefficients: Floats) -> Floats:
         """``(c - mean c) / (1/2 - q)``.
 
@@ -117,6 +126,11 @@ class UnaryEncoding:
         parts, shares = self._parts(coefficients, rates)
         weights = rates * (1 - rates) / self._signal**2 + shares**2
         return np.asarray(np.maximum(weights @ parts**2 - (shares @ parts) ** 2, 0.0))
+
+    def third_moments(self, coefficients: Floats, rates: Floats) -> Floats:
+        """Of all bits, which are independent given the true cells."""
+        moments = rates * (1 - rates) * (rates**2 + (1 - rates) ** 2)
+        return np.asarray(moments @ np.abs(self.contributions(coefficients)) ** 3)
 
     def covariance(self, coefficients: Floats, rates: Floats) -> Floats:
         """Bits are independent given the true cell, so two of them have covariance ``-x x'``."""

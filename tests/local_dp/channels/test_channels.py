@@ -212,7 +212,17 @@ def test_estimates_are_unbiased_with_the_stated_covariance(channel: AnyChannel) 
     assert np.allclose(weights @ tallies, channel.rates(shares), rtol=0, atol=1e-12)
     answers = tallies @ channel.contributions(queries) + channel.constants(queries)
     assert np.allclose(weights @ answers, shares @ queries, rtol=0, atol=1e-12)
+    values = np.arange(1.0, channel.n_tallies + 1) ** 2
+    assert np.allclose(
+        channel.adjoint(values),
+        [sum(p * float(tally @ values) for p, tally in law) for law in laws],
+    )
+    assert np.allclose([channel.inverted(tally) for tally in tallies] @ queries, answers)
     centred = answers - weights @ answers
+    thirds = channel.third_moments(queries, channel.rates(shares))
+    assert isinstance(channel, UnaryEncoding) or np.allclose(
+        thirds, weights @ np.abs(centred) ** 3, atol=1e-9
+    )
     covariance = (centred * weights[:, None]).T @ centred
     assert np.allclose(channel.covariance(queries, channel.rates(shares)), covariance, atol=1e-10)
     assert np.allclose(
