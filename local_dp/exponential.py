@@ -8,7 +8,7 @@ epsilon declared too small. Integers only; the standard library is enough.
 from fractions import Fraction
 
 EPSILON_UNIT_BITS = 40  # epsilons are whole numbers of 2**-40, as everywhere in Tacit
-UNITS_PER_EPSILON = 2**EPSILON_UNIT_BITS
+UNITS_PER_EPSILON = 1 << EPSILON_UNIT_BITS
 EPSILON_UNITS_MAX = 16 * UNITS_PER_EPSILON  # an answer that is true in all but 1e-7 is not private
 _GUARD_BITS = 128
 

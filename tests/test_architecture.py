@@ -52,8 +52,9 @@ FLOORS = {
         "tables",
     ),
     "local_dp": (
+        "planning",
         "campaign_text estimates",
-        "campaign",
+        "campaign robustness",
         "channels views",
         "exponential answer_store",
         "respondent",
