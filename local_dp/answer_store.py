@@ -3,6 +3,8 @@
 The file is replaced as a whole and synced, so that a crash leaves the one before or the one after.
 A file that cannot be read is an error, never an empty one: an answer that was given must not be
 drawn again.
+
+The argument is in `proofs/campaigns.md`.
 """
 
 import fcntl

@@ -6,6 +6,8 @@ whichever combinations they answer. A respondent checks the same again, on their
 (`local_dp.respondent`), since they trust nobody.
 
 Nothing here knows an answer, or who gave it.
+
+The argument is in `proofs/campaigns.md`.
 """
 
 import datetime as dt

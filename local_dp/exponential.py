@@ -3,6 +3,8 @@
 The one place where a campaign turns an epsilon into a ratio of probabilities and back. Both
 directions err towards more privacy lost, so that no probability is ever chosen too large and no
 epsilon declared too small. Integers only; the standard library is enough.
+
+The argument is in `proofs/channels.md`.
 """
 
 from fractions import Fraction

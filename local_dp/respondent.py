@@ -7,6 +7,8 @@ become an answer is fixed, so that other languages can do the same (`tests/local
 
 A kept answer is given again and never redrawn, and what all kept answers lose is added up: a
 campaign that comes back under another name finds the limit spent.
+
+The argument is in `proofs/channels.md` and `proofs/campaigns.md`.
 """
 
 import json

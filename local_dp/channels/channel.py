@@ -5,6 +5,8 @@ tallies: how many answers counted at each place. All probabilities are rationals
 methods, which estimates are made of, use floats.
 
 `ratio_of_channel` is the oracle that every channel's own `ratio` is tested against.
+
+The argument is in `proofs/channels.md`.
 """
 
 import math

@@ -7,6 +7,8 @@ for exactly one seed in ``g``, so that estimates are exactly unbiased. There are
 as cells: the server counts answers ``seed * g + bucket`` in one array.
 
 What comes of counts is one discrete Fourier transform along each digit.
+
+The argument is in `proofs/channels.md` and `proofs/estimates.md`.
 """
 
 from dataclasses import dataclass

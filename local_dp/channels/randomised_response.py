@@ -2,6 +2,8 @@
 
 The fake-answer table has whole weights, all of them positive: a cell of weight 0 would make its
 answer a proof. (The published protocol renews its table so that its smallest cell is exactly 0.)
+
+The argument is in `proofs/channels.md`.
 """
 
 from dataclasses import dataclass
@@ -92,9 +94,12 @@ class RandomisedResponse:
 
     @property
     def typical_variance(self) -> float:
-        """``mean of r (1 - r) / p**2``, with the rates of equal shares."""
-        rates = self.rates(np.full(self.n_cells, 1 / self.n_cells))
-        return float((rates * (1 - rates)).mean()) / float(self.keep) ** 2
+        """``(1/K) (1 - 1/K) / p**2``: with equal fakes, whatever the table.
+
+        So blocks whose tables were made of earlier answers have weights that were not.
+        """
+        rate = 1 / self.n_cells
+        return rate * (1 - rate) / float(self.keep) ** 2
 
     def tallies_of(self, answer: int) -> tuple[int, ...]:
         """The cell that was answered."""

@@ -3,6 +3,8 @@
 Wang, Blocki, Li and Jha (USENIX Security 2017). The bit of the true cell is 1 with probability one
 half, every other with a smaller one. An answer is the whole number whose bits these are; the
 server keeps how often each bit was 1.
+
+The argument is in `proofs/channels.md`.
 """
 
 from dataclasses import dataclass

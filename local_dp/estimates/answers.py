@@ -1,4 +1,7 @@
-"""Linear queries of one combination's shares: a value, and the law that suits the counts."""
+"""Linear queries of one combination's shares: a value, and the law that suits the counts.
+
+The argument is in `proofs/estimates.md`.
+"""
 
 from dataclasses import dataclass
 

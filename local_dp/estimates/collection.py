@@ -6,6 +6,8 @@ attributes with a query makes its answer better, and it stays unbiased. The vari
 projected answer, from each table's own covariance.
 
 A query that no combination covers has a model, of greatest entropy, and no interval.
+
+The argument is in `proofs/estimates.md`.
 """
 
 from collections.abc import Mapping, Sequence

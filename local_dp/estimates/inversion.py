@@ -6,6 +6,8 @@ that the mean is unbiased even if later channels were chosen after looking at ea
 
 The variance is that of answers drawn from a population with these shares. Of the respondents
 themselves, who are not drawn, it is an upper bound.
+
+The argument is in `proofs/estimates.md`.
 """
 
 from collections.abc import Callable, Sequence

@@ -10,6 +10,8 @@ Three laws, each of which says which it is:
 
 The first two say that the truth is further off than `z` with probability at most `tail(z)`, which
 is what an interval needs; their intervals are not symmetric.
+
+The argument is in `proofs/estimates.md`.
 """
 
 import math

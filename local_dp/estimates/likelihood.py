@@ -6,6 +6,8 @@ no interval for them; intervals come from `inversion`.
 
 Of unary encoding, bits are counted one by one, so that only the likelihood of each bit by itself is
 known; the product of these is maximised, exactly and without iteration.
+
+The argument is in `proofs/estimates.md`.
 """
 
 from collections.abc import Callable, Sequence

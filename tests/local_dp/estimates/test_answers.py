@@ -132,10 +132,10 @@ def test_the_bounded_law_is_wider_than_the_binomial(place: float, n: int) -> Non
 def test_normal_intervals_cover_as_often_as_they_say(kind: type[AnyChannel], n_cells: int) -> None:
     """Cells, half of them together, and a sum, in many trials, all put together.
 
-    At least 1000 intervals that hardly depend on each other: 93 to 97 % is 2.9 standard errors off
-    0.95 and more, odds of .004 for each; a deviation wrong by 20 % covers 90 or 98 %.
+    At least 600 intervals that hardly depend on each other: 93 to 97 % is 2.2 standard errors off
+    0.95 and more, odds of .03 for each at most, but seeded; a deviation wrong by 20 % covers 90 or 98 %.
     """
-    assert coverage(kind, n_cells, n_trials={4: 300, 24: 40, 500: 16}[n_cells]) == pytest.approx(
+    assert coverage(kind, n_cells, n_trials={4: 300, 24: 40, 500: 10}[n_cells]) == pytest.approx(
         0.95, abs=0.02
     )
 
@@ -178,9 +178,9 @@ def coverage(kind: type[AnyChannel], n_cells: int, *, n_trials: int) -> float:
 def test_exact_intervals_of_rare_cells_cover_where_normal_ones_would_not(
     kind: type[AnyChannel],
 ) -> None:
-    """60 answers at epsilon 3 with a cell that nobody is in: 400 trials, at least 93 % covered.
+    """60 answers at epsilon 3 with a cell that nobody is in: 150 trials, at least 92 % covered.
 
-    The promise is 95 %; 93 % is 1.8 standard errors below, if it were only just kept.
+    The promise is 95 %; 92 % is 1.7 standard errors below, if it were only just kept.
     """
     channel = of(kind, 30, 3.0)
     rng = np.random.default_rng(8)
@@ -188,13 +188,13 @@ def test_exact_intervals_of_rare_cells_cover_where_normal_ones_would_not(
     shares[:2] = 0.5
     query = np.eye(30)[:, 29:]
     n_covered, methods = 0, set()
-    for _ in range(400):
+    for _ in range(150):
         (answer,) = answers(estimated([simulated(channel, shares, 60, rng)]), query)
         low, high = answer.interval(0.95)
         n_covered += low <= 0 <= high
         methods.add(answer.method)
     assert methods == {IntervalMethod.BINOMIAL}
-    assert n_covered >= 0.93 * 400
+    assert n_covered >= 0.92 * 150
 
 
 @settings(max_examples=20, deadline=None)

@@ -66,7 +66,7 @@ def truth(block: QueryBlock, n: int) -> Floats:
 @pytest.mark.parametrize("n_answered", [1, 3])
 @pytest.mark.parametrize("names", [("E",), ("A", "T"), ("O",)])
 def test_intervals_of_a_collection_cover(names: Sequence[str], n_answered: int) -> None:
-    """100 collections of 6000 people: 89 % covered at least, which 95 % misses with odds of .01.
+    """50 collections of 6000 people: 88 % covered at least, which 95 % misses with odds of .01.
 
     Rows of one collection are dependent, so only the first and the last of them count.
     """
@@ -75,15 +75,15 @@ def test_intervals_of_a_collection_cover(names: Sequence[str], n_answered: int) 
     block = grouped(*names)
     expected = truth(block, 6000)
     errors, covered = [], []
-    for _ in range(100):
+    for _ in range(50):
         found = collected(campaign, 6000, rng).answer(block)
         assert {one.method for one in found} == {IntervalMethod.NORMAL}
         errors.append([one.value for one in found] - expected)
         ends = [one.interval(0.95) for one in found]
         inside = [low <= t <= high for (low, high), t in zip(ends, expected, strict=True)]
         covered.append([inside[0], inside[-1]])
-    assert np.mean(covered) >= 0.89
-    spread = np.std(errors, axis=0) / 10
+    assert np.mean(covered) >= 0.88
+    spread = np.std(errors, axis=0) / 50**0.5
     assert (np.abs(np.mean(errors, axis=0)) < 4 * spread).all()  # unbiased; odds of .0006 a row
 
 
