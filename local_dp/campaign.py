@@ -23,7 +23,7 @@ from cube.axis import N_LEVELS_MAX, NAME_LENGTH_MAX, Axis, LevelValue
 from cube.cached import cached_property
 from cube.query import Scope, check_scope
 from local_dp.channels.choice import AnyChannel, best_channel
-from local_dp.exponential import EPSILON_UNITS_MAX, exp_below
+from local_dp.exponential import EPSILON_UNITS_MAX, UNITS_PER_EPSILON, exp_below
 from local_dp.views import View
 
 Level: TypeAlias = str | int | bool | None  # what JSON says the same way everywhere
@@ -159,6 +159,11 @@ class Campaign:
     def by_name(self) -> dict[str, Attribute]:
         """The attributes by their names."""
         return {attribute.name: attribute for attribute in self.attributes}
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What a respondent loses at most."""
+        return Fraction(self.epsilon_units, UNITS_PER_EPSILON)
 
     def sizes(self, scope: Scope) -> tuple[int, ...]:
         """The number of levels of each attribute."""

@@ -53,7 +53,7 @@ FLOORS = {
     ),
     "local_dp": (
         "planning",
-        "campaign_text estimates",
+        "campaign_text estimates submission",
         "campaign robustness",
         "channels views",
         "exponential answer_store",

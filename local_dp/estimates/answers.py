@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from inference.noise_law.law import NoiseLaw
 from local_dp.channels.channel import Floats
 from local_dp.channels.local_hashing import LocalHashing
 from local_dp.channels.randomised_response import RandomisedResponse
 from local_dp.estimates.inversion import TableEstimate
 from local_dp.estimates.laws import (
-    AnyLaw,
     BinomialLaw,
     BoundedLaw,
     IntervalMethod,
@@ -42,7 +42,7 @@ class CollectedAnswer:
     """
 
     value: float
-    law: AnyLaw
+    law: NoiseLaw
     method: IntervalMethod
 
     def interval(self, confidence: float) -> tuple[float, float]:

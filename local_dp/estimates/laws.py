@@ -17,7 +17,6 @@ The argument is in `proofs/estimates.md`.
 import math
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -164,15 +163,12 @@ class BoundedLaw:
         return max(self.ends(confidence))
 
 
-AnyLaw: TypeAlias = BinomialLaw | BoundedLaw | NoiseLaw
-
-
 def normal_law(deviation: float) -> NoiseLaw:
     """The normal law, as that of other estimates with Gaussian noise."""
     return law_of_noise(np.empty(0), gaussian=deviation)
 
 
-def ends_of(law: AnyLaw, confidence: float) -> tuple[float, float]:
+def ends_of(law: NoiseLaw, confidence: float) -> tuple[float, float]:
     """How far the truth may be below and above an estimate with this law."""
     if isinstance(law, BinomialLaw | BoundedLaw):
         return law.ends(confidence)

@@ -23,7 +23,7 @@ from local_dp.estimates.inversion import TableEstimate
 
 STEPS_ENOUGH = 1e-12  # the sum of all changes at which iteration ends
 N_STEPS_MAX = 100_000
-WORK_MAX = 2e9  # steps times places: some seconds
+WORK_MAX = 1e8  # steps times places: some ten seconds at most
 N_HALVINGS = 200
 
 Map: TypeAlias = Callable[[Floats], Floats]

@@ -73,6 +73,7 @@ def test_levels_of_every_kind_of_axis_are_said_in_json() -> None:
 def test_a_respondent_loses_no_more_than_epsilon_whatever_they_answer(n_answered: int) -> None:
     campaign = survey_campaign(UNITS_PER_EPSILON, n_answered=n_answered)
     lost = max(one.channel.ratio for one in campaign.combinations) ** n_answered
+    assert campaign.epsilon == 1
     assert lost <= exp_below(UNITS_PER_EPSILON)
     assert float(lost) > 2.71  # and little is given away
 

@@ -133,7 +133,8 @@ def test_normal_intervals_cover_as_often_as_they_say(kind: type[AnyChannel], n_c
     """Cells, half of them together, and a sum, in many trials, all put together.
 
     At least 600 intervals that hardly depend on each other: 93 to 97 % is 2.2 standard errors off
-    0.95 and more, odds of .03 for each at most, but seeded; a deviation wrong by 20 % covers 90 or 98 %.
+    0.95 and more, odds of .03 for each at most, but seeded; a deviation wrong by 20 % covers 90 or
+    98 %.
     """
     assert coverage(kind, n_cells, n_trials={4: 300, 24: 40, 500: 10}[n_cells]) == pytest.approx(
         0.95, abs=0.02
