@@ -29,7 +29,7 @@ from local_dp.channels.channel import (
 )
 from local_dp.channels.randomised_response import rounded_ratio
 
-N_CELLS_MAX = 2**20
+N_CELLS_MAX = 2**16  # beyond, so many counts leave room for few buckets, and for little use
 N_TALLIES_MAX = 2**22  # 32 MB of counts
 N_BUCKETS_MAX = 251
 

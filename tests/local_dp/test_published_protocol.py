@@ -62,10 +62,14 @@ def error(row: Row, kind: str) -> float:
             found = estimated([simulated(uniform, truth, 5000, rng)]).shares
         else:
             tallies = [simulated(uniform, truth, row.block, rng)]
-            for _ in range(5000 // row.block - 1):
-                weights = floored_weights(estimated(tallies).shares, Fraction(1, 2))
-                tallies.append(simulated(RandomisedResponse(weights, p), truth, row.block, rng))
+            so_far = estimated(tallies).shares
+            for n_blocks in range(1, 5000 // row.block):
+                channel = RandomisedResponse(floored_weights(so_far, Fraction(1, 2)), p)
+                tallies.append(simulated(channel, truth, row.block, rng))
+                # Blocks are of one size and have one p, so that they are pooled by their mean.
+                so_far += (channel.inverted(tallies[-1].rates) - so_far) / (n_blocks + 1)
             found = estimated(tallies).shares
+            assert np.allclose(found, so_far)
         errors.append(np.abs(found - truth).sum())
     # A table with a zero was sent, most often in every trial: epsilon is infinite.
     assert n_proved > 0 or kind != "published"

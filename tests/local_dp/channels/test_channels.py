@@ -271,6 +271,16 @@ def test_two_cells_collide_for_one_seed_in_each_bucket_number(n_cells: int, n_bu
             assert collisions * n_buckets == channel.n_seeds
 
 
+@pytest.mark.parametrize("n_cells", [100, 10_000, 65_536])
+@pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1", "2", "3", "4"])
+def test_primes_cost_less_than_three_percent_of_the_variance(n_cells: int, epsilon: str) -> None:
+    """Beside the best number of buckets, prime or not."""
+    gain = math.exp(float(epsilon)) - 1
+    best = min((gain + buckets) ** 2 / (buckets - 1) for buckets in range(2, 300))
+    found = LocalHashing.for_epsilon(n_cells, units(epsilon)).n_buckets
+    assert (gain + found) ** 2 / (found - 1) < 1.03 * best
+
+
 def test_unary_encoding_has_its_published_variance() -> None:
     """4 e / (e - 1)**2 for a rare cell at epsilon 1, whatever the number of cells."""
     channel = UnaryEncoding.for_epsilon(500, units("1"))

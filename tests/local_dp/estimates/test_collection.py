@@ -140,6 +140,24 @@ def test_what_no_combination_covers_is_a_model_without_an_interval() -> None:
     assert np.abs(model.values - truth(block, 200_000)).max() < 0.02 * 200_000
 
 
+def test_one_overlapping_table_for_each_respondent_is_unbiased() -> None:
+    """Attribute-parent tables, each a view of its own: 40 campaigns, 4 standard errors."""
+    scopes = (("A", "E", "S"), ("A", "E", "R"), ("E", "O", "R"))
+    campaign = planned_campaign(
+        "parents", SURVEY, [(scope,) for scope in scopes], epsilon_units=UNITS_PER_EPSILON
+    )
+    rng = np.random.default_rng(7)
+    errors: dict[tuple[str, ...], list[Floats]] = {scope: [] for scope in scopes}
+    for _ in range(40):
+        found = collected(campaign, 3000, rng)
+        for scope in scopes:
+            values = np.array([one.value for one in found.answer(grouped(*scope))])
+            errors[scope].append(values - truth(grouped(*scope), 3000))
+    for some in errors.values():
+        spread = np.std(some, axis=0) / 40**0.5
+        assert (np.abs(np.mean(some, axis=0)) < 4 * spread).all()
+
+
 def test_combinations_without_answers_cover_nothing() -> None:
     campaign = planned_campaign(
         "two", SURVEY, [(("A", "E"),), (("O", "R"),)], epsilon_units=UNITS_PER_EPSILON
