@@ -8,21 +8,24 @@ from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cube.encoding import canonical_json
+from cube.refusals import InvalidRequest
 from local_dp.answer_store import AnswersUnreadable, FileAnswers
 from local_dp.campaign import Attribute, Campaign, Combination
-from local_dp.campaign_text import campaign_text
+from local_dp.campaign_text import _channel_json, campaign_text, read_campaign
 from local_dp.channels.choice import AnyChannel
 from local_dp.channels.local_hashing import LocalHashing
 from local_dp.channels.randomised_response import RandomisedResponse
 from local_dp.channels.unary_encoding import UnaryEncoding
-from local_dp.exponential import EPSILON_UNITS_MAX, UNITS_PER_EPSILON, exp_below
+from local_dp.exponential import EPSILON_UNITS_MAX, UNITS_PER_EPSILON, exp_below, units_at_least
 from local_dp.respondent import (
     Asked,
     CampaignRefused,
@@ -328,3 +331,46 @@ def test_the_respondent_s_side_needs_the_standard_library_alone() -> None:
         [sys.executable, "-c", code], capture_output=True, check=True, text=True
     )
     assert found.stdout.strip() == "[]"
+
+
+@given(
+    st.integers(1, 3),
+    st.lists(st.sampled_from(["rr", "oue", "olh"]), min_size=3, max_size=3),
+    st.lists(st.integers(1, 2 * UNITS_PER_EPSILON), min_size=3, max_size=3),
+    st.integers(-3, 3),
+)
+@settings(max_examples=60, deadline=None)
+def test_both_sides_draw_the_line_at_the_same_epsilon(
+    n_answered: int, kinds: list[str], epsilons: list[int], off: int
+) -> None:
+    """What a campaign may declare, a respondent accepts, to a unit of 2**-40; and nothing else."""
+    of: dict[str, Callable[[int], AnyChannel]] = {
+        "rr": lambda units: RandomisedResponse.for_epsilon((2, 3, 1), units),
+        "oue": lambda units: UnaryEncoding.for_epsilon(3, units),
+        "olh": lambda units: LocalHashing.for_epsilon(3, units),
+    }
+    # Far enough from 0 that every channel has a probability to round to.
+    channels = [of[k](max(e, 2**24)) for k, e in zip(kinds, epsilons, strict=True)]
+    lost = prod(sorted((one.ratio for one in channels), reverse=True)[:n_answered])
+    declared = units_at_least(Fraction(lost)) + off
+    text = canonical_json(
+        {
+            "format": 1,
+            "name": "line",
+            "attributes": [{"name": name, "levels": [0, 1, 2]} for name in "abc"],
+            "combinations": [
+                {"attributes": [name], "channel": _channel_json(channel)}
+                for name, channel in zip("abc", channels, strict=True)
+            ],
+            "views": [[0, 1, 2]],
+            "answers": n_answered,
+            "epsilon": declared,
+        }
+    )
+    if off >= 0:
+        assert read_campaign(text).epsilon_units == check_campaign(text).epsilon_units == declared
+    else:
+        with pytest.raises(InvalidRequest):
+            read_campaign(text)
+        with pytest.raises(CampaignRefused):
+            check_campaign(text)
