@@ -23,7 +23,7 @@ from local_dp.estimates.inversion import TableEstimate
 
 STEPS_ENOUGH = 1e-12  # the sum of all changes at which iteration ends
 N_STEPS_MAX = 100_000
-WORK_MAX = 1e8  # steps times places: some ten seconds at most
+WORK_MAX = 1e7  # steps times places: two seconds or so; `last_change` says how far it came
 N_HALVINGS = 200
 
 Map: TypeAlias = Callable[[Floats], Floats]
