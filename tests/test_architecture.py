@@ -19,6 +19,7 @@ MAY_IMPORT = {
     "inference": {"cube"},
     "accountant": {"cube"},
     "synthesis": {"cube", "inference"},
+    "local_dp": {"cube", "inference"},
     "planner": {"cube", "inference", "accountant"},
     "proxy": {"cube", "inference", "accountant", "planner", "synthesis"},
     "tacit_client": set(),  # what analysts import: it knows of the server by the wire alone
@@ -49,6 +50,14 @@ FLOORS = {
         "privbayes networks conditional known nested resolution shrinkage",
         "buckets choice fitting rounding",
         "tables",
+    ),
+    "local_dp": (
+        "planning",
+        "campaign_text estimates submission",
+        "campaign robustness",
+        "channels views",
+        "exponential answer_store",
+        "respondent",
     ),
     "planner": (
         "workload_scopes",

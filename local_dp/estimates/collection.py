@@ -1,0 +1,226 @@
+"""All combinations of a campaign together: what they say of a query that one of them covers.
+
+Tables of overlapping combinations are made to agree by the weighted projection that marginals have,
+with weights that depend on channels and numbers of answers alone. So every combination that shares
+attributes with a query makes its answer better, and it stays unbiased. The variance is that of the
+projected answer, from each table's own covariance.
+
+A query that no combination covers has a model, of greatest entropy, and no interval.
+
+The argument is in `proofs/estimates.md`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cube.block import QueryBlock
+from cube.cached import cached_property
+from cube.query import Scope
+from inference.marginals.entropy import maximum_entropy
+from inference.marginals.error_law import cell_coefficients
+from inference.marginals.nonnegative import nonnegative
+from inference.marginals.projection import projected
+from inference.marginals.table import NoisyTable
+from local_dp.campaign import Campaign
+from local_dp.channels.channel import Floats
+from local_dp.estimates.answers import ENOUGH, CollectedAnswer, answers, known
+from local_dp.estimates.inversion import TableEstimate, estimated
+from local_dp.estimates.laws import IntervalMethod, normal_law
+from local_dp.estimates.queries import coefficients_of
+from local_dp.estimates.tally import Tally
+
+
+class NotCovered(LookupError):
+    """No combination with answers has all attributes of a query.
+
+    Parameters
+    ----------
+    scope : tuple of str
+        The attributes of the query.
+    covered : tuple of tuple of str
+        Those of every combination that has answers.
+    """
+
+    def __init__(self, scope: Scope, covered: tuple[Scope, ...]) -> None:
+        super().__init__(f"no combination has {', '.join(scope)}")
+        self.scope = scope
+        self.covered = covered
+
+
+@dataclass(frozen=True, eq=False)
+class ModelledAnswers:
+    """Values that a model supplies; there is no interval, since no answer shows its error.
+
+    Parameters
+    ----------
+    values : (n_rows,) ndarray
+    residual : float
+        How far, in respondents, the model is from the tables that it was made of.
+    """
+
+    values: Floats
+    residual: float
+
+
+@dataclass(frozen=True, eq=False)
+class CollectionEstimates:
+    """What the answers to a campaign say.
+
+    Parameters
+    ----------
+    campaign : Campaign
+    tallies : mapping of int to sequence of Tally
+        Of each combination, by its place: one for each block.
+    n_respondents : int
+        How many answered. Counts are of these, and intervals hold for them. Where each answers one
+        combination, intervals hold as well for the population that they were drawn from, scaled to
+        their number; where several, tables of one respondent depend on each other in that respect.
+    """
+
+    campaign: Campaign
+    tallies: Mapping[int, Sequence[Tally]]
+    n_respondents: int
+
+    def __post_init__(self) -> None:
+        n_answers = 0
+        for place, blocks in self.tallies.items():
+            if not 0 <= place < len(self.campaign.combinations):
+                raise ValueError(f"there is no combination {place}")
+            combination = self.campaign.combinations[place]
+            if any(one.channel.n_cells != combination.channel.n_cells for one in blocks):
+                raise ValueError(f"a tally of {combination.scope} has another number of cells")
+            n_answers += sum(one.n_answers for one in blocks)
+        if n_answers != self.n_respondents * self.campaign.n_answered:
+            raise ValueError(f"{n_answers} answers are not those of {self.n_respondents} people")
+
+    @cached_property
+    def estimates(self) -> dict[int, TableEstimate]:
+        """The shares of each combination that has answers, by its place."""
+        return {
+            place: estimated(blocks)
+            for place, blocks in sorted(self.tallies.items())
+            if any(block.n_answers for block in blocks)
+        }
+
+    @property
+    def covered(self) -> tuple[Scope, ...]:
+        """The attributes of each combination that has answers."""
+        return tuple(self.campaign.combinations[place].scope for place in self.estimates)
+
+    def answer(self, block: QueryBlock) -> list[CollectedAnswer]:
+        """The rows of a block, in counts of respondents.
+
+        Raises
+        ------
+        NotCovered
+            If no combination with answers has all attributes of the block.
+        """
+        coefficients, constants = coefficients_of(block, self._sizes)
+        if not block.scope:
+            counts = self.n_respondents * coefficients[0]
+            return [known(value) for value in (counts + constants).tolist()]
+        found = self._of_cells(block.scope, coefficients)
+        return [
+            CollectedAnswer(one.value + constant, one.law, one.method)
+            for one, constant in zip(found, constants.tolist(), strict=True)
+        ]
+
+    def modelled(self, block: QueryBlock) -> ModelledAnswers:
+        """The rows of a block over attributes that no combination has together.
+
+        Raises
+        ------
+        NotCovered
+            If some attribute is in no combination with answers.
+        """
+        coefficients, constants = coefficients_of(block, self._sizes)
+        if set(block.scope) - {name for scope in self.covered for name in scope}:
+            raise NotCovered(block.scope, self.covered)
+        places = self._touching(block.scope)
+        # Without the quadratic programme, whose solver is not installed everywhere.
+        agreeing = nonnegative(
+            [self._noisy(place) for place in places],
+            total=float(self.n_respondents),
+            n_programme_cells_max=0,
+        )
+        model = maximum_entropy(block.scope, agreeing.tables)
+        return ModelledAnswers(model.values.ravel() @ coefficients + constants, model.residual)
+
+    @cached_property
+    def _sizes(self) -> dict[str, int]:
+        return {one.name: len(one.levels) for one in self.campaign.attributes}
+
+    def _of_cells(self, scope: Scope, coefficients: Floats) -> list[CollectedAnswer]:
+        covering = [place for place in self.campaign.covering(scope) if place in self.estimates]
+        if not covering:
+            raise NotCovered(scope, self.covered)
+        best = min(covering, key=lambda place: self._variance_of_margin(place, scope))
+        alone = answers(
+            self.estimates[best], self._widened(best, scope, coefficients), scale=self._scale
+        )
+        places = self._touching(scope)
+        if len(places) == 1:
+            return alone
+        together = self._projected(places, best, scope, coefficients)
+        # Where answers are too few for a normal law, one table has an exact one.
+        return [one if other is None else other for one, other in zip(alone, together, strict=True)]
+
+    def _projected(
+        self, places: list[int], holder: int, scope: Scope, coefficients: Floats
+    ) -> list[CollectedAnswer | None]:
+        """Answers from all tables that share attributes; None where a normal law is not near."""
+        tables = [self._noisy(place) for place in places]
+        widened = self._widened(holder, scope, coefficients)
+        at = places.index(holder)
+        values = projected(tables, total=self._scale)[at].ravel() @ widened
+        parts: list[Floats] = [np.empty((table.values.size, widened.shape[1])) for table in tables]
+        for row in range(widened.shape[1]):
+            summed = widened[:, row].reshape(tables[at].values.shape)
+            found = cell_coefficients(tables, at, summed, is_total_public=True)
+            for part, cells in zip(parts, found, strict=True):
+                part[:, row] = cells.ravel()
+        variances, thirds = np.zeros(len(values)), np.zeros(len(values))
+        for place, part in zip(places, parts, strict=True):
+            variances += self._scale**2 * self.estimates[place].variances(part)
+            thirds += self._scale**3 * self.estimates[place].third_moments(part)
+        enough = variances**3 >= ENOUGH * thirds**2
+        return [
+            CollectedAnswer(value, normal_law(float(np.sqrt(variance))), IntervalMethod.NORMAL)
+            if is_enough and variance > 0
+            else None
+            for value, variance, is_enough in zip(values.tolist(), variances, enough, strict=True)
+        ]
+
+    @property
+    def _scale(self) -> float:
+        return float(self.n_respondents)
+
+    def _touching(self, scope: Scope) -> list[int]:
+        """The combinations that share an attribute: no other changes an answer, as totals agree."""
+        asked = set(scope)
+        return [
+            place
+            for place in self.estimates
+            if asked.intersection(self.campaign.combinations[place].scope)
+        ]
+
+    def _noisy(self, place: int) -> NoisyTable:
+        estimate, combination = self.estimates[place], self.campaign.combinations[place]
+        shape = self.campaign.sizes(combination.scope)
+        variance = self._scale**2 * estimate.typical_variance
+        return NoisyTable(combination.scope, self._scale * estimate.shares.reshape(shape), variance)
+
+    def _widened(self, place: int, scope: Scope, coefficients: Floats) -> Floats:
+        """Coefficients of a scope's cells as those of the cells of a combination that has it."""
+        wide = self.campaign.combinations[place].scope
+        shape = self.campaign.sizes(wide)
+        lengths = dict(zip(scope, self.campaign.sizes(scope), strict=True))
+        columns = coefficients.reshape([*(lengths.get(name, 1) for name in wide), -1])
+        return np.broadcast_to(columns, (*shape, columns.shape[-1])).reshape(-1, columns.shape[-1])
+
+    def _variance_of_margin(self, place: int, scope: Scope) -> float:
+        """Of a cell of the scope in one table, as channels and numbers of answers say."""
+        n_summed = self.estimates[place].n_cells / self.campaign.n_cells(scope)
+        return self.estimates[place].typical_variance * n_summed

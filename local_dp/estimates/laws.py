@@ -1,0 +1,212 @@
+"""The law of the error of an estimate: exact where answers are few, normal where they are many.
+
+Three laws, each of which says which it is:
+
+- *binomial*: an answer counts for the query or does not, so the count is binomial and its interval
+  is that of Clopper and Pearson, mapped from rates to values: never below its confidence.
+- *bounded*: an answer adds something of a known range; Hoeffding's bound by relative entropy
+  holds for any number of answers, and is wide.
+- *normal*: with so many answers that the law of their mean is near enough.
+
+The first two say that the truth is further off than `z` with probability at most `tail(z)`, which
+is what an interval needs; their intervals are not symmetric.
+
+The argument is in `proofs/estimates.md`.
+"""
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betainc, betaincinv
+
+from inference.noise_law.law import NoiseLaw, law_of_noise
+
+N_HALVINGS = 60
+ROUNDING = 2.0**-40  # by which half-widths are increased, far more than the error of a quantile
+
+
+class IntervalMethod(StrEnum):
+    """How an interval was computed."""
+
+    BINOMIAL = "binomial"
+    BOUNDED = "bounded"
+    NORMAL = "normal"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BinomialLaw:
+    """The error of ``offset + slope * count / n``, for a count that is binomial.
+
+    Parameters
+    ----------
+    count, n : int
+    slope : float
+        Not 0.
+    """
+
+    count: int
+    n: int
+    slope: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.count <= self.n or self.n < 1 or self.slope == 0:
+            raise ValueError("a count of some answers, and a slope that is not 0, are needed")
+
+    @property
+    def scales(self) -> NDArray[np.float64]:
+        """There are no Laplace variables."""
+        return np.empty(0)
+
+    @property
+    def gaussian(self) -> float:
+        """The deviation at a rate that is never 0 or 1."""
+        rate = (self.count + 0.5) / (self.n + 1)
+        return abs(self.slope) * math.sqrt(rate * (1 - rate) / self.n)
+
+    @property
+    def tail_error(self) -> float:
+        """One incomplete beta function, rounded."""
+        return 2.0**-40
+
+    def tail(self, z: float) -> float:
+        """The probability of so extreme a count at the truth that `z` leads to.
+
+        At most so probable is an error beyond `z` from 0 on; below 0, at least so probable.
+        """
+        if math.isnan(z):
+            raise ValueError("the argument of a tail must be a number, not NaN")
+        rate = self.count / self.n - z / self.slope
+        if not 0 <= rate <= 1:  # no rate is there, nor beyond
+            return float(z < 0)
+        as_high, higher = (
+            _at_least(self.count, self.n, rate),
+            _at_least(self.count + 1, self.n, rate),
+        )
+        if self.slope > 0:
+            return as_high if z >= 0 else higher
+        return 1 - higher if z >= 0 else 1 - as_high
+
+    def ends(self, confidence: float) -> tuple[float, float]:
+        """How far the truth may be below and above the estimate."""
+        beyond = _beyond(confidence)
+        rate = self.count / self.n
+        low = float(betaincinv(self.count, self.n - self.count + 1, beyond)) if self.count else 0.0
+        high = 1.0
+        if self.count < self.n:
+            high = float(betaincinv(self.count + 1, self.n - self.count, 1 - beyond))
+        below, above = (rate - low) * abs(self.slope), (high - rate) * abs(self.slope)
+        return _widened((below, above) if self.slope > 0 else (above, below))
+
+    def half_width(self, confidence: float) -> float:
+        """The farther of the two ends."""
+        return max(self.ends(confidence))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundedLaw:
+    """The error of a mean of `n` independent answers that lie in a range.
+
+    Parameters
+    ----------
+    place : float
+        Where in the range the mean is, from 0 to 1.
+    n : int
+    width : float
+        Of the range.
+    deviation : float
+        A plausible standard deviation of the mean, for those who ask for one.
+    """
+
+    place: float
+    n: int
+    width: float
+    deviation: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.place <= 1 or self.n < 1 or not 0 < self.width < math.inf:
+            raise ValueError("a mean within a range, of some answers, is needed")
+
+    @property
+    def scales(self) -> NDArray[np.float64]:
+        """There are no Laplace variables."""
+        return np.empty(0)
+
+    @property
+    def gaussian(self) -> float:
+        """The plausible deviation."""
+        return self.deviation
+
+    @property
+    def tail_error(self) -> float:
+        """Logarithms, rounded."""
+        return 2.0**-40
+
+    def tail(self, z: float) -> float:
+        """``exp(-n KL)``, at most 1."""
+        if math.isnan(z):
+            raise ValueError("the argument of a tail must be a number, not NaN")
+        if z <= 0:
+            return 1.0
+        return math.exp(-self.n * _relative_entropy(self.place, self.place - z / self.width))
+
+    def ends(self, confidence: float) -> tuple[float, float]:
+        """How far the truth may be below and above the estimate."""
+        enough = -math.log(_beyond(confidence)) / self.n
+        below = _reach(self.place, enough) * self.width
+        return _widened((below, _reach(1 - self.place, enough) * self.width))
+
+    def half_width(self, confidence: float) -> float:
+        """The farther of the two ends."""
+        return max(self.ends(confidence))
+
+
+def normal_law(deviation: float) -> NoiseLaw:
+    """The normal law, as that of other estimates with Gaussian noise."""
+    return law_of_noise(np.empty(0), gaussian=deviation)
+
+
+def ends_of(law: NoiseLaw, confidence: float) -> tuple[float, float]:
+    """How far the truth may be below and above an estimate with this law."""
+    if isinstance(law, BinomialLaw | BoundedLaw):
+        return law.ends(confidence)
+    return (law.half_width(confidence),) * 2
+
+
+def _at_least(count: int, n: int, rate: float) -> float:
+    """``Pr(Bin(n, rate) >= count)``."""
+    if count <= 0 or count > n:
+        return float(count <= 0)
+    return float(betainc(count, n - count + 1, rate))
+
+
+def _beyond(confidence: float) -> float:
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie strictly between 0 and 1, not {confidence}")
+    return (1 - confidence) / 2
+
+
+def _widened(ends: tuple[float, float]) -> tuple[float, float]:
+    return ends[0] * (1 + ROUNDING), ends[1] * (1 + ROUNDING)
+
+
+def _relative_entropy(seen: float, truth: float) -> float:
+    """Of a coin with the rate that was seen, from one with another."""
+    if not 0 < truth < 1:
+        return 0.0 if truth == seen else math.inf
+    parts = ((seen, truth), (1 - seen, 1 - truth))
+    return sum(one * math.log(one / other) for one, other in parts if one > 0)
+
+
+def _reach(place: float, enough: float) -> float:
+    """How far below `place` the relative entropy is still below `enough`; rounded away from it."""
+    low, high = 0.0, place
+    for _ in range(N_HALVINGS):
+        middle = (low + high) / 2
+        if _relative_entropy(place, middle) > enough:
+            low = middle
+        else:
+            high = middle
+    return place - low

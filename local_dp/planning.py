@@ -1,0 +1,153 @@
+"""Plans for a collection, from public numbers alone: precision, respondents, epsilon.
+
+Variances are those of the channels, with what randomisation adds; no answer is looked at. The
+shares that are to come are not known, so that a plan is made for equal ones, or for a given one.
+"""
+
+import math
+
+import numpy as np
+from scipy.special import ndtri
+
+from cube.refusals import InvalidTarget
+from local_dp.campaign import Campaign
+from local_dp.channels.channel import Channel
+from local_dp.channels.choice import best_channel
+from local_dp.estimates.inversion import TableEstimate
+from local_dp.exponential import EPSILON_UNITS_MAX, UNITS_PER_EPSILON
+
+N_CELLS_LOOKED_AT = 64  # of which the least precise is planned for; in most channels all are alike
+EPSILON_UNITS_MIN = UNITS_PER_EPSILON // 1024
+
+
+def half_width(
+    channel: Channel,
+    n_answers: int,
+    *,
+    confidence: float = 0.95,
+    share: float | None = None,
+    simultaneous: bool = False,
+) -> float:
+    """The half-width of the interval of a cell's share.
+
+    Parameters
+    ----------
+    channel : Channel
+    n_answers : int
+        To this combination.
+    confidence : float
+    share : float, optional
+        That the cell will have; the others have equal parts of the rest. By default all are equal.
+    simultaneous : bool
+        Whether the intervals of all cells hold together, by Bonferroni.
+    """
+    if n_answers < 1:
+        raise InvalidTarget("A half-width is planned for at least one answer.")
+    return _quantile(channel, confidence, simultaneous=simultaneous) * math.sqrt(
+        _variance(channel, share) / n_answers
+    )
+
+
+def answers_needed(
+    channel: Channel,
+    width: float,
+    *,
+    confidence: float = 0.95,
+    share: float | None = None,
+    simultaneous: bool = False,
+) -> int:
+    """The number of answers with which `half_width` is at most `width`.
+
+    ``z**2 r (1 - r) / (p**2 width**2)`` for randomised response, with ``r`` the rate of the cell's
+    answer. (The published rule leaves out ``p``, which is why its blocks never agreed.)
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> from local_dp.channels.randomised_response import RandomisedResponse
+    >>> answers_needed(RandomisedResponse.uniform(4, Fraction(1, 2)), 0.02)
+    7203
+    """
+    if not 0 < width < 1:
+        raise InvalidTarget(f"The half-width of a share is above 0 and below 1, not {width}.")
+    quantile = _quantile(channel, confidence, simultaneous=simultaneous)
+    return max(1, math.ceil(quantile**2 * _variance(channel, share) / width**2))
+
+
+def respondents_needed(
+    campaign: Campaign, width: float, *, confidence: float = 0.95, simultaneous: bool = False
+) -> int:
+    """The number of respondents with which every combination has the precision, on average.
+
+    Each combination is answered by its `Campaign.expected_share` of them.
+    """
+    needed = 1
+    for place, one in enumerate(campaign.combinations):
+        answers = answers_needed(
+            one.channel, width, confidence=confidence, simultaneous=simultaneous
+        )
+        needed = max(needed, math.ceil(answers / campaign.expected_share(place)))
+    return needed
+
+
+def epsilon_units_needed(
+    n_cells: int, n_answers: int, width: float, *, confidence: float = 0.95
+) -> int:
+    """The smallest epsilon, in units of 2**-40, at which the best channel has the precision.
+
+    Raises
+    ------
+    InvalidTarget
+        If no epsilon that is private is enough.
+    """
+    low, high = EPSILON_UNITS_MIN, EPSILON_UNITS_MAX
+    if not 0 < width < 1 or n_answers < 1:
+        raise InvalidTarget("A half-width between 0 and 1, and at least one answer, are needed.")
+
+    def is_enough(units: int) -> bool:
+        return half_width(best_channel(n_cells, units), n_answers, confidence=confidence) <= width
+
+    if not is_enough(high):
+        raise InvalidTarget(f"{n_answers} answers are too few for {width} at any epsilon.")
+    if is_enough(low):
+        return low
+    while high - low > UNITS_PER_EPSILON >> 20:  # a millionth is as exact as anybody needs
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return high
+
+
+def simultaneous_half_width(estimate: TableEstimate, confidence: float = 0.95) -> float:
+    """How near all shares are to the truth together, so far: the rule to stop by.
+
+    The largest half-width over all cells, by Bonferroni, of the estimate pooled over all blocks.
+    (That two successive blocks agree, which is the published rule, says nothing about the truth.)
+    """
+    widest = math.sqrt(float(estimate.variances(np.eye(estimate.n_cells)).max()))
+    return widest * _quantile(estimate.blocks[0].channel, confidence, simultaneous=True)
+
+
+def _variance(channel: Channel, share: float | None) -> float:
+    """Of one answer's part in the share of the least precise cell."""
+    n_cells = channel.n_cells
+    n_looked_at = min(n_cells, N_CELLS_LOOKED_AT)
+    if share is None:
+        rates = channel.rates(np.full(n_cells, 1 / n_cells))
+        return float(channel.variances(np.eye(n_cells, n_looked_at), rates).max())
+    if not 0 <= share <= 1:
+        raise InvalidTarget(f"A share is from 0 to 1, not {share}.")
+    widest = 0.0
+    for cell in range(n_looked_at):
+        shares = np.full(n_cells, (1 - share) / (n_cells - 1))
+        shares[cell] = share
+        one = np.zeros((n_cells, 1))
+        one[cell] = 1.0
+        widest = max(widest, float(channel.variances(one, channel.rates(shares))[0]))
+    return widest
+
+
+def _quantile(channel: Channel, confidence: float, *, simultaneous: bool) -> float:
+    if not 0 < confidence < 1:
+        raise InvalidTarget(f"A confidence is above 0 and below 1, not {confidence}.")
+    beyond = (1 - confidence) / (channel.n_cells if simultaneous else 1)
+    return float(-ndtri(beyond / 2))

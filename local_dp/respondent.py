@@ -1,0 +1,336 @@
+"""The respondent's side: read a campaign, trust nothing in it, randomise, answer once.
+
+Meant to run on the respondent's own device: this file needs the standard library alone, and shares
+no code with what made the campaign. It computes on its own what an answer would lose, and
+refuses before anything is drawn. Draws are by whole numbers from the system's entropy; how bytes
+become an answer is fixed, so that other languages can do the same (`tests/local_dp/vectors.json`).
+
+A kept answer is given again and never redrawn, and what all kept answers lose is added up: a
+campaign that comes back under another name finds the limit spent.
+
+The argument is in `proofs/channels.md` and `proofs/campaigns.md`.
+"""
+
+import json
+import re
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from hashlib import sha256
+from typing import Any, Final, Protocol, TypeAlias
+
+Level: TypeAlias = str | int | bool | None
+Below: TypeAlias = Callable[[int], int]  # a whole number from 0 up to, but not including, another
+
+FORMAT: Final = 1
+N_CHARACTERS_MAX = 2**24
+N_CELLS_MAX = 2**20
+N_BUCKETS_MAX = 251
+EPSILON_BITS = 40
+GUARD_BITS = 128
+COIN = 2**32
+PROBABILITY = re.compile(r"([0-9]{1,40})/([0-9]{1,40})")
+
+
+class CampaignRefused(Exception):
+    """The campaign is not what it has to be, or would lose too much; nothing was drawn."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An answer that was given.
+
+    Parameters
+    ----------
+    epsilon_units : int
+        What it lost, in units of 2**-40.
+    answer : str
+        Its text.
+    """
+
+    epsilon_units: int
+    answer: str
+
+
+class AnswerStore(Protocol):
+    """Where a respondent's answers are kept; see `local_dp.answer_store`."""
+
+    def once(self, campaign: str, make: Callable[[int], Kept]) -> Kept:
+        """The kept answer to a campaign; if there is none, the one that is made now.
+
+        `make` gets the epsilon of all kept answers together, and may raise. What it returns is kept
+        durably before it is returned, and nobody else makes an answer in between.
+        """
+
+
+class Entropy:
+    """Uniform whole numbers from uniform bytes, by rejection.
+
+    Parameters
+    ----------
+    read : callable
+        So many fresh bytes; those of the operating system by default.
+    """
+
+    def __init__(self, read: Callable[[int], bytes] = secrets.token_bytes) -> None:
+        self._read = read
+
+    def below(self, n: int) -> int:
+        """Uniform on ``0 .. n - 1``.
+
+        The smallest whole number of bytes that holds ``n - 1``, first byte first, without the bits
+        above its highest; again, if that is `n` or more.
+        """
+        n_bits = (n - 1).bit_length()
+        n_bytes = -(-n_bits // 8)
+        while True:
+            drawn = int.from_bytes(self._read(n_bytes), "big") & ((1 << n_bits) - 1)
+            if drawn < n:
+                return drawn
+
+
+@dataclass(frozen=True)
+class _Response:
+    """The true cell with some probability, otherwise one by weight."""
+
+    keep: Fraction
+    weights: tuple[int, ...]
+
+    @property
+    def ratio(self) -> Fraction:
+        return 1 + self.keep * sum(self.weights) / ((1 - self.keep) * min(self.weights))
+
+    def draw(self, cell: int, below: Below) -> int:
+        true, total = self.keep.numerator * sum(self.weights), sum(self.weights)
+        drawn = below(self.keep.denominator * total)
+        if drawn < true:
+            return cell
+        place = (drawn - true) // (self.keep.denominator - self.keep.numerator)
+        for fake, weight in enumerate(self.weights):
+            place -= weight
+            if place < 0:
+                return fake
+        raise AssertionError("the place is below the sum of all weights")
+
+
+@dataclass(frozen=True)
+class _Unary:
+    """A bit for each cell, the first cell's the lowest."""
+
+    noise: Fraction
+    n_cells: int
+
+    @property
+    def ratio(self) -> Fraction:
+        return (1 - self.noise) / self.noise
+
+    def draw(self, cell: int, below: Below) -> int:
+        noise = int(self.noise * COIN)
+        ends = (COIN // 2 if place == cell else noise for place in range(self.n_cells))
+        return sum((below(COIN) < end) << place for place, end in enumerate(ends))
+
+
+@dataclass(frozen=True)
+class _Hashing:
+    """A seed, and by randomised response the bucket in which it puts the cell."""
+
+    response: _Response
+    n_digits: int
+
+    @property
+    def ratio(self) -> Fraction:
+        return self.response.ratio
+
+    def draw(self, cell: int, below: Below) -> int:
+        n_buckets = len(self.response.weights)
+        seed = below(n_buckets**self.n_digits)
+        place, rest, bucket = 1, seed, 0
+        while rest:
+            bucket += rest % n_buckets * (cell // place % n_buckets)
+            rest, place = rest // n_buckets, place * n_buckets
+        return seed * n_buckets + self.response.draw(bucket % n_buckets, below)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A campaign as a respondent has checked it; make it by `check_campaign`."""
+
+    digest: str
+    levels: dict[str, list[Level]]
+    scopes: tuple[tuple[str, ...], ...]
+    channels: tuple[_Response | _Unary | _Hashing, ...]
+    views: tuple[tuple[int, ...], ...]
+    n_answered: int
+    epsilon_units: int
+
+    def cell(self, place: int, row: Mapping[str, Level]) -> int:
+        """The cell of a row in a combination: the last attribute's level counts in ones."""
+        cell = 0
+        for name in self.scopes[place]:
+            cell = cell * len(self.levels[name]) + _position(self.levels[name], name, row)
+        return cell
+
+
+class Respondent:
+    """One person's answers.
+
+    Parameters
+    ----------
+    store : AnswerStore
+    epsilon_units_max : int
+        What all answers in the store may lose together, in units of 2**-40.
+    entropy : Entropy, optional
+    """
+
+    def __init__(
+        self, store: AnswerStore, *, epsilon_units_max: int, entropy: Entropy | None = None
+    ) -> None:
+        self._store = store
+        self._epsilon_units_max = epsilon_units_max
+        self._entropy = Entropy() if entropy is None else entropy
+
+    def answer(self, text: str, row: Mapping[str, Level]) -> str:
+        """The answer to a campaign, as JSON text; the kept one, if there is one.
+
+        Parameters
+        ----------
+        text : str
+            The campaign, as the server gives it.
+        row : mapping
+            The true level of every attribute that is asked about. It stays here.
+
+        Raises
+        ------
+        CampaignRefused
+            If the campaign does not hold what it has to, or the limit does not cover it.
+        """
+        asked = check_campaign(text)
+
+        def make(spent: int) -> Kept:
+            if spent + asked.epsilon_units > self._epsilon_units_max:
+                raise CampaignRefused("the campaign loses more epsilon than is left")
+            return Kept(asked.epsilon_units, randomised(asked, row, self._entropy.below))
+
+        return self._store.once(asked.digest, make).answer
+
+
+def randomised(asked: Asked, row: Mapping[str, Level], below: Below) -> str:
+    """An answer to a checked campaign: a view and combinations of it by chance, then their cells.
+
+    Draws are, in this order: the view; which of its combinations, by exchanging places from the
+    first on; then the answer of each in the order of their places.
+    """
+    cells = [asked.cell(place, row) for place in range(len(asked.scopes))]
+    view = below(len(asked.views))
+    places = list(asked.views[view])
+    for here in range(asked.n_answered):
+        other = here + below(len(places) - here)
+        places[here], places[other] = places[other], places[here]
+    chosen = sorted(places[: asked.n_answered])
+    answers = [[place, f"{asked.channels[place].draw(cells[place], below):x}"] for place in chosen]
+    answer = {"campaign": asked.digest, "view": view, "answers": answers}
+    return json.dumps(answer, sort_keys=True, separators=(",", ":"))
+
+
+def check_campaign(text: str) -> Asked:
+    """The campaign of a text, with everything checked that privacy rests on.
+
+    Raises
+    ------
+    CampaignRefused
+        For one that could prove a cell, asks about an attribute twice, or loses more than it says.
+    """
+    try:
+        _require(len(text) <= N_CHARACTERS_MAX, "the campaign is too long")
+        return _checked(json.loads(text), sha256(text.encode()).hexdigest())
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise CampaignRefused(f"this is no campaign to answer: {error}") from None
+
+
+def _checked(value: Any, digest: str) -> Asked:
+    _require(value["format"] == FORMAT, "its format is not known")
+    levels = {one["name"]: list(one["levels"]) for one in value["attributes"]}
+    _require(len(levels) == len(value["attributes"]), "two attributes have the same name")
+    for name, found in levels.items():
+        told_apart = {(type(level), level) for level in found}
+        _require(len(told_apart) == len(found) > 1, f"the levels of {name} are not distinct")
+    scopes = tuple(tuple(one["attributes"]) for one in value["combinations"])
+    channels = []
+    for scope, one in zip(scopes, value["combinations"], strict=True):
+        n_cells = 1
+        for name in scope:
+            n_cells *= len(levels[name])
+        _require(1 < n_cells <= N_CELLS_MAX, "a combination has no or too many cells")
+        channels.append(_channel(one["channel"], n_cells))
+    views = tuple(tuple(_whole(place) for place in view) for view in value["views"])
+    n_answered, epsilon = _whole(value["answers"]), _whole(value["epsilon"])
+    _require(0 < epsilon <= 16 << EPSILON_BITS, "its epsilon is out of range")
+    _require(len(views) > 0, "it has no views")
+    limit = _exp_below(epsilon)
+    for view in views:
+        _require(all(0 <= place < len(scopes) for place in view), "a view is of nothing")
+        names = [name for place in view for name in scopes[place]]
+        _require(len(set(names)) == len(names), "an attribute is asked about twice")
+        _require(1 <= n_answered <= len(view), "a view has too few combinations")
+        lost = Fraction(1)
+        for ratio in sorted((channels[place].ratio for place in view), reverse=True)[:n_answered]:
+            lost *= ratio
+        _require(lost <= limit, "an answer would lose more than the declared epsilon")
+    return Asked(digest, levels, scopes, tuple(channels), views, n_answered, epsilon)
+
+
+def _channel(value: Any, n_cells: int) -> _Response | _Unary | _Hashing:
+    if value["kind"] == "randomised_response":
+        weights = tuple(_whole(weight) for weight in value["weights"])
+        _require(len(weights) == n_cells, "there is not one fake answer for each cell")
+        _require(min(weights) >= 1, "a fake answer is never drawn, so that it would be a proof")
+        return _Response(_probability(value["keep"]), weights)
+    if value["kind"] == "unary_encoding":
+        noise = _probability(value["noise"])
+        _require(noise < Fraction(1, 2), "the noise is no less than a coin's")
+        _require(COIN % noise.denominator == 0, "the noise is no multiple of 2**-32")
+        return _Unary(noise, n_cells)
+    _require(value["kind"] == "local_hashing", "a channel is not known")
+    n_buckets = _whole(value["buckets"])
+    _require(1 < n_buckets <= N_BUCKETS_MAX, "the number of buckets is out of range")
+    n_digits = 1
+    while n_buckets**n_digits < n_cells:
+        n_digits += 1
+    return _Hashing(_Response(_probability(value["keep"]), (1,) * n_buckets), n_digits)
+
+
+def _position(levels: list[Level], name: str, row: Mapping[str, Level]) -> int:
+    for position, level in enumerate(levels):
+        if name in row and type(level) is type(row[name]) and level == row[name]:
+            return position
+    raise ValueError(f"the row has no level of {name} that is asked about")
+
+
+def _probability(value: Any) -> Fraction:
+    match = PROBABILITY.fullmatch(value)
+    _require(match is not None and int(match[2]) > 0, "a probability is not exact")
+    probability = Fraction(int(match[1]), int(match[2])) if match else Fraction(0)
+    _require(0 < probability < 1, "a probability is not between 0 and 1")
+    return probability
+
+
+def _whole(value: Any) -> int:
+    _require(type(value) is int, "a number is not whole")
+    return int(value)
+
+
+def _require(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise ValueError(otherwise)
+
+
+def _exp_below(units: int) -> Fraction:
+    """At most the exponential: a part of its series, each term rounded down."""
+    term = total = 1 << GUARD_BITS
+    order = 0
+    while term:
+        order += 1
+        term = term * units // (order << EPSILON_BITS)
+        total += term
+    return Fraction(total, 1 << GUARD_BITS)

@@ -1,0 +1,376 @@
+"""Respondents: exact draws, what they refuse, that they answer once."""
+
+import json
+import multiprocessing
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import product
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cube.encoding import canonical_json
+from cube.refusals import InvalidRequest
+from local_dp.answer_store import AnswersUnreadable, FileAnswers
+from local_dp.campaign import Attribute, Campaign, Combination
+from local_dp.campaign_text import _channel_json, campaign_text, read_campaign
+from local_dp.channels.choice import AnyChannel
+from local_dp.channels.local_hashing import LocalHashing
+from local_dp.channels.randomised_response import RandomisedResponse
+from local_dp.channels.unary_encoding import UnaryEncoding
+from local_dp.exponential import EPSILON_UNITS_MAX, UNITS_PER_EPSILON, exp_below, units_at_least
+from local_dp.respondent import (
+    Asked,
+    CampaignRefused,
+    Entropy,
+    Kept,
+    Respondent,
+    _exp_below,
+    check_campaign,
+    randomised,
+)
+from tests.support.answer_vectors import PATH, Tape, vectors
+from tests.support.collections_of_answers import survey_campaign
+
+HALF = Fraction(1, 2)
+ROW = {"A": "old", "E": "high", "O": "emp", "R": "big", "S": "F", "T": "car"}
+
+
+class Memory:
+    """Answers in memory."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, Kept] = {}
+
+    def once(self, campaign: str, make: Callable[[int], Kept]) -> Kept:
+        if campaign not in self.kept:
+            self.kept[campaign] = make(sum(one.epsilon_units for one in self.kept.values()))
+        return self.kept[campaign]
+
+
+class Forced:
+    """Draws that are given; how far each could have gone is noted."""
+
+    def __init__(self, draws: tuple[int, ...]) -> None:
+        self.draws = list(draws)
+        self.asked: list[int] = []
+
+    def below(self, n: int) -> int:
+        self.asked.append(n)
+        return self.draws[len(self.asked) - 1] if len(self.asked) <= len(self.draws) else 0
+
+
+def one_question(channel: AnyChannel) -> Campaign:
+    levels = tuple(range(channel.n_cells))
+    units = 6 * UNITS_PER_EPSILON
+    question = (Combination(("q",), channel),)
+    return Campaign("one", (Attribute("q", levels),), question, ((0,),), units)
+
+
+def answered(text: str) -> list[tuple[int, int]]:
+    return [(place, int(answer, 16)) for place, answer in json.loads(text)["answers"]]
+
+
+def law(asked: Asked, level: int, prefix: tuple[int, ...] = ()) -> dict[int, Fraction]:
+    """The exact law of an answer, by every draw there can be."""
+    forced = Forced(prefix)
+    answer = answered(randomised(asked, {"q": level}, forced.below))[0][1]
+    if len(forced.asked) == len(prefix):
+        return {answer: Fraction(1)}
+    n = forced.asked[len(prefix)]
+    found: Counter[int] = Counter()
+    for draw in range(n):
+        for answer, probability in law(asked, level, (*prefix, draw)).items():
+            found[answer] += probability / n  # type: ignore[assignment]
+    return dict(found)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "channel",
+    [
+        RandomisedResponse.uniform(3, Fraction(2, 7)),
+        RandomisedResponse((1, 4, 2), Fraction(1, 3)),
+        LocalHashing(7, 3, Fraction(2, 5)),
+        LocalHashing(4, 2, HALF),
+    ],
+    ids=repr,
+)
+def test_every_draw_together_is_exactly_the_channel(channel: AnyChannel) -> None:
+    asked = check_campaign(campaign_text(one_question(channel)))
+    matrix = channel.matrix()
+    for level in range(channel.n_cells):
+        found = law(asked, level)
+        assert sum(found.values()) == 1
+        assert [found.get(answer, 0) for answer in range(len(matrix[level]))] == list(matrix[level])
+
+
+def test_every_bit_has_its_own_coin_with_exactly_its_threshold() -> None:
+    channel = UnaryEncoding(3, Fraction(1, 8))
+    asked = check_campaign(campaign_text(one_question(channel)))
+    false, true = 2**29, 2**31
+    for level in range(3):
+        ends = [true if cell == level else false for cell in range(3)]
+        for above in product((False, True), repeat=3):
+            draws = tuple(end - 1 + high for end, high in zip(ends, above, strict=True))
+            forced = Forced((0, 0, *draws))
+            answer = answered(randomised(asked, {"q": level}, forced.below))[0][1]
+            assert answer == sum((not high) << cell for cell, high in enumerate(above))
+            assert forced.asked == [1, 1, 2**32, 2**32, 2**32]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 128, 200, 255, 256])
+def test_numbers_from_one_byte_are_exactly_uniform(n: int) -> None:
+    found: Counter[int] = Counter()
+    for byte in range(256):
+        tape = Tape(bytes([byte, 0]))
+        number = Entropy(tape.read).below(n)
+        if tape.n_read < 2:  # otherwise the byte was rejected
+            found[number] += 1
+    assert set(found) == set(range(n))
+    assert len(set(found.values())) == 1
+
+
+@given(st.integers(257, 2**70))
+def test_numbers_from_more_bytes_are_in_range_and_reach_the_end(n: int) -> None:
+    n_bytes = -(-(n - 1).bit_length() // 8)
+    tape = Tape(b"\xff" * n_bytes + (n - 1).to_bytes(n_bytes, "big"))
+    assert Entropy(tape.read).below(n) == n - 1
+    assert 0 <= Entropy().below(n) < n
+
+
+def test_the_vectors_are_what_is_answered() -> None:
+    published = json.loads(PATH.read_text())
+    assert published == json.loads(json.dumps(vectors()))
+    for vector in published:
+        tape = Tape(bytes.fromhex(vector["entropy"]))
+        asked = check_campaign(vector["campaign"])
+        assert randomised(asked, vector["row"], Entropy(tape.read).below) == vector["answer"]
+        assert 2 * tape.n_read == len(vector["entropy"])
+
+
+def test_each_view_and_each_choice_of_combinations_is_as_likely() -> None:
+    campaign = survey_campaign(UNITS_PER_EPSILON, n_answered=2)
+    asked = check_campaign(campaign_text(campaign))
+    found: Counter[tuple[int, tuple[int, ...]]] = Counter()
+    for draws in product(range(5), range(3), range(2)):
+        answer = json.loads(randomised(asked, ROW, Forced(draws).below))
+        places = tuple(place for place, _ in answer["answers"])
+        assert set(places) < set(campaign.views[answer["view"]])
+        found[answer["view"], places] += 1
+    assert len(found) == 15
+    assert set(found.values()) == {2}
+
+
+@given(st.integers(0, EPSILON_UNITS_MAX))
+def test_both_sides_have_the_same_exponential(units: int) -> None:
+    assert _exp_below(units) == exp_below(units)
+
+
+def test_an_answer_is_given_once_and_again() -> None:
+    store = Memory()
+    respondent = Respondent(store, epsilon_units_max=UNITS_PER_EPSILON)
+    text = campaign_text(survey_campaign(UNITS_PER_EPSILON))
+    first = respondent.answer(text, ROW)
+    again = [respondent.answer(text, {**ROW, "A": "young"}) for _ in range(20)]
+    assert set(again) == {first}
+
+
+def test_a_campaign_under_another_name_finds_the_limit_spent() -> None:
+    respondent = Respondent(Memory(), epsilon_units_max=2 * UNITS_PER_EPSILON)
+    campaign = survey_campaign(UNITS_PER_EPSILON)
+    text = campaign_text(campaign)
+    for name in ("first", "second"):
+        respondent.answer(text.replace('"survey"', f'"{name}"'), ROW)
+    with pytest.raises(CampaignRefused, match="epsilon"):
+        respondent.answer(text, ROW)
+
+
+def hostile(change: Callable[[dict[str, Any]], None]) -> str:
+    value = json.loads(campaign_text(survey_campaign(UNITS_PER_EPSILON)))
+    change(value)
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def first_channel(value: dict[str, Any]) -> dict[str, Any]:
+    """The first that is randomised response."""
+    channels: list[dict[str, Any]] = [one["channel"] for one in value["combinations"]]
+    return next(one for one in channels if one["kind"] == "randomised_response")
+
+
+HOSTILE: dict[str, Callable[[dict[str, Any]], None]] = {
+    "a zero in a fake table": lambda v: first_channel(v)["weights"].__setitem__(0, 0),
+    "a negative fake": lambda v: first_channel(v)["weights"].__setitem__(0, -1),
+    "a rare fake": lambda v: first_channel(v)["weights"].__setitem__(0, 1000),
+    "a fake too few": lambda v: first_channel(v)["weights"].pop(),
+    "half a weight": lambda v: first_channel(v)["weights"].__setitem__(0, 0.5),
+    "always the truth": lambda v: first_channel(v).update(keep="1/1"),
+    "more than the truth": lambda v: first_channel(v).update(keep="3/2"),
+    "mostly the truth": lambda v: first_channel(v).update(keep="99/100"),
+    "a float": lambda v: first_channel(v).update(keep=0.2),
+    "by nothing": lambda v: first_channel(v).update(keep="1/0"),
+    "no noise": lambda v: v["combinations"][0].update(
+        channel={"kind": "unary_encoding", "noise": "0/1"}
+    ),
+    "little noise": lambda v: v["combinations"][0].update(
+        channel={"kind": "unary_encoding", "noise": "1/1024"}
+    ),
+    "one bucket": lambda v: v["combinations"][0].update(
+        channel={"kind": "local_hashing", "keep": "1/4", "buckets": 1}
+    ),
+    "buckets that tell": lambda v: v["combinations"][0].update(
+        channel={"kind": "local_hashing", "keep": "1/2", "buckets": 5}
+    ),
+    "an unknown channel": lambda v: first_channel(v).update(kind="truth"),
+    "overlapping combinations": lambda v: v["views"].__setitem__(0, [0, 0, 1]),
+    "three answers of one epsilon": lambda v: v.update(answers=3),
+    "no answers": lambda v: v.update(answers=0),
+    "more answers than combinations": lambda v: v.update(answers=4),
+    "a smaller epsilon than it loses": lambda v: v.update(epsilon=UNITS_PER_EPSILON // 2),
+    "an epsilon beyond reason": lambda v: v.update(epsilon=17 * UNITS_PER_EPSILON),
+    "a negative epsilon": lambda v: v.update(epsilon=-1),
+    "a combination from behind": lambda v: v["views"].__setitem__(0, [-1]),
+    "no views": lambda v: v.update(views=[]),
+    "another format": lambda v: v.update(format=2),
+    "a name twice": lambda v: v["attributes"].append(v["attributes"][0]),
+    "a level twice": lambda v: v["attributes"][0]["levels"].append("old"),
+    "nothing": dict.clear,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_campaign_is_refused_before_anything_is_drawn(name: str) -> None:
+    store = Memory()
+
+    def nothing(_: int) -> bytes:
+        raise AssertionError("something was drawn")
+
+    respondent = Respondent(store, epsilon_units_max=EPSILON_UNITS_MAX, entropy=Entropy(nothing))
+    with pytest.raises(CampaignRefused):
+        respondent.answer(hostile(HOSTILE[name]), ROW)
+    assert not store.kept
+
+
+@pytest.mark.parametrize("text", ["", "[]", "7", "null", "[" * 100_000, '{"format":1}'])
+def test_what_is_no_campaign_is_refused(text: str) -> None:
+    with pytest.raises(CampaignRefused):
+        check_campaign(text)
+
+
+def test_a_row_that_lacks_a_level_is_the_caller_s_error_and_spends_nothing() -> None:
+    store = Memory()
+    respondent = Respondent(store, epsilon_units_max=UNITS_PER_EPSILON)
+    text = campaign_text(survey_campaign(UNITS_PER_EPSILON))
+    for row in ({**ROW, "A": "ancient"}, {"A": "old"}):
+        with pytest.raises(ValueError, match="no level"):
+            respondent.answer(text, row)
+    assert not store.kept
+
+
+def test_a_limit_below_the_campaign_s_epsilon_refuses_it() -> None:
+    respondent = Respondent(Memory(), epsilon_units_max=UNITS_PER_EPSILON - 1)
+    with pytest.raises(CampaignRefused):
+        respondent.answer(campaign_text(survey_campaign(UNITS_PER_EPSILON)), ROW)
+
+
+def test_answers_in_a_file_outlive_the_process(tmp_path: Path) -> None:
+    text = campaign_text(survey_campaign(UNITS_PER_EPSILON))
+    path = tmp_path / "answers.json"
+    answers = {
+        Respondent(FileAnswers(path), epsilon_units_max=UNITS_PER_EPSILON).answer(text, ROW)
+        for _ in range(5)
+    }
+    assert len(answers) == 1
+    assert path.stat().st_mode & 0o077 == 0
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["answers.json", "answers.json.lock"]
+    other = text.replace('"survey"', '"other"')
+    with pytest.raises(CampaignRefused):
+        Respondent(FileAnswers(path), epsilon_units_max=UNITS_PER_EPSILON).answer(other, ROW)
+
+
+def test_a_file_that_is_damaged_is_not_an_empty_one(tmp_path: Path) -> None:
+    path = tmp_path / "answers.json"
+    for text in ("", "[]", '{"a": 3}', "{"):
+        path.write_text(text)
+        with pytest.raises(AnswersUnreadable):
+            FileAnswers(path).once("a", lambda _: Kept(1, "x"))
+
+
+def test_an_answer_that_cannot_be_kept_is_not_given(tmp_path: Path) -> None:
+    path = tmp_path / "answers.json"
+    (tmp_path / "answers.json.new").mkdir()  # where the new file would be written
+    with pytest.raises(OSError, match="answers"):
+        FileAnswers(path).once("a", lambda _: Kept(1, "x"))
+    assert not path.exists()
+
+
+def _answer(path: Path, text: str) -> str:
+    return Respondent(FileAnswers(path), epsilon_units_max=UNITS_PER_EPSILON).answer(text, ROW)
+
+
+def test_processes_at_the_same_time_give_one_answer(tmp_path: Path) -> None:
+    text = campaign_text(survey_campaign(UNITS_PER_EPSILON))
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        given = pool.starmap(_answer, [(tmp_path / "answers.json", text)] * 8, chunksize=1)
+    assert len(set(given)) == 1
+
+
+def test_the_respondent_s_side_needs_the_standard_library_alone() -> None:
+    code = (
+        "import sys, local_dp.respondent, local_dp.answer_store\n"
+        "print([m for m in sys.modules if m.split('.')[0] in"
+        " {'numpy', 'scipy', 'cube', 'inference'} or m.startswith('local_dp.c')])"
+    )
+    found = subprocess.run(  # noqa: S603 - its own interpreter
+        [sys.executable, "-c", code], capture_output=True, check=True, text=True
+    )
+    assert found.stdout.strip() == "[]"
+
+
+@given(
+    st.integers(1, 3),
+    st.lists(st.sampled_from(["rr", "oue", "olh"]), min_size=3, max_size=3),
+    st.lists(st.integers(1, 2 * UNITS_PER_EPSILON), min_size=3, max_size=3),
+    st.integers(-3, 3),
+)
+@settings(max_examples=60, deadline=None)
+def test_both_sides_draw_the_line_at_the_same_epsilon(
+    n_answered: int, kinds: list[str], epsilons: list[int], off: int
+) -> None:
+    """What a campaign may declare, a respondent accepts, to a unit of 2**-40; and nothing else."""
+    of: dict[str, Callable[[int], AnyChannel]] = {
+        "rr": lambda units: RandomisedResponse.for_epsilon((2, 3, 1), units),
+        "oue": lambda units: UnaryEncoding.for_epsilon(3, units),
+        "olh": lambda units: LocalHashing.for_epsilon(3, units),
+    }
+    # Far enough from 0 that every channel has a probability to round to.
+    channels = [of[k](max(e, 2**24)) for k, e in zip(kinds, epsilons, strict=True)]
+    lost = prod(sorted((one.ratio for one in channels), reverse=True)[:n_answered])
+    declared = units_at_least(Fraction(lost)) + off
+    text = canonical_json(
+        {
+            "format": 1,
+            "name": "line",
+            "attributes": [{"name": name, "levels": [0, 1, 2]} for name in "abc"],
+            "combinations": [
+                {"attributes": [name], "channel": _channel_json(channel)}
+                for name, channel in zip("abc", channels, strict=True)
+            ],
+            "views": [[0, 1, 2]],
+            "answers": n_answered,
+            "epsilon": declared,
+        }
+    )
+    if off >= 0:
+        assert read_campaign(text).epsilon_units == check_campaign(text).epsilon_units == declared
+    else:
+        with pytest.raises(InvalidRequest):
+            read_campaign(text)
+        with pytest.raises(CampaignRefused):
+            check_campaign(text)

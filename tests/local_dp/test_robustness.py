@@ -1,0 +1,149 @@
+"""How often noise changes a decision: the grid of the specification, limits, kinds of noise."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from local_dp.channels.channel import Floats
+from local_dp.channels.choice import best_channel
+from local_dp.channels.local_hashing import LocalHashing
+from local_dp.channels.unary_encoding import UnaryEncoding
+from local_dp.exponential import UNITS_PER_EPSILON
+from local_dp.robustness import (
+    GeometricNoise,
+    LaplaceNoise,
+    RandomisedAnswers,
+    TableNoise,
+    flip_probability,
+)
+
+EPSILON = 0.1  # Laplace noise of scale 20: one row is replaced by another
+GRID = {  # the number of records and phi: the probability, of 20,000 draws
+    (2_000, 0.0): 0.116,
+    (2_000, 0.02): 0.198,
+    (2_000, 0.03): 0.301,
+    (2_000, 0.05): 0.404,
+    (2_000, 0.10): 0.027,
+    (7_000, 0.0): 0.010,
+    (7_000, 0.02): 0.323,
+    (7_000, 0.03): 0.190,
+    (7_000, 0.05): 0.002,
+    (7_000, 0.10): 0.0,
+    (12_000, 0.0): 0.001,
+    (12_000, 0.02): 0.314,
+    (12_000, 0.03): 0.009,
+    (12_000, 0.05): 0.0,
+    (22_000, 0.0): 0.0,
+    (22_000, 0.02): 0.007,
+    (22_000, 0.03): 0.0,
+}
+
+
+def associated(n: int, phi: float) -> Floats:
+    return n * np.array([[0.25 + phi / 4, 0.25 - phi / 4], [0.25 - phi / 4, 0.25 + phi / 4]])
+
+
+def check_grid(n_draws: int) -> None:
+    for (n, phi), expected in GRID.items():
+        found = flip_probability(
+            associated(n, phi),
+            LaplaceNoise(2 / EPSILON),
+            generator=np.random.default_rng(n),
+            n_draws=n_draws,
+        )
+        assert found.statistic == pytest.approx(n * phi**2, rel=0.01, abs=1e-6)
+        assert found.critical == pytest.approx(3.8415, abs=1e-4)
+        likely = max(expected, 0.001)
+        # Both are simulated; what is printed is rounded.
+        error = math.sqrt(likely * (1 - likely) * (1 / n_draws + 1 / 20_000))
+        assert abs(found.probability - expected) <= 3 * error + 0.0005
+
+
+def test_the_grid_of_the_specification() -> None:
+    """Within 3 standard errors each: all 17 together with odds of .04 against, but seeded."""
+    check_grid(4_000)
+
+
+@pytest.mark.slow
+def test_the_grid_of_the_specification_with_all_draws() -> None:
+    check_grid(20_000)
+
+
+def test_geometric_noise_of_equal_variance_does_about_the_same() -> None:
+    """20,000 draws: .02 is 4 standard errors."""
+    scale = 20.0
+    ratio = Fraction(math.exp(-1 / scale))
+    table = associated(2_000, 0.05)
+    rng = np.random.default_rng(1)
+    one = flip_probability(table, LaplaceNoise(scale), generator=rng)
+    other = flip_probability(table, GeometricNoise(ratio), generator=rng)
+    assert one.probability == pytest.approx(other.probability, abs=0.02)
+    noise = GeometricNoise(ratio).tables(np.zeros((2, 2)), 50_000, rng)
+    assert noise.var() == pytest.approx(2 * float(ratio) / (1 - float(ratio)) ** 2, rel=0.03)
+
+
+@pytest.mark.parametrize("noise", [LaplaceNoise(1e-6), GeometricNoise(Fraction(1, 10**9))])
+def test_without_noise_nothing_flips(noise: TableNoise) -> None:
+    for phi in (0.0, 0.1):
+        found = flip_probability(
+            associated(2_000, phi), noise, generator=np.random.default_rng(2), n_draws=200
+        )
+        assert found.probability == 0
+        assert found.is_dependent == (phi > 0)
+
+
+def test_local_noise_flips_far_more_often_than_central_noise_of_the_same_epsilon() -> None:
+    """7,000 people and no dependence, which the noise of answers looks like; 1,000 draws."""
+    table = associated(7_000, 0.0)
+    rng = np.random.default_rng(3)
+    units = int(EPSILON * UNITS_PER_EPSILON)
+    central = flip_probability(table, LaplaceNoise(2 / EPSILON), generator=rng, n_draws=1_000)
+    local = flip_probability(
+        table, RandomisedAnswers(best_channel(4, units)), generator=rng, n_draws=1_000
+    )
+    assert central.probability < 0.03
+    assert local.probability > 0.5
+    # With as much epsilon as nobody would give, it does not.
+    clear = flip_probability(
+        associated(7_000, 0.1),
+        RandomisedAnswers(best_channel(4, 8 * UNITS_PER_EPSILON)),
+        generator=rng,
+        n_draws=200,
+    )
+    assert clear.probability == 0
+
+
+@pytest.mark.parametrize(
+    "channel",
+    [
+        best_channel(4, UNITS_PER_EPSILON),
+        UnaryEncoding.for_epsilon(4, UNITS_PER_EPSILON),
+        LocalHashing.for_epsilon(4, UNITS_PER_EPSILON),
+    ],
+    ids=repr,
+)
+def test_local_tables_are_unbiased_for_the_given_counts(channel: UnaryEncoding) -> None:
+    """2,000 draws, 4 standard errors."""
+    table = np.array([[300.0, 100.0], [50.0, 550.0]])
+    found = RandomisedAnswers(channel).tables(table, 2_000, np.random.default_rng(4))
+    error = found.std(axis=0) / math.sqrt(2_000)
+    assert (np.abs(found.mean(axis=0) - table) < 4 * error).all()
+    assert np.allclose(found.sum(axis=(1, 2)), 1000)
+
+
+def test_what_is_no_table_is_refused() -> None:
+    rng = np.random.default_rng(5)
+    for table in (np.ones(4), np.ones((1, 4)), -np.ones((2, 2)), np.zeros((2, 2))):
+        with pytest.raises(ValueError, match="table"):
+            flip_probability(table, LaplaceNoise(1.0), generator=rng)
+    with pytest.raises(ValueError, match="cells"):
+        flip_probability(
+            np.ones((2, 3)), RandomisedAnswers(UnaryEncoding(4, Fraction(1, 4))), generator=rng
+        )
+    for make in (lambda: LaplaceNoise(0.0), lambda: GeometricNoise(Fraction(1))):
+        with pytest.raises(ValueError, match=r"scale|ratio"):
+            make()
+    with pytest.raises(ValueError, match="level"):
+        flip_probability(np.ones((2, 2)), LaplaceNoise(1.0), generator=rng, level=1.0)

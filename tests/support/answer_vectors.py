@@ -1,0 +1,102 @@
+"""Published vectors of the respondent's side: entropy in, answer out, for other languages.
+
+``python -m tests.support.answer_vectors`` writes them to `PATH`. Each has the text of a campaign, a
+row, the bytes of entropy in hexadecimal digits, and the answer; the bytes are used up exactly.
+"""
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from local_dp.campaign import Attribute, Campaign, Combination, planned_campaign
+from local_dp.campaign_text import campaign_text
+from local_dp.channels.local_hashing import LocalHashing
+from local_dp.channels.randomised_response import RandomisedResponse
+from local_dp.channels.unary_encoding import UnaryEncoding
+from local_dp.exponential import UNITS_PER_EPSILON
+from local_dp.respondent import Entropy, Level, check_campaign, randomised
+from local_dp.views import designed_views
+from tests.support.collections_of_answers import survey_campaign
+
+PATH = Path(__file__).parent.parent / "local_dp" / "vectors.json"
+N_OF_EACH = 6
+
+
+class Tape:
+    """Bytes that are known, and how many of them were read."""
+
+    def __init__(self, tape: bytes) -> None:
+        self._tape = tape
+        self.n_read = 0
+
+    def read(self, n_bytes: int) -> bytes:
+        """The next bytes."""
+        found = self._tape[self.n_read : self.n_read + n_bytes]
+        assert len(found) == n_bytes, "the tape is too short"
+        self.n_read += n_bytes
+        return found
+
+
+def campaigns() -> list[Campaign]:
+    """Every channel, several combinations of a view, many views, levels of every JSON type."""
+    mixed = (Attribute("m", ("é", "\u2028", 0, False, None, -(2**53) + 1)),)
+    wide = (Attribute("w", tuple(range(40))),)
+    three = tuple(Attribute(name, (False, True, None)) for name in "abc")
+    epsilon = UNITS_PER_EPSILON
+    weighted = RandomisedResponse((5, 1, 1, 2, 7, 3), Fraction(2, 37))
+    response = RandomisedResponse.for_epsilon((1,) * 3, epsilon)
+    return [
+        Campaign("weighted", mixed, (Combination(("m",), weighted),), ((0,),), epsilon),
+        Campaign(
+            "bits",
+            wide,
+            (Combination(("w",), UnaryEncoding.for_epsilon(40, epsilon)),),
+            ((0,),),
+            epsilon,
+        ),
+        Campaign(
+            "hashes",
+            wide,
+            (Combination(("w",), LocalHashing.for_epsilon(40, 2 * epsilon)),),
+            ((0,),),
+            2 * epsilon,
+        ),
+        Campaign(
+            "two of three",
+            three,
+            tuple(Combination((name,), response) for name in "abc"),
+            ((0, 1, 2), (2, 0)),
+            2 * epsilon,
+            2,
+        ),
+        survey_campaign(epsilon),
+        replace(survey_campaign(epsilon, n_answered=3), name="all of a view"),
+        planned_campaign("triples", three, designed_views("abc", 3), epsilon_units=epsilon // 2),
+    ]
+
+
+def vectors() -> list[dict[str, Any]]:
+    """All vectors, always the same."""
+    found = []
+    for campaign in campaigns():
+        text = campaign_text(campaign)
+        asked = check_campaign(text)
+        for number in range(N_OF_EACH):
+            seed = f"{campaign.name} {number}".encode()
+            tape = b"".join(sha256(seed + bytes([block])).digest() for block in range(40))
+            row: dict[str, Level] = {
+                one.name: one.levels[tape[place] % len(one.levels)]
+                for place, one in enumerate(campaign.attributes)
+            }
+            reader = Tape(tape)
+            answer = randomised(asked, row, Entropy(reader.read).below)
+            used = tape[: reader.n_read].hex()
+            found.append({"campaign": text, "row": row, "entropy": used, "answer": answer})
+    return found
+
+
+if __name__ == "__main__":
+    PATH.write_text(json.dumps(vectors(), indent=1) + "\n")
