@@ -19,8 +19,9 @@ MAY_IMPORT = {
     "inference": {"cube"},
     "accountant": {"cube"},
     "synthesis": {"cube", "inference"},
+    "streams": {"cube", "inference"},
     "planner": {"cube", "inference", "accountant"},
-    "proxy": {"cube", "inference", "accountant", "planner", "synthesis"},
+    "proxy": {"cube", "inference", "accountant", "planner", "synthesis", "streams"},
     "tacit_client": set(),  # what analysts import: it knows of the server by the wire alone
 }
 # Inside a package: its rooms (subpackages, and the modules beside them), a floor a line, from the
@@ -49,6 +50,14 @@ FLOORS = {
         "privbayes conditional known nested resolution shrinkage",
         "buckets choice fitting rounding",
         "tables",
+    ),
+    "streams": (
+        "planning",
+        "interval",
+        "split estimator epoch",
+        "mechanism population ones_law",
+        "state sampling buckets noise two_point windows",
+        "entropy exponential",
     ),
     "planner": (
         "workload_scopes",
