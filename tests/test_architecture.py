@@ -52,11 +52,12 @@ FLOORS = {
         "tables",
     ),
     "streams": (
-        "planning",
+        "epoch planning",
         "interval",
-        "split estimator epoch",
-        "mechanism population ones_law",
-        "state sampling buckets noise two_point windows",
+        "split ones_law estimator",
+        "mechanism population",
+        "state noise buckets",
+        "two_point sampling windows",
         "entropy exponential",
     ),
     "planner": (
