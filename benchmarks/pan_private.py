@@ -84,9 +84,7 @@ def errors_of(n_bits: int, epsilon: float, n_streams: int, folder: Path) -> Erro
     )
 
 
-def squared_errors(
-    mechanism: Mechanism, n_bits: int, n_streams: int, folder: Path
-) -> list[float]:
+def squared_errors(mechanism: Mechanism, n_bits: int, n_streams: int, folder: Path) -> list[float]:
     """Of streams that are run: users of a sample, each arriving a few times, and a release."""
     rng = np.random.default_rng(n_bits)  # of the stream; what protects it is the system's
     population = Everyone(n_bits)
@@ -108,9 +106,7 @@ def losses() -> dict[str, object]:
     """What is lost, walked, by forms that promise .2 in all; ours is exact."""
     half = DWORKS_PROMISE / 2
     ours = best_mechanism(Fraction(1, 5), N_BITS_OF_BARS)
-    ppds = {
-        str(n): ppds_loss(n, Fraction(1, 10), (0, frozenset({0, 2, 4}))) for n in (1, 2, 4, 8)
-    }
+    ppds = {str(n): ppds_loss(n, Fraction(1, 10), (0, frozenset({0, 2, 4}))) for n in (1, 2, 4, 8)}
     never_without = ppds_loss(1, Fraction(1, 10), (2, frozenset({3})))
     return {
         "promised": DWORKS_PROMISE,
@@ -161,7 +157,8 @@ def main() -> None:
     worst = max(row.ours / row.published_optbern for row in compared)
     worst_measured = max(row.measured / row.published_optbern for row in compared)
     off = max(abs(row.measured / row.ours - 1) for row in table)
-    allowed = 5 * math.sqrt(2.2 / n_streams)  # squared errors have a deviation of 1.4 to 1.5 means
+    # A Laplace variable's square has a deviation of 2.2 means, a normal one's of 1.4.
+    allowed = 5 * 2.2 / math.sqrt(n_streams)
     slowest = min(rates.values())
     run(
         {
@@ -172,9 +169,7 @@ def main() -> None:
         },
         [
             Bar("error, private, over that of the published formula", worst, 1.0, worst <= 1.0),
-            Bar(
-                "the same, of streams that were run", worst_measured, 1.0, worst_measured <= 1.0
-            ),
+            Bar("the same, of streams that were run", worst_measured, 1.0, worst_measured <= 1.0),
             Bar("measured error off its formula, share", off, allowed, off <= allowed),
             Bar(
                 "epsilon that is lost, of .2",

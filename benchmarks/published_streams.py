@@ -114,15 +114,18 @@ def ppds_states(
     p0 = 1 - p1
     states: dict[PpdsState, Fraction] = {(0, frozenset()): Fraction(1)}
     for user in range(len(levels)):
-        states = _walked(states, user, p0, Fraction(0), capacity, levels)
+        states = _walked(
+            states, user, added=p0, removed=Fraction(0), capacity=capacity, levels=levels
+        )
     for user in arrivals:
-        states = _walked(states, user, p1, 1 - p1, capacity, levels)
+        states = _walked(states, user, added=p1, removed=p0, capacity=capacity, levels=levels)
     return states
 
 
 def _walked(  # noqa: PLR0913 - one step of the algorithm, with all that it knows
     states: dict[PpdsState, Fraction],
     user: int,
+    *,
     added: Fraction,
     removed: Fraction,
     capacity: int,

@@ -19,7 +19,7 @@ from sphinx.application import Sphinx
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 GENERATED = DOCS / "generated"
-PACKAGES = ("cube", "accountant", "inference", "synthesis", "planner", "tacit_client")
+PACKAGES = ("cube", "accountant", "inference", "synthesis", "streams", "planner", "tacit_client")
 sys.path.insert(0, str(ROOT))
 
 from docs.proto_reference import reference_page  # noqa: E402 - found by the line above
@@ -41,6 +41,7 @@ include_patterns = [
     "*/README.md",
     "*/*/README.md",
     "accountant/proofs/*.md",
+    "streams/proofs/*.md",
     "inference/*/*.md",
 ]
 exclude_patterns = ["build", "dist", "tests", ".*"]

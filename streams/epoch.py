@@ -8,11 +8,15 @@ was not released yet may be counted again after a crash, as nobody has seen what
 import hashlib
 from dataclasses import dataclass, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
+from cube.refusals import InvalidRequest
 from streams.entropy import Entropy, SystemEntropy
 from streams.estimator import estimated_density
 from streams.interval import CountInterval, count_interval
 from streams.mechanism import Mechanism
-from streams.population import Population
+from streams.population import Buckets, Population
 from streams.state import BitState
 
 
@@ -26,6 +30,9 @@ class Epoch:
         Which stream, and which of its epochs.
     population : Population
     mechanism : Mechanism
+    has_departures : bool
+        Whether users may leave again, as the stream was declared. A user is present or not, however
+        often they came. What is lost is the same.
     noisy_ones : int, optional
         What was released; none while the epoch is open.
     """
@@ -34,7 +41,12 @@ class Epoch:
     name: str
     population: Population
     mechanism: Mechanism
+    has_departures: bool = False
     noisy_ones: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.has_departures and isinstance(self.population, Buckets):
+            raise ValueError("who leaves a bucket would take along all who share it")
 
     @property
     def is_open(self) -> bool:
@@ -47,8 +59,31 @@ class Epoch:
         text = self.stream.encode() + b"\0" + self.name.encode()
         return hashlib.sha256(len(self.stream).to_bytes(4, "little") + text).digest()
 
+    def observe(self, state: BitState, ids: NDArray[np.int64], *, present: bool = True) -> None:
+        """Note users who arrived, or who left: of those that have a place, the bit is drawn anew.
+
+        Parameters
+        ----------
+        state : BitState
+            Of this epoch.
+        ids : (n,) ndarray of int64
+        present : bool
+            Whether they arrived.
+
+        Raises
+        ------
+        InvalidRequest
+            If the epoch is over, or an id is nobody's, or users leave a stream that was declared
+            without departures. Then nothing was noted.
+        """
+        if not self.is_open:
+            raise InvalidRequest("The epoch of the stream is over.")
+        if not (present or self.has_departures):
+            raise InvalidRequest("The stream was declared without departures.")
+        state.redraw(self.population.places(ids), present=present)
+
     def released(self, state: BitState, entropy: Entropy | None = None) -> "Epoch":
-        """This epoch with its release; one that has one already stays as it is, and draws nothing.
+        """The epoch with a release; one that has one already stays as it is, and draws nothing.
 
         Parameters
         ----------

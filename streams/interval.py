@@ -56,7 +56,7 @@ def count_interval(
     low = _first(lambda n: law(n).probability_at_least(noisy_ones) > outer, most)
     beyond = _first(lambda n: law(n).probability_at_most(noisy_ones) <= outer, most)
     high = max(low, beyond - 1)
-    if beyond > most and most > population.n_bits:
+    if beyond > most > population.n_bits:  # of buckets alone there are fewer than users
         return CountInterval(low, math.inf, confidence)
     return CountInterval(min(low, most), min(high, most), confidence)
 

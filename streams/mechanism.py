@@ -69,7 +69,7 @@ class Mechanism:
         return cls(law, GeometricNoise(min(GRID - 1, decided(epsilon, least)))).within(epsilon)
 
     def within(self, epsilon: Fraction) -> "Mechanism":
-        """This mechanism, once it is certain that it loses at most `epsilon`; else ValueError."""
+        """Itself, once it is certain that it loses at most `epsilon`; else ValueError."""
         if not decided(epsilon, lambda power: self.loss <= power):
             raise ValueError("state and release lose more than they may")
         return self

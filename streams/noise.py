@@ -44,8 +44,10 @@ class GeometricNoise:
     @property
     def rate(self) -> float:
         """``-ln(alpha)``: what one unit of difference loses."""
-        return -math.log(self.alpha) if self.alpha < Fraction(1, 2) else -math.log1p(
-            -float(1 - self.alpha)
+        return (
+            -math.log(self.alpha)
+            if self.alpha < Fraction(1, 2)
+            else -math.log1p(-float(1 - self.alpha))
         )
 
     @property

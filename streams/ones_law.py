@@ -90,9 +90,7 @@ def ones_law(mechanism: Mechanism, n_bits: int, occupied: Window) -> OnesLaw:
     return OnesLaw(centre - length // 2, np.clip(np.cumsum(law), 0.0, 1.0))
 
 
-def _characteristic(
-    law: Window, about: int, angles: NDArray[np.float64]
-) -> NDArray[np.complex128]:
+def _characteristic(law: Window, about: int, angles: NDArray[np.float64]) -> NDArray[np.complex128]:
     """The characteristic function of a number less `about`."""
     values = (law.values - about).astype(np.float64)
     found = np.empty(angles.size, np.complex128)

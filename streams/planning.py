@@ -2,8 +2,8 @@
 
 The theorem bounds the chance that a density is missed by a share or more, by Hoeffding's inequality
 for the sample and for the bits, and by the tail of the release's noise; how the error is divided
-among the three is chosen best. The exact law needs a fifth to an eighth of its users. All of a universe
-may be too few for what is asked: then the plan says what they reach.
+among the three is chosen best. The exact law needs a fifth to an eighth of its users. All of a
+universe may be too few for what is asked: then the plan says what they reach.
 """
 
 import math
@@ -173,9 +173,7 @@ def _fewest(reached: Callable[[int], float], asked: float, universe: int) -> Sam
 Shares = NDArray[np.float64]
 
 
-def _log_bound(
-    rates: ErrorRates, n_bits: int, error: float, a: Shares | None, b: Shares
-) -> Shares:
+def _log_bound(rates: ErrorRates, n_bits: int, error: float, a: Shares | None, b: Shares) -> Shares:
     """The logarithm of the bound, for shares of the error; without `a`, nothing is the sample's."""
     part = np.ones_like(b) if a is None else a
     of_bits = math.log(2) - 2 * n_bits * (rates.separation * error * part * (1 - b)) ** 2

@@ -51,9 +51,7 @@ def best_mechanism(epsilon: Fraction, n_bits: int) -> Mechanism:
     return Mechanism.for_epsilon(epsilon, state=Fraction(units, UNITS_PER_EPSILON))
 
 
-def _log_variances(
-    epsilon: float, shares: NDArray[np.float64], n_bits: int
-) -> NDArray[np.float64]:
+def _log_variances(epsilon: float, shares: NDArray[np.float64], n_bits: int) -> NDArray[np.float64]:
     """The logarithm of the variance of an estimated density for each share of the state."""
     state = epsilon * shares
     separation = np.tanh(state / 2)

@@ -94,8 +94,7 @@ class BitState:
             _lock(descriptor)
             with open(descriptor, "wb", closefd=False) as file:
                 file.write(header)
-                for piece in _drawn_bytes(n_bits, GRID - law.threshold, source):
-                    file.write(piece)
+                file.writelines(_drawn_bytes(n_bits, GRID - law.threshold, source))
             os.fsync(descriptor)
             os.link(begun, path)  # unlike a rename, it never replaces a state
         except BaseException:
@@ -125,13 +124,7 @@ class BitState:
             raise DataChanged("The state of a stream is not where it was.") from missing
         try:
             _lock(descriptor)
-            header = os.pread(descriptor, HEADER.size, 0)
-            length = os.fstat(descriptor).st_size
-            if header != _header(n_bits, law, name) or length != file_length(n_bits):
-                raise DataChanged(
-                    "The state of a stream is not the one that was begun.",
-                    hint="It cannot be mended: end the epoch, and begin another one.",
-                )
+            _check(descriptor, n_bits, law, name)
         except BaseException:
             os.close(descriptor)
             raise
@@ -158,7 +151,7 @@ class BitState:
                 self._write(piece, ones)
 
     def _write(self, places: NDArray[np.int64], ones: NDArray[np.uint8]) -> None:
-        """Set bits. Within one place in a byte, equal bytes are equal users: the last one stands."""
+        """Set bits. Of one place in a byte, equal bytes are equal users: the last one stands."""
         bytes_of, bits_of = places >> 3, (places & 7).astype(np.uint8)
         for bit in range(BITS_IN_BYTE):
             chosen = np.flatnonzero(bits_of == bit)
@@ -210,6 +203,17 @@ def _header(n_bits: int, law: TwoPoint, name: bytes) -> bytes:
     if len(name) != NAME_BYTES:
         raise ValueError(f"a state's name has {NAME_BYTES} bytes")
     return HEADER.pack(MAGIC, n_bits, law.threshold, name)
+
+
+def _check(descriptor: int, n_bits: int, law: TwoPoint, name: bytes) -> None:
+    """Refuse a file that is not the state that was begun."""
+    header = os.pread(descriptor, HEADER.size, 0)
+    length = os.fstat(descriptor).st_size
+    if header != _header(n_bits, law, name) or length != file_length(n_bits):
+        raise DataChanged(
+            "The state of a stream is not the one that was begun.",
+            hint="It cannot be mended: end the epoch, and begin another one.",
+        )
 
 
 def _drawn_bytes(n_bits: int, threshold: int, entropy: Entropy) -> Iterator[bytes]:

@@ -81,10 +81,11 @@ def occupied(n_users: int, n_buckets: int) -> Window:
     Notes
     -----
     For few users the law is exact, user by user. In general, the number is a sum of independent
-    indicators (its generating function has real roots only). So is the number of users who share a bucket with one before them, and that of empty buckets;
-    whichever is smaller is given the binomial law, with a number of trials that need not be whole,
-    of its exact mean and variance. `tests/streams/test_windows.py` compares it with the exact
-    recurrence: no probability differs by more than .03. It is a small part of the noise.
+    indicators (its generating function has real roots only). So is the number of users who share a
+    bucket with one before them, and that of empty buckets; whichever is smaller is given the
+    binomial law, with a number of trials that need not be whole, of its exact mean and variance.
+    `tests/streams/test_windows.py` compares it with the exact recurrence: no probability differs
+    by more than .03. It is a small part of the noise.
     """
     if n_users <= N_USERS_EXACT:
         return _occupied_by_few(n_users, n_buckets)

@@ -44,7 +44,9 @@ def test_the_table_of_sample_sizes(
     epsilon: float, of_dwork: tuple[int, int], of_optbern: tuple[int, int]
 ) -> None:
     """To .1 %: with the published release, and with its simple correction."""
-    for rates, expected in zip(dwork(epsilon) + optbern(epsilon), of_dwork + of_optbern, strict=True):
+    for rates, expected in zip(
+        dwork(epsilon) + optbern(epsilon), of_dwork + of_optbern, strict=True
+    ):
         plan = sample_size(lambda _, rates=rates: rates, 0.1, 0.1, NO_LIMIT)  # type: ignore[misc]
         assert math.isclose(plan.n_bits, expected, rel_tol=1e-3)
 

@@ -8,24 +8,13 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from streams.windows import Window, hypergeometric, occupied, reach
+from tests.support.occupied import occupied_by_recurrence
 
 
 def dense(window: Window, length: int) -> NDArray[np.float64]:
     found = np.zeros(length)
     found[window.start : window.start + window.weights.size] = window.weights
     return found
-
-
-def occupied_by_recurrence(n_users: int, n_buckets: int) -> NDArray[np.float64]:
-    """One user after another: into an occupied bucket, or into an empty one."""
-    law = np.zeros(min(n_users, n_buckets) + 1)
-    law[0] = 1
-    k = np.arange(law.size)
-    for _ in range(n_users):
-        stays, moves = law * k / n_buckets, law * (1 - k / n_buckets)
-        law = stays
-        law[1:] += moves[:-1]
-    return law
 
 
 @pytest.mark.parametrize(
