@@ -16,7 +16,7 @@ from streams.entropy import Entropy, SystemEntropy
 from streams.estimator import estimated_density
 from streams.interval import CountInterval, count_interval
 from streams.mechanism import Mechanism
-from streams.population import Buckets, Population
+from streams.population import Population
 from streams.state import BitState
 
 
@@ -45,7 +45,7 @@ class Epoch:
     noisy_ones: int | None = None
 
     def __post_init__(self) -> None:
-        if self.has_departures and isinstance(self.population, Buckets):
+        if self.has_departures and not self.population.is_known:
             raise ValueError("who leaves a bucket would take along all who share it")
 
     @property

@@ -74,7 +74,7 @@ def epsilon_units_of(ratio: Fraction) -> int:
     def covers(units: int) -> bool:
         return decided(Fraction(units, UNITS_PER_EPSILON), lambda power: power >= ratio)
 
-    units = math.ceil(math.log(ratio) * UNITS_PER_EPSILON)  # near enough; the rest is exact
+    units: int = math.ceil(math.log(ratio) * UNITS_PER_EPSILON)  # near enough; the rest is exact
     while not covers(units):
         units += 1
     while units > 0 and covers(units - 1):

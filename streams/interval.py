@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from cube.cached import cached_property
-from streams.estimator import estimated_density
+from streams.estimator import estimated_density, mean_squared_error
 from streams.mechanism import Mechanism
 from streams.ones_law import LAW_ERROR, OnesLaw, ones_law
 from streams.population import Population
@@ -43,34 +44,64 @@ def count_interval(
 
     Notes
     -----
-    The noisy number of ones grows stochastically with the number of users, so each end is found by
-    bisection. With buckets, the law of the number of occupied ones is part of the law (windows.py).
+    The noisy number of ones grows stochastically with the number of users, so each end is where
+    a monotone function crosses. With buckets, the law of the number of occupied ones is part of the
+    law (windows.py).
     """
     _check_confidence(confidence)
+    n_bits, most = population.n_bits, population.n_users_max
     outer = (1 - confidence) / 2 - LAW_ERROR
+    density = estimated_density(noisy_ones, n_bits, mechanism)
+    deviation = math.sqrt(mean_squared_error(mechanism, n_bits))
+    guess = population.users(density)
+    spread = (population.users(density + deviation) - population.users(density - deviation)) / 2
 
     def law(n_users: int) -> OnesLaw:
-        return ones_law(mechanism, population.n_bits, population.occupied(n_users))
+        return ones_law(mechanism, n_bits, population.occupied(n_users))
 
-    most = population.n_users_max
-    low = _first(lambda n: law(n).probability_at_least(noisy_ones) > outer, most)
-    beyond = _first(lambda n: law(n).probability_at_most(noisy_ones) <= outer, most)
-    high = max(low, beyond - 1)
-    if beyond > most > population.n_bits:  # of buckets alone there are fewer than users
+    def holds_from(n_users: int) -> float:
+        return _normal_place(law(n_users).probability_at_least(noisy_ones)) - _normal_place(outer)
+
+    def too_many(n_users: int) -> float:
+        return _normal_place(outer) - _normal_place(law(n_users).probability_at_most(noisy_ones))
+
+    low = min(most, _crossing(holds_from, most, guess, spread))
+    beyond = _crossing(too_many, most, guess, spread)
+    if beyond > most and not population.is_known:
         return CountInterval(low, math.inf, confidence)
-    return CountInterval(min(low, most), min(high, most), confidence)
+    return CountInterval(low, max(low, beyond - 1), confidence)
 
 
-def _first(holds: Callable[[int], bool], most: int) -> int:
-    """The least number from 0 to `most` from which on it holds, or ``most + 1``."""
-    low, high = 0, most + 1
-    while low < high:
-        middle = (low + high) // 2
-        if holds(middle):
-            high = middle
+def _crossing(margin: Callable[[int], float], most: int, guess: float, spread: float) -> int:
+    """The least number from 0 to `most` with a margin above 0, or ``most + 1``.
+
+    Notes
+    -----
+    The margin grows by about 1 for each `spread`, so secants come close in a few steps. Every third
+    step halves what is left, and the end is two neighbours on either side of 0.
+    """
+    low, high = -1, most + 1
+    place, last = guess, (math.nan, math.nan)
+    step = 0
+    while high - low > 1:
+        here = min(high - 1, max(low + 1, round(place)))
+        found = margin(here)
+        if found > 0:
+            high = here
         else:
-            low = middle + 1
-    return low
+            low = here
+        step += 1
+        slope = (found - last[1]) / (here - last[0]) if here != last[0] else math.nan
+        if step == 1:
+            slope = 1 / max(spread, 1.0)
+        last = (here, found)
+        place = here - found / slope if slope > 0 and step % 3 else (low + high) / 2
+    return high
+
+
+def _normal_place(probability: float) -> float:
+    """The place of a probability on a normal law, where the margins are nearly straight lines."""
+    return float(ndtri(min(1 - LAW_ERROR, max(LAW_ERROR, probability))))
 
 
 @dataclass(frozen=True)
@@ -146,10 +177,9 @@ class ErrorLaw:
         """Errors in growing order, and the probability of at most each."""
         n_bits = self.population.n_bits
         law = ones_law(self.mechanism, n_bits, self.population.occupied(self.n_users))
-        users = [
-            self.population.users(estimated_density(int(ones), n_bits, self.mechanism))
-            for ones in law.values
-        ]
+        state = self.mechanism.state
+        densities = (law.values - float(n_bits * state.p0)) / float(n_bits * state.separation)
+        users = [self.population.users(float(density)) for density in densities]
         return np.array(users) - self.n_users, law.at_most
 
 

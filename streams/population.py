@@ -26,6 +26,10 @@ class Population(Protocol):
         """The number of places."""
 
     @property
+    def is_known(self) -> bool:
+        """Whether the universe is: then there are no users beyond `n_users_max`."""
+
+    @property
     def n_users_max(self) -> int:
         """The most users there can be; of an unknown universe, the most that can be told apart."""
 
@@ -63,6 +67,11 @@ class Everyone:
     def n_bits(self) -> int:
         """The number of places."""
         return self.universe
+
+    @property
+    def is_known(self) -> bool:
+        """Yes."""
+        return True
 
     @property
     def n_users_max(self) -> int:
@@ -106,6 +115,11 @@ class Sample:
         KeyedPermutation(self.universe, self.key)
 
     @property
+    def is_known(self) -> bool:
+        """Yes."""
+        return True
+
+    @property
     def n_users_max(self) -> int:
         """The universe."""
         return self.universe
@@ -146,6 +160,11 @@ class Buckets:
 
     def __post_init__(self) -> None:
         KeyedBuckets(self.n_bits, self.key)
+
+    @property
+    def is_known(self) -> bool:
+        """No."""
+        return False
 
     @property
     def n_users_max(self) -> int:

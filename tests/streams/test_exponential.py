@@ -27,7 +27,7 @@ def test_a_power_lies_between_its_bounds_and_they_are_close(x: Fraction, bits: i
 
 
 def test_the_power_of_nothing_is_one() -> None:
-    assert exp_bounds(Fraction(0), 64) == (1, 1)
+    assert exp_bounds(Fraction(0), 64) == (Fraction(1), Fraction(1))
     with pytest.raises(ValueError, match="not negative"):
         exp_bounds(Fraction(-1, 2), 64)
 

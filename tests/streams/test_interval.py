@@ -125,6 +125,31 @@ def test_intervals_cover_what_they_say_and_hardly_more(
         assert (interval.low <= n_users <= interval.high) is holds
 
 
+@pytest.mark.parametrize(
+    "population", [Everyone(30), Everyone(1), Sample(60, 20, KEY), Buckets(10, KEY)]
+)
+@pytest.mark.parametrize("epsilon", [0.3, 2.0, 9.0])
+def test_an_interval_holds_what_no_test_rejects(population: Population, epsilon: float) -> None:
+    """Every number of users, tried one by one."""
+    n_bits, most = population.n_bits, population.n_users_max
+    mechanism = best_mechanism(Fraction(epsilon), n_bits)
+    laws = [ones_law(mechanism, n_bits, population.occupied(n)) for n in range(most + 1)]
+    outer = 0.1 - LAW_ERROR
+    for ones in range(-10, n_bits + 10):
+        held = [
+            n
+            for n, law in enumerate(laws)
+            if law.probability_at_least(ones) > outer and law.probability_at_most(ones) > outer
+        ]
+        interval = count_interval(ones, population, mechanism, 0.8)
+        if held:
+            assert interval.low == held[0]
+            beyond_all = math.inf if isinstance(population, Buckets) else most
+            assert interval.high == (beyond_all if held[-1] == most else held[-1])
+        else:  # nothing agrees: no wider than a number of users
+            assert interval.high - interval.low <= 1 or interval.high == math.inf
+
+
 def test_an_interval_ends_where_users_do() -> None:
     mechanism = best_mechanism(Fraction(1), 100)
     everyone = Everyone(100)
@@ -155,12 +180,11 @@ def test_the_law_of_the_error_has_the_half_width_of_a_simulation(population: Pop
     ones = rng.binomial(occupied, p1) + rng.binomial(population.n_bits - occupied, p0)
     left = float(1 - mechanism.output.alpha)
     ones += rng.geometric(left, 40_000) - rng.geometric(left, 40_000)
-    errors = np.array(
-        [
-            population.users(estimated_density(int(y), population.n_bits, mechanism)) - n_users
-            for y in ones
-        ]
-    )
+    known, place = np.unique(ones, return_inverse=True)
+    found = [
+        population.users(estimated_density(int(y), population.n_bits, mechanism)) for y in known
+    ]
+    errors = np.array(found)[place] - n_users
     beyond = np.mean(np.abs(errors) > width)
     assert beyond < 0.1 + DEVIATIONS * math.sqrt(0.09 / 40_000)
     assert np.mean(np.abs(errors) > 0.95 * width) > 0.1
