@@ -61,4 +61,5 @@ def _log_variances(epsilon: float, shares: NDArray[np.float64], n_bits: int) -> 
     excess = np.expm1(epsilon - state) / p1
     variance_of_noise = 2 * (1 + excess) / excess**2
     of_ones = n_bits * p0 * p1 + variance_of_noise
-    return np.log(of_ones) - 2 * np.log(n_bits * separation)
+    found: NDArray[np.float64] = np.log(of_ones) - 2 * np.log(n_bits * separation)
+    return found

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from scipy import stats
 
 from inference.noise_law.law import NoiseLaw
@@ -30,7 +31,9 @@ KEY = bytes(range(16))
 DEVIATIONS = 5  # odds of one in two million
 
 
-def by_convolution(mechanism: Mechanism, n_bits: int, occupied: Window) -> tuple[int, np.ndarray]:  # type: ignore[type-arg]
+def by_convolution(
+    mechanism: Mechanism, n_bits: int, occupied: Window
+) -> tuple[int, NDArray[np.float64]]:
     """The law written out: a mixture of sums of two binomials, and the noise."""
     p0, p1 = float(mechanism.state.p0), float(mechanism.state.p1)
     alpha = float(mechanism.output.alpha)

@@ -118,4 +118,4 @@ def walked_mechanism(mechanism: Mechanism, others: int = 0) -> Walked:
 def walked_laplace(p0: float, p1: float, rate: float) -> Walked:
     """Laplace noise of a rate for each bit of difference: kinks, both tails, and points between."""
     outputs = [-1.0, *(k / 64 for k in range(65)), 2.0]
-    return Walked(p0, p1, lambda y, ones: math.exp(-rate * abs(y - ones)), outputs)
+    return Walked(p0, p1, lambda y, ones: math.exp(-rate * abs(float(y) - ones)), outputs)
