@@ -1,5 +1,6 @@
 """An epoch: open, then released once; arrivals and departures, and what is refused."""
 
+import contextlib
 from fractions import Fraction
 from pathlib import Path
 
@@ -74,6 +75,30 @@ def test_what_is_refused_changes_nothing(tmp_path: Path) -> None:
         OPEN.observe(state, np.array([1, 2, 10_000]))
     assert state.path.read_bytes() == held
     state.close()
+
+
+@pytest.mark.parametrize(("kind", "density"), [("uniform", 0.6321), ("zipf", 0.2445)])
+def test_streams_of_the_publication_have_their_densities(
+    tmp_path: Path, kind: str, density: float
+) -> None:
+    """A hundred thousand arrivals of as many users; .005 is five deviations of all together."""
+    universe = 100_000
+    rng = np.random.default_rng(7)
+    ranks = (
+        np.cumsum(1 / np.arange(1, universe + 1)) if kind == "zipf" else np.arange(universe) + 1.0
+    )
+    arrivals = np.searchsorted(ranks, rng.uniform(0, ranks[-1], universe))
+    mechanism = best_mechanism(Fraction(3), universe)
+    epoch = Epoch("visits", kind, Everyone(universe), mechanism)
+    path = tmp_path / kind
+    with contextlib.closing(
+        BitState.created(path, universe, mechanism.state, epoch.state_name)
+    ) as state:
+        epoch.observe(state, arrivals)
+        done = epoch.released(state)
+    assert abs(done.density - density) < 0.005
+    interval = done.interval(1 - 1e-5)
+    assert interval.low <= np.unique(arrivals).size <= interval.high
 
 
 def test_nobody_leaves_a_bucket() -> None:

@@ -4,6 +4,7 @@ import fcntl
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 
@@ -147,6 +148,26 @@ os.kill(os.getpid(), signal.SIGKILL)
     state = BitState.opened(path, 20_000, LAW, NAME)
     off = state.count_ones() - 20_000 * float(LAW.p1)
     assert abs(off) < DEVIATIONS * (20_000 * float(LAW.p0 * LAW.p1)) ** 0.5
+    state.close()
+
+
+def test_calls_at_the_same_time_lose_nothing_of_each_other(tmp_path: Path) -> None:
+    """Users who share bytes arrive in two threads, while a third one counts.
+
+    With this law a user who came has a 1, but for one of 10**14.
+    """
+    sure = TwoPoint.for_epsilon(Fraction(32))
+    state = BitState.created(tmp_path / "state", 4000, sure, NAME)
+    everyone = np.arange(4000)
+    with ThreadPoolExecutor(3) as pool:
+        for _ in range(20):
+            state.redraw(everyone, present=False)
+            calls = [pool.submit(state.redraw, everyone[half::2], present=True) for half in (0, 1)]
+            counted = pool.submit(state.count_ones)
+            for call in calls:
+                call.result()
+            assert 0 <= counted.result() <= 4000
+            assert state.count_ones() == 4000
     state.close()
 
 
