@@ -19,7 +19,16 @@ from sphinx.application import Sphinx
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 GENERATED = DOCS / "generated"
-PACKAGES = ("cube", "accountant", "inference", "synthesis", "local_dp", "planner", "tacit_client")
+PACKAGES = (
+    "cube",
+    "accountant",
+    "inference",
+    "synthesis",
+    "local_dp",
+    "streams",
+    "planner",
+    "tacit_client",
+)
 sys.path.insert(0, str(ROOT))
 
 from docs.proto_reference import reference_page  # noqa: E402 - found by the line above
@@ -42,6 +51,7 @@ include_patterns = [
     "*/*/README.md",
     "accountant/proofs/*.md",
     "local_dp/proofs/*.md",
+    "streams/proofs/*.md",
     "inference/*/*.md",
 ]
 exclude_patterns = ["build", "dist", "tests", ".*"]

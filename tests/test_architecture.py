@@ -20,8 +20,9 @@ MAY_IMPORT = {
     "accountant": {"cube"},
     "synthesis": {"cube", "inference"},
     "local_dp": {"cube", "inference"},
+    "streams": {"cube", "inference"},
     "planner": {"cube", "inference", "accountant"},
-    "proxy": {"cube", "inference", "accountant", "planner", "synthesis"},
+    "proxy": {"cube", "inference", "accountant", "planner", "synthesis", "local_dp", "streams"},
     "tacit_client": set(),  # what analysts import: it knows of the server by the wire alone
 }
 # Inside a package: its rooms (subpackages, and the modules beside them), a floor a line, from the
@@ -58,6 +59,15 @@ FLOORS = {
         "channels views",
         "exponential answer_store",
         "respondent",
+    ),
+    "streams": (
+        "epoch planning",
+        "interval",
+        "split ones_law estimator",
+        "mechanism population",
+        "state noise buckets",
+        "two_point sampling windows",
+        "entropy exponential",
     ),
     "planner": (
         "workload_scopes",

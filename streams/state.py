@@ -1,0 +1,239 @@
+"""The state of a stream: one bit for each place, in one file that is overwritten in place.
+
+Each arrival draws its bit anew from the system's entropy, whatever the bit was. The file has a
+header that is written once, and bits: no counter, no time, no id, nothing that grows, and nothing
+of a generator. Its length follows from public numbers. It is never copied, and never written to a
+log, as two copies of different moments are two looks at the state.
+
+What a caller and an operator must know: README.md, "The file". Not here: who has which place
+(population.py), and what may be released (epoch.py).
+"""
+
+import fcntl
+import mmap
+import os
+import struct
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cube.refusals import DataChanged, StoreUnavailable
+from streams.entropy import GRID, WORDS_IN_PIECE, Entropy, SystemEntropy
+from streams.two_point import TwoPoint
+
+MAGIC: Final = b"TACITPAN"
+HEADER: Final = struct.Struct("<8sQQ32s8x")  # magic, places, threshold, name
+NAME_BYTES: Final = 32
+N_BITS_MAX: Final = 2**32
+BITS_IN_BYTE: Final = 8
+ONES_OF_BYTE: Final = np.unpackbits(np.arange(256, dtype=np.uint8)).reshape(256, 8).sum(axis=1)
+
+
+class BitState:
+    """The bits of an open epoch. Use `created` or `opened`, and `close`.
+
+    Parameters
+    ----------
+    descriptor : int
+        Of the file, open for reading and writing, and locked; closed with this.
+    path : Path
+    n_bits : int
+    law : TwoPoint
+    entropy : Entropy
+    """
+
+    def __init__(
+        self, descriptor: int, path: Path, n_bits: int, law: TwoPoint, entropy: Entropy
+    ) -> None:
+        self.path = path
+        self.n_bits = n_bits
+        self._law = law
+        self._entropy = entropy
+        self._lock = threading.Lock()
+        self._descriptor = descriptor
+        self._map = mmap.mmap(descriptor, file_length(n_bits))
+        self._bytes: NDArray[np.uint8] = np.frombuffer(self._map, np.uint8, offset=HEADER.size)
+
+    @classmethod
+    def created(
+        cls, path: Path, n_bits: int, law: TwoPoint, name: bytes, *, entropy: Entropy | None = None
+    ) -> "BitState":
+        """A new state of nobody: every bit is a draw for an absent user.
+
+        The file is complete and durable before it has its name, and all of its blocks exist: a disk
+        that is full says so here, and not when a user arrives.
+
+        Parameters
+        ----------
+        path : Path
+            Where there is no file yet.
+        n_bits : int
+        law : TwoPoint
+        name : bytes
+            32 bytes that say whose state it is, such as a digest of a stream's and an epoch's name.
+        entropy : Entropy, optional
+            For tests; the system's by default.
+
+        Raises
+        ------
+        FileExistsError
+            If there is a file of that name; it is left as it is.
+        OSError
+            If the file cannot be written; nothing is left behind.
+        """
+        source = SystemEntropy() if entropy is None else entropy
+        header = _header(n_bits, law, name)
+        begun = path.with_name(path.name + ".new")
+        begun.unlink(missing_ok=True)  # of a crash before there was a state
+        descriptor = os.open(begun, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            _lock(descriptor)
+            with open(descriptor, "wb", closefd=False) as file:
+                file.write(header)
+                file.writelines(_drawn_bytes(n_bits, GRID - law.threshold, source))
+            os.fsync(descriptor)
+            os.link(begun, path)  # unlike a rename, it never replaces a state
+        except BaseException:
+            os.close(descriptor)
+            raise
+        finally:
+            begun.unlink(missing_ok=True)
+        _sync_folder(path.parent)
+        return cls(descriptor, path, n_bits, law, source)
+
+    @classmethod
+    def opened(
+        cls, path: Path, n_bits: int, law: TwoPoint, name: bytes, *, entropy: Entropy | None = None
+    ) -> "BitState":
+        """The state that a process left, to go on with.
+
+        Raises
+        ------
+        DataChanged
+            If there is no such file, or it is of another stream, law or length.
+        StoreUnavailable
+            If another process has it open.
+        """
+        try:
+            descriptor = os.open(path, os.O_RDWR)
+        except FileNotFoundError as missing:
+            raise DataChanged("The state of a stream is not where it was.") from missing
+        try:
+            _lock(descriptor)
+            _check(descriptor, n_bits, law, name)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return cls(descriptor, path, n_bits, law, entropy or SystemEntropy())
+
+    def redraw(self, places: NDArray[np.int64], *, present: bool) -> None:
+        """Draw the bits of some places anew: of users who arrived, or of users who left.
+
+        Of a place that is there several times the last draw stands, as if they had come one by one.
+
+        Parameters
+        ----------
+        places : (n,) ndarray of int64
+        present : bool
+            Whether they arrived; else they left, and their bits are those of absent users.
+        """
+        if places.size and not 0 <= int(places.min()) <= int(places.max()) < self.n_bits:
+            raise IndexError("a place lies outside the state")
+        threshold = np.uint64(self._law.threshold if present else GRID - self._law.threshold)
+        for begin in range(0, places.size, WORDS_IN_PIECE):
+            piece = places[begin : begin + WORDS_IN_PIECE]
+            ones = (self._entropy.words(piece.size) < threshold).astype(np.uint8)
+            with self._lock:
+                self._write(piece, ones)
+
+    def _write(self, places: NDArray[np.int64], ones: NDArray[np.uint8]) -> None:
+        """Set bits. Of one place in a byte, equal bytes are equal users: the last one stands."""
+        bytes_of, bits_of = places >> 3, (places & 7).astype(np.uint8)
+        for bit in range(BITS_IN_BYTE):
+            chosen = np.flatnonzero(bits_of == bit)
+            where = bytes_of[chosen]
+            others = self._bytes[where] & np.uint8(0xFF ^ (0x80 >> bit))
+            self._bytes[where] = others | (ones[chosen] << np.uint8(7 - bit))
+
+    def count_ones(self) -> int:
+        """The number of ones. As secret as the state: only a release reads it, and adds noise."""
+        with self._lock:
+            return sum(
+                int(ONES_OF_BYTE[self._bytes[at : at + WORDS_IN_PIECE]].sum())
+                for at in range(0, self._bytes.size, WORDS_IN_PIECE)
+            )
+
+    def sync(self) -> None:
+        """Wait until the disk has what arrived so far.
+
+        Without it a process that dies loses nothing, and a machine that does loses what the system
+        had not written yet. Call it by the clock or at the end of calls, not by who arrives.
+        """
+        self._map.flush()
+
+    def erase(self) -> None:
+        """Overwrite the bits and remove the file: after a release nothing is left to look at."""
+        with self._lock:
+            self._bytes[:] = 0
+            self._map.flush()
+        self.path.unlink(missing_ok=True)
+        _sync_folder(self.path.parent)
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file, which stays as it is."""
+        with self._lock:
+            self._bytes = np.empty(0, np.uint8)
+            self._map.close()
+            os.close(self._descriptor)
+
+
+def file_length(n_bits: int) -> int:
+    """The length of the file in bytes, whatever arrives."""
+    return HEADER.size + -(-n_bits // BITS_IN_BYTE)
+
+
+def _header(n_bits: int, law: TwoPoint, name: bytes) -> bytes:
+    if not 1 <= n_bits <= N_BITS_MAX:
+        raise ValueError(f"a state has 1 to {N_BITS_MAX} bits")
+    if len(name) != NAME_BYTES:
+        raise ValueError(f"a state's name has {NAME_BYTES} bytes")
+    return HEADER.pack(MAGIC, n_bits, law.threshold, name)
+
+
+def _check(descriptor: int, n_bits: int, law: TwoPoint, name: bytes) -> None:
+    """Refuse a file that is not the state that was begun."""
+    header = os.pread(descriptor, HEADER.size, 0)
+    length = os.fstat(descriptor).st_size
+    if header != _header(n_bits, law, name) or length != file_length(n_bits):
+        raise DataChanged(
+            "The state of a stream is not the one that was begun.",
+            hint="It cannot be mended: end the epoch, and begin another one.",
+        )
+
+
+def _drawn_bytes(n_bits: int, threshold: int, entropy: Entropy) -> Iterator[bytes]:
+    """Bits of absent users, eight a byte; what is behind the last one is 0."""
+    for begin in range(0, n_bits, WORDS_IN_PIECE):
+        words = entropy.words(min(WORDS_IN_PIECE, n_bits - begin))
+        yield np.packbits(words < np.uint64(threshold)).tobytes()
+
+
+def _lock(descriptor: int) -> None:
+    """One process has a state: two would each draw, and lose the other's arrivals."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as held:
+        raise StoreUnavailable("The state of a stream is open in another process.") from held
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
