@@ -17,6 +17,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from cube.measurement import UNITS_PER_EPSILON
 from cube.query import Scope
 from cube.refusals import InvalidTarget
 from planner.measuring.candidates import Candidate
@@ -26,7 +27,7 @@ from planner.measuring.least_width import least_widths
 from planner.measuring.noise_kinds import NoiseKind
 from planner.measuring.offers import PricingContext
 from planner.measuring.reach import Reach
-from planner.measuring.ski_rental import Evidence, RentedRows, rent_at_most
+from planner.measuring.ski_rental import Evidence, RentedRows, is_due, rent_at_most
 from planner.measuring.weighing import Weighing
 
 N_WEIGHTS_TRIED = 4
@@ -103,9 +104,12 @@ class Savings:
     def best(self, candidate: Candidate, kind: NoiseKind, *, every_offer: bool) -> Saving | None:
         """The largest of a few weights that is worth its price.
 
-        None if the candidate says nothing of what is asked now, or if no weight is worth it; with
-        `every_offer`, then that which is needed for what is asked now.
+        None if the candidate says nothing of what is asked now, if no weight is worth it, or if
+        its scope is not due; with `every_offer`, then that which is needed for what is asked now.
         """
+        due = self._is_due(candidate.scope)
+        if not (due or every_offer):
+            return None
         weighing = self._weighing
         held = weighing.held(candidate, kind)
         case = _Case(candidate, kind, held, weighing.adding(candidate, kind))
@@ -121,7 +125,7 @@ class Savings:
         first = self._first_units(case)
         if first is None:
             return None
-        found = self._worth_it(case, first, rented, reach)
+        found = self._worth_it(case, first, rented, reach) if due else None
         if found is None and every_offer:
             return Saving(first, self._rent(rented), NOTHING)
         return found
@@ -165,12 +169,30 @@ class Savings:
 
         Most do, which is seen before it is asked which of the rows it divides.
         """
-        scope = case.candidate.scope
-        if scope not in self._on_scopes:
-            self._on_scopes[scope] = rent_at_most(self._context.ski_rental.on(scope))
-        rent = self._on_scopes[scope]
+        rent = self._rent_on(case.candidate.scope)
         worth = self._evidence(case, rent).worth(rent, is_all=True)
         return case.added(units) > min(self._limit, worth)
+
+    def _is_due(self, scope: Scope) -> bool:
+        """Whether it is time to look back at the rows on a scope.
+
+        It is with each of the first, and whenever their rent or their number has grown by about a
+        sixteenth: so a purchase is put off until there is a sixteenth more of either, and hundreds
+        of rows that each add little are not looked back at from every one of them.
+        """
+        rent, now = (int(one * UNITS_PER_EPSILON) for one in (self._rent_on(scope), self._rent_now))
+        return is_due(rent, now) or is_due(self._n_purchases_on(scope), 1)
+
+    def _n_purchases_on(self, scope: Scope) -> int:
+        if scope not in self._n_purchases:
+            self._n_purchases[scope] = self._context.ski_rental.n_purchases(scope)
+        return self._n_purchases[scope]
+
+    def _rent_on(self, scope: Scope) -> Fraction:
+        """At least what the rows on a scope have added to the table's cost."""
+        if scope not in self._on_scopes:
+            self._on_scopes[scope] = rent_at_most(self._context.ski_rental.on(scope))
+        return self._on_scopes[scope]
 
     def _within_reach(self, case: _Case) -> tuple[tuple[RentedRows, ...], Reach]:
         """The latest rows that a candidate would have answered, and what it may need for each."""
@@ -207,12 +229,9 @@ class Savings:
         return not plan or weighing.half_width(plan) > weighing.target.half_width
 
     def _evidence(self, case: _Case, rent: Fraction) -> Evidence:
-        scope = case.candidate.scope
-        if scope not in self._n_purchases:
-            self._n_purchases[scope] = self._context.ski_rental.n_purchases(scope)
         return Evidence.of(
             self._rent_now,
-            self._n_purchases[scope],
+            self._n_purchases_on(case.candidate.scope),
             rent=rent,
             held=case.held,
             of_table=self._of_table,

@@ -22,7 +22,7 @@ from cube.query import Factor, Scope, counting
 from cube.schema import Schema
 from cube.statistic import Distance
 from planner.measuring.candidates import families
-from planner.measuring.ski_rental import Evidence, SkiRental, rent_at_most
+from planner.measuring.ski_rental import Evidence, SkiRental, is_due, rent_at_most
 
 SCHEMA = Schema(
     table="t",
@@ -198,3 +198,19 @@ def test_rows_that_were_replaced_still_speak_for_their_scope() -> None:
 def test_rows_with_less_noise_than_a_wide_purchase_stay_rented() -> None:
     rental = paid((5, narrow("a")), (9, narrow("b")), (7, cells(("a", "b"))))
     assert [rows.units for rows in rental.on(("a", "b"))] == [9]
+
+
+@given(st.integers(0, 2**60), st.integers(1, 2**60))
+def test_a_step_comes_before_there_is_a_sixteenth_more(before: int, now: int) -> None:
+    """And first numbers are all steps, so that nothing is put off while little is rented."""
+    if not is_due(before, now):
+        assert 16 * now < before
+    if before < 32:
+        assert is_due(before, now)
+
+
+def test_what_is_not_due_becomes_due_with_what_follows() -> None:
+    """However small the parts in which a number grows, it passes the same steps."""
+    in_ones = sum(is_due(n, 1) for n in range(1000))
+    assert in_ones == 32 + 16 * 4 + 15  # up to 32, four doublings of sixteen steps, and the rest
+    assert [n for n in range(64, 80) if is_due(n, 1)] == [67, 71, 75, 79]
