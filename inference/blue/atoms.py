@@ -225,8 +225,7 @@ def _common_refinement(
 ) -> NDArray[np.int64]:
     """The coarsest partition on which all three are constant, numbered densely."""
     joint = _dense(of_cell * (int(group.max()) + 2) + group + 1)
-    touched = coefficient[group >= 0]  # it is 0 elsewhere
-    if not touched.size or (touched == touched[0]).all():
+    if coefficient.min() == coefficient.max():
         return joint
     n_values, value = _distinct(coefficient)
     return _dense(joint * n_values + value)

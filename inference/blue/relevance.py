@@ -24,14 +24,11 @@ class RelevantRows:
         The scopes of the rows that are used, sorted.
     n_rows : int
         The number of these rows.
-    answering : frozenset of tuple of str
-        Those of the scopes that contain the query's: sums of their rows may answer it.
     """
 
     axes: Scope
     scopes: tuple[Scope, ...]
     n_rows: int
-    answering: frozenset[Scope] = frozenset()
 
 
 def relevant_rows(
@@ -80,5 +77,4 @@ def relevant_rows(
             axes |= set(candidate)
             scopes.append(candidate)
             n_chosen = n_together
-    answering = frozenset(one for one in scopes if wanted.issubset(one))
-    return RelevantRows(tuple(sorted(axes)), tuple(sorted(scopes)), n_chosen, answering)
+    return RelevantRows(tuple(sorted(axes)), tuple(sorted(scopes)), n_chosen)

@@ -20,7 +20,6 @@ from inference.blue.blue import OnlineBlue
 from inference.history import History
 
 N_ATOMS_MAX = 4096  # with N_VALUES_MAX: matrices of at most 128 MB and answers in milliseconds
-N_ATOMS_BESIDE_MAX = 1024  # once rows are added that do not contain a query's scope: built fast
 N_VALUES_MAX = 4096
 N_APART_MAX = 256  # rows of a block; beyond this the test takes longer than it saves
 
@@ -124,17 +123,10 @@ class Workspace:
         other.noise_rows = self.noise_rows.copy()
         return other
 
-    def add(self, history: History, places: Iterable[int], n_atoms_max: int = N_ATOMS_MAX) -> None:
+    def add(self, history: History, places: Iterable[int]) -> None:
         """Add the measurements at these places, except those that would exceed a limit.
 
         A measurement that was raised from one in use replaces it.
-
-        Parameters
-        ----------
-        history : History
-        places : iterable of int
-        n_atoms_max : int
-            The most atoms that there may be with them.
         """
         raised: list[tuple[int, int]] = []
         new: list[int] = []
@@ -148,7 +140,7 @@ class Workspace:
             with self._changing:
                 self.n_changes += 1
                 self._raise(history, raised)
-                self._add(history, new, n_atoms_max)
+                self._add(history, new)
 
     def _raise(self, history: History, raised: Sequence[tuple[int, int]]) -> None:
         """Replace measurements in use by those that were raised from them."""
@@ -164,26 +156,22 @@ class Workspace:
         changed = np.concatenate([np.r_[self._rows[place]] for _, place in raised])
         self._blue.raise_weights(changed, 1.0 / self.noise_scales[changed])
 
-    def _add(self, history: History, places: Sequence[int], n_atoms_max: int) -> None:
+    def _add(self, history: History, places: Sequence[int]) -> None:
         """Add measurements as new rows, except those that would exceed a limit."""
-        if self._atoms.n_atoms > n_atoms_max:
-            return
-        if self._take(history, places, n_atoms_max) or len(places) == 1:
+        if self._take(history, places) or len(places) == 1:
             return  # a single measurement that exceeds a limit is left out
         fitting = self._atoms.fitting(
             [history[place].block for place in places],
-            n_atoms_max=n_atoms_max,
+            n_atoms_max=N_ATOMS_MAX,
             n_rows_max=N_VALUES_MAX - self.values.size,
         )
-        if fitting is not None:
-            found = [places[one] for one in fitting]
-            if self._take(history, found, n_atoms_max):
-                return
+        if fitting is not None and self._take(history, [places[one] for one in fitting]):
+            return
         half = len(places) // 2
-        self._add(history, places[:half], n_atoms_max)
-        self._add(history, places[half:], n_atoms_max)
+        self._add(history, places[:half])
+        self._add(history, places[half:])
 
-    def _take(self, history: History, places: Sequence[int], n_atoms_max: int) -> bool:
+    def _take(self, history: History, places: Sequence[int]) -> bool:
         """Add all of them at once, or none if together they exceed a limit."""
         if not places:
             return True
@@ -194,7 +182,7 @@ class Workspace:
         n_rows = [one.block.n_rows for one in measurements]
         if self.values.size + sum(n_rows) > N_VALUES_MAX:
             return False
-        refinement = self._atoms.refined([one.block for one in measurements], n_atoms_max)
+        refinement = self._atoms.refined([one.block for one in measurements], N_ATOMS_MAX)
         if refinement is None:
             return False
         atoms, parents, rows = refinement

@@ -17,7 +17,7 @@ from typing import TypeVar
 from cube.query import Scope
 from cube.schema import Schema
 from inference.blue.relevance import RelevantRows
-from inference.blue.workspace import N_ATOMS_BESIDE_MAX, Workspace
+from inference.blue.workspace import Workspace
 from inference.history import History
 
 N_WORKSPACES_MAX = 64  # of each kind
@@ -71,12 +71,7 @@ class Workspaces:
             workspace = self._made(relevant.axes)
             places = [list(history.in_use(relevant.scopes))]
         for some in places:
-            near, far = list[int](), list[int]()
-            for place in some:
-                is_near = history[place].block.scope in relevant.answering
-                (near if is_near else far).append(place)
-            workspace.add(history, near)
-            workspace.add(history, far, N_ATOMS_BESIDE_MAX)
+            workspace.add(history, some)
         kept = _Kept(workspace, workspace.n_changes, relevant, len(history))
         _keep(self._of_scopes, relevant.axes, kept, self._n_bytes_max)
         return workspace
