@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+import structlog
 
 from cube.refusals import ConfigurationInvalid
 from proxy.bootstrap import build
@@ -48,7 +49,7 @@ def log() -> Iterator[io.StringIO]:
     found = io.StringIO()
     configure_logs(found)
     yield found
-    configure_logs()
+    structlog.reset_defaults()
 
 
 def write(folder: Path, n_rows: int) -> None:
