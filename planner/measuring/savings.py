@@ -9,7 +9,6 @@ that follows dear.
 Nothing here sees a noisy value, or makes a plan.
 """
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -224,7 +223,7 @@ class Savings:
         candidate, kind, weighing = case.candidate, case.kind, self._weighing
         if not has_cells(candidate, self._context):
             return True
-        largest = bisect_right(range(kind.units_max + 1), worth, key=case.added) - 1
+        largest = largest_within(worth, case.added, kind.units_max)
         plan = weighing.raised(candidate, kind, largest) if largest else ()
         return not plan or weighing.half_width(plan) > weighing.target.half_width
 
@@ -295,3 +294,21 @@ def _tried(
     for place in np.linspace(0, len(ordered) - 1, min(len(ordered), N_WEIGHTS_TRIED)):
         units = ordered[int(place)]
         yield units, tuple(rows for rows in needed if needed[rows] <= units)
+
+
+def largest_within(worth: Fraction, added: Callable[[int], Fraction], units_max: int) -> int:
+    """The largest of the units up to some that add at most so much; 0 if none do.
+
+    A precision has more units than `bisect` can count.
+
+    >>> largest_within(Fraction(2), lambda units: Fraction(units, 2**70), 2**80) == 2**71
+    True
+    """
+    within, beyond = 0, units_max + 1
+    while beyond - within > 1:
+        middle = (within + beyond) // 2
+        if added(middle) <= worth:
+            within = middle
+        else:
+            beyond = middle
+    return within

@@ -19,6 +19,7 @@ from cube.encoding import fingerprint
 from cube.query import Factor, counting
 from cube.schema import Schema
 from cube.target import AccuracyTarget
+from planner.measuring.gaussian_opening import GaussianOffer
 from planner.measuring.offers import Offer
 from planner.measuring.strategy import Strategy
 from planner.workload import Wanted
@@ -67,6 +68,7 @@ def chosen(table: ServedTable, asked: Asked) -> Offer:
 WIDE = [((0, place), 60.0) for place in range(1, 7)]
 PRECISE = (tuple(range(7)), 1.0)  # seven cells are much noisier than one row
 PLENTY = Fraction(100)
+BOTH_KINDS = GaussianOffer(Fraction(1, 10**9), Fraction(20), is_declared=True)
 # The sum of two Laplace variables of scale 1 is beyond t with probability (1 + t / 2) exp(-t).
 TWO_CELLS = brentq(lambda t: (1 + t / 2) * math.exp(-t) - 0.05, 1, 10)
 
@@ -103,14 +105,17 @@ def test_what_cannot_be_paid_is_not_priced(tmp_path: Path) -> None:
         assert weight_of_cells(chosen(table, ((0, 7), 60.0))) == at(60.0)
 
 
-def test_where_no_search_is_made_the_choice_is_that_of_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("offer", [None, BOTH_KINDS])
+def test_where_no_search_is_made_the_choice_is_that_of_one(
+    tmp_path: Path, offer: GaussianOffer | None
+) -> None:
     """Every offer takes the search for what is needed beside cells that are held already."""
     draw = np.random.default_rng(3)
     source = KnownTable(SCHEMA, np.zeros((0, 1), dtype=np.int64))
     bought = []
     with open_ledger(tmp_path / "t.ledger") as ledger:
         gate = open_table(ledger, SCHEMA, PLENTY, source, NoNoise())
-        table = ServedTable(SCHEMA, wanted(PRECISE).target, gate, Strategy.AUTO)
+        table = ServedTable(SCHEMA, wanted(PRECISE).target, gate, Strategy.AUTO, gaussian=offer)
         for _ in range(60):
             levels = draw.permutation(N_LEVELS)[: int(draw.integers(1, N_LEVELS))]
             one = [wanted((tuple(levels.tolist()), float(draw.uniform(5, 60))))]
