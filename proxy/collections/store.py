@@ -14,10 +14,12 @@ Nothing here knows a campaign, the ledger, or what a token looks like.
 
 import contextlib
 import sqlite3
+import struct
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from hashlib import sha256
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -68,6 +70,16 @@ class Counts:
             if one == combination:
                 found[chunk * CHUNK : (chunk + 1) * CHUNK] = counts
         return found[:n_places]
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of all counts, by which others are noticed."""
+        digest = sha256(self.n_respondents.to_bytes(8, "big"))
+        for combination, n_answers in sorted(self.n_answers.items()):
+            digest.update(struct.pack(">QQ", combination, n_answers))
+        for (combination, chunk), counts in sorted(self.chunks.items()):
+            digest.update(struct.pack(">QQ", combination, chunk) + counts.astype(COUNT).tobytes())
+        return digest.hexdigest()
 
 
 @dataclass(slots=True, eq=False, repr=False)
