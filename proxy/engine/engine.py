@@ -275,7 +275,8 @@ class Engine:
                 tables, earlier, own, self._public, synthetic, self.synthetic, self._outer
             )
             self._views[granted] = known
-        return known
+        # The same schemas have the same planner; who answers may be another object each time.
+        return known if known.own == own else replace(known, own=own)
 
     def _answered(
         self, workload: Workload, request: QueryRequest, seen: VisibleTables

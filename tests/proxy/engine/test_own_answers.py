@@ -252,6 +252,10 @@ def test_tables_come_and_go_while_the_engine_serves(survey: CountedTable) -> Non
         ask(engine, BY_CITY)
     own["survey"] = survey
     assert len(rows(engine, BY_CITY)) == 2
+    later = CountedTable(SURVEY, ("city", "grade"), 2 * COUNTS, DEVIATION)
+    later.position = (1, "")
+    own["survey"] = later  # of the same edition
+    assert [one["n"] for one in rows(engine, BY_CITY)] == [120.0, 1200.0]
     wider = Schema(
         table="survey",
         axes=(CategoryAxis(name="city", values=("Oslo", "Paris", "Rome")),),
