@@ -8,6 +8,7 @@
     │   │   └── ReadOnly          unsupported_sql     would change tables
     │   ├── UnknownName           unknown_name        no such table, column or alias
     │   ├── OutsideDomain         outside_domain      a literal that no public level can equal
+    │   ├── NotCollected          not_collected       columns that no respondent was asked together
     │   ├── InvalidTarget         invalid_target      half_width, confidence or epsilon out of range
     │   ├── TooLarge              too_large           a stated limit on size was passed
     │   ├── TooSlow               too_slow            the time that one statement may take is over
@@ -164,6 +165,12 @@ class OutsideDomain(Refused):
     """A literal compared with a column that can never hold it."""
 
     code = "outside_domain"
+
+
+class NotCollected(Refused):
+    """Columns of a collection about which no respondent was asked together."""
+
+    code = "not_collected"
 
 
 class InvalidTarget(Refused):

@@ -48,6 +48,7 @@ STATUS: Final[dict[type[refusals.Refused], grpc.StatusCode]] = {
     refusals.PrivateRows: grpc.StatusCode.INVALID_ARGUMENT,
     refusals.ReadOnly: grpc.StatusCode.INVALID_ARGUMENT,
     refusals.OutsideDomain: grpc.StatusCode.INVALID_ARGUMENT,
+    refusals.NotCollected: grpc.StatusCode.INVALID_ARGUMENT,
     refusals.InvalidTarget: grpc.StatusCode.INVALID_ARGUMENT,
     refusals.TooLarge: grpc.StatusCode.INVALID_ARGUMENT,
     refusals.TooSlow: grpc.StatusCode.DEADLINE_EXCEEDED,

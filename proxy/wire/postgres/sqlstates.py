@@ -47,6 +47,7 @@ _STATES: Final[dict[type[Refused], str]] = {
     refusals.ReadOnly: "25006",
     refusals.UnsupportedSql: "0A000",
     refusals.OutsideDomain: "22023",
+    refusals.NotCollected: "0A000",
     refusals.InvalidTarget: "22023",
     refusals.TooLarge: "54000",
     refusals.TooSlow: CANCELLED,

@@ -1,0 +1,193 @@
+"""A collection of randomised answers as a table: free, as each respondent has paid on their own.
+
+What is asked of it are counts of respondents, and sums of what they said, over columns that some
+combination of its campaign has together (`local_dp.estimates`). Intervals hold for the respondents;
+each says how it was found. Columns that no combination has together have no answer, or that of a
+model where the statement falls back on one.
+
+Nothing here knows how answers arrive, or when a collection closes.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from accountant.ledger.limits import Payer
+from cube.block import QueryBlock
+from cube.cached import cached_property
+from cube.pace import checkpoint
+from cube.refusals import NotCollected, TooLarge
+from cube.schema import N_RECORDS_MAX, Schema
+from inference.marginals.error_law import UnknownLaw
+from inference.posterior import Posterior
+from inference.scaling import coefficient_range
+from local_dp.campaign import Campaign
+from local_dp.campaign_text import campaign_digest, campaign_text
+from local_dp.estimates.collection import CollectionEstimates, NotCovered
+from local_dp.estimates.laws import IntervalMethod
+from planner.fallback import Fallback
+from planner.lowering.model_fallback import SOURCE_MODEL
+from planner.sql.messages import listed
+from planner.workload import Wanted
+from proxy.api.requests import TableInfo
+from proxy.tables.collected_axes import CollectedAxes
+from proxy.tables.self_answering import AS_IT_IS, OwnAnswer, OwnAnswers
+
+RANDOMIZED: Final = "randomized"  # its kind, and the source of its answers
+N_MODEL_CELLS_MAX: Final = 2**16  # of columns that a model puts together
+FREE: Final = (
+    "{}: {} respondents answered, each at epsilon {:.6g} of their own; to ask is free. Counts are "
+    "of these respondents."
+)
+MODELLED: Final = (
+    "Nobody was asked about {} together: the table of greatest entropy that agrees with what was "
+    "asked stands for it, and has no interval."
+)
+METHODS: Final = {
+    IntervalMethod.NORMAL: "normal",
+    IntervalMethod.BINOMIAL: "exact (binomial)",
+    IntervalMethod.BOUNDED: "bounded (Hoeffding), where answers are few",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class CollectedTable:
+    """What the answers to a campaign say at one moment, as a table that answers by itself.
+
+    Parameters
+    ----------
+    estimates : CollectionEstimates
+    """
+
+    estimates: CollectionEstimates
+
+    def __post_init__(self) -> None:
+        _ = self.info  # a campaign that is no table is refused at once
+
+    @property
+    def campaign(self) -> Campaign:
+        """What was asked, and how it was randomised."""
+        return self.estimates.campaign
+
+    @cached_property
+    def info(self) -> TableInfo:
+        """Its public schema.
+
+        Raises
+        ------
+        ValueError
+            If the campaign's attributes are not the columns of a table.
+        """
+        schema = Schema(table=self.campaign.name, axes=self._axes.axes, n_records_max=N_RECORDS_MAX)
+        asked = [one.scope for one in self.campaign.combinations]
+        epsilon = float(self.campaign.epsilon)
+        comment = (
+            f"Randomized answers of respondents, each at epsilon {epsilon:.6g} of their own: free "
+            f"to ask. Asked together: {_listed(asked)}."
+        )
+        return TableInfo(schema, AS_IT_IS, kind=RANDOMIZED, comment=comment)
+
+    @cached_property
+    def edition(self) -> str:
+        """The digest of its campaign."""
+        return campaign_digest(campaign_text(self.campaign))
+
+    @property
+    def position(self) -> tuple[int, str]:
+        """How many answered which campaign: no answer is taken back."""
+        return self.estimates.n_respondents, self.edition
+
+    def foreseen(self, wanted: Sequence[Wanted], fallback: Fallback) -> list[float | None]:
+        """The widest half-width of each block, which is that of its answer; None for a model."""
+        found = []
+        for one in wanted:
+            rows = self._answered(one.block, fallback)[0].rows
+            widths = [row.half_width(one.target.confidence) for row in rows]
+            is_model = any(isinstance(row.law, UnknownLaw) for row in rows)
+            found.append(None if is_model else max(widths, default=0.0))
+        return found
+
+    def answer(self, wanted: Sequence[Wanted], payer: Payer, fallback: Fallback) -> OwnAnswers:
+        """The rows of some blocks.
+
+        Raises
+        ------
+        NotCollected
+            If no combination has all columns of a block; with those that there are.
+        TooLarge
+        """
+        del payer  # nobody pays
+        answers, methods, modelled = [], Counter[IntervalMethod](), []
+        for one in wanted:
+            found, ways = self._answered(one.block, fallback)
+            answers.append(found)
+            methods.update(ways)
+            if found.source == SOURCE_MODEL:
+                modelled.append(MODELLED.format(", ".join(one.block.scope)))
+        n, epsilon = self.estimates.n_respondents, float(self.campaign.epsilon)
+        notes = (FREE.format(self.campaign.name, n, epsilon), *_told(methods), *modelled)
+        return OwnAnswers(tuple(answers), tuple(dict.fromkeys(notes)))
+
+    @cached_property
+    def _axes(self) -> CollectedAxes:
+        return CollectedAxes.of(self.campaign)
+
+    def _answered(
+        self, block: QueryBlock, fallback: Fallback
+    ) -> tuple[OwnAnswer, list[IntervalMethod]]:
+        checkpoint()
+        low, high = self._range(block)
+        asked = self._axes.of_campaign(block)
+        try:
+            found = self.estimates.answer(asked)
+        except NotCovered as gap:
+            return self._modelled(asked, fallback, gap, (low, high)), []
+        rows = tuple(Posterior(one.value, one.law, low=low, high=high) for one in found)
+        return OwnAnswer(rows, RANDOMIZED), [one.method for one in found if one.law.gaussian]
+
+    def _range(self, block: QueryBlock) -> tuple[float, float]:
+        """The public range of what is asked: each respondent adds one coefficient."""
+        low, high = coefficient_range(block.query)
+        if block.partition is not None:  # or nothing, where they are in another group
+            low, high = min(low, Fraction(0)), max(high, Fraction(0))
+        n, constant = self.estimates.n_respondents, block.query.constant
+        return float(n * low + constant), float(n * high + constant)
+
+    def _modelled(
+        self, block: QueryBlock, fallback: Fallback, gap: NotCovered, ends: tuple[float, float]
+    ) -> OwnAnswer:
+        name, columns = self.campaign.name, ", ".join(gap.scope)
+        known = {one for scope in gap.covered for one in scope}
+        if fallback is not Fallback.MODEL or not known.issuperset(gap.scope):
+            model = " With OPTIONS(fallback => 'model'), a model answers, without an interval."
+            way_out = model if known.issuperset(gap.scope) else ""
+            covered = _listed(gap.covered) or "nothing yet"
+            raise NotCollected(
+                f"No respondent of {name} was asked about {columns} together.",
+                hint=f"Ask about columns that are together in one of: {covered}.{way_out}",
+            )
+        if self.campaign.n_cells(gap.scope) > N_MODEL_CELLS_MAX:
+            raise TooLarge(
+                f"A model of {columns} has more than {N_MODEL_CELLS_MAX} cells.",
+                hint="Name fewer columns.",
+            )
+        values = self.estimates.modelled(block).values.tolist()
+        law = UnknownLaw()
+        rows = tuple(Posterior(value, law, low=ends[0], high=ends[1]) for value in values)
+        return OwnAnswer(rows, SOURCE_MODEL)
+
+
+def _listed(scopes: Sequence[tuple[str, ...]]) -> str:
+    return listed(f"({', '.join(scope)})" for scope in sorted(scopes))
+
+
+def _told(methods: Counter[IntervalMethod]) -> Iterator[str]:
+    """How intervals were found, for a receipt; nothing where all is known exactly."""
+    if len(methods) == 1:
+        yield f"Intervals: {METHODS[next(iter(methods))]}."
+    elif methods:
+        total = methods.total()
+        parts = (f"{METHODS[one]} in {n} of {total}" for one, n in methods.most_common())
+        yield f"Intervals: {'; '.join(parts)}."

@@ -1,0 +1,152 @@
+"""SQL on collections of randomised answers: true values lie in intervals as often as promised."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from cube.refusals import NotCollected
+from proxy.api.requests import QueryRequest, QueryResult
+from proxy.engine.engine import Engine
+from proxy.tables.collected import CollectedTable
+from tests.support.respondents import (
+    CITY,
+    Rows,
+    campaign_of,
+    collected,
+    submitted,
+    true_rows,
+)
+
+N_RESPONDENTS = 4000
+N_COLLECTIONS = 150
+CONFIDENCE = 0.9
+WITH = f"WITH DIFFERENTIAL_PRIVACY OPTIONS(confidence => {CONFIDENCE})"
+CAMPAIGN = campaign_of(alone=[CITY])
+
+
+def ask(table: CollectedTable, sql: str) -> QueryResult:
+    return Engine({}, own={"survey": table}).answer(QueryRequest(sql=sql))
+
+
+def levels(rows: Rows, name: str) -> np.ndarray[tuple[int], np.dtype[np.object_]]:
+    """What every respondent would have said of one attribute."""
+    return np.array(CAMPAIGN.by_name[name].levels, dtype=object)[rows[name]]
+
+
+def test_answers_of_real_respondents_are_counted_in_sql() -> None:
+    rng = np.random.default_rng(3)
+    rows = true_rows(CAMPAIGN, 2000, rng)
+    table = CollectedTable(submitted(CAMPAIGN, rows, seed=4))
+    result = ask(
+        table,
+        "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(confidence => 0.9999) "
+        "education, COUNT(*) AS n FROM survey GROUP BY education ORDER BY education NULLS LAST",
+    )
+    said = result.data.to_pylist()
+    assert [one["education"] for one in said] == ["college", "school", None]
+    assert result.receipt is not None
+    (column,) = result.receipt.columns
+    assert (column.source, column.epsilon_spent) == ("randomized", Fraction(0))
+    for one, low, high in zip(said, column.low, column.high, strict=True):
+        truth = (levels(rows, "education") == one["education"]).sum()
+        assert low <= truth <= high
+    assert result.receipt.notes[0].startswith(
+        "survey: 2000 respondents answered, each at epsilon 2 of their own"
+    )
+
+
+STATEMENTS = {
+    "groups": "SELECT {} education, COUNT(*) AS n FROM survey GROUP BY education",
+    "condition": "SELECT {} COUNT(*) AS n FROM survey WHERE grade >= 2 AND member",
+    "sum": "SELECT {} SUM(years) AS n FROM survey WHERE education IS NULL",
+    "share": "SELECT {} COUNT(*) FILTER (WHERE member) * 1.0 / COUNT(*) AS n FROM survey",
+    "average": "SELECT {} member, AVG(grade) AS n FROM survey GROUP BY member",
+}
+
+
+def truths(name: str, rows: Rows, said: list[dict[str, object]]) -> list[float]:
+    """The true value of each row of a statement's answer."""
+    member = levels(rows, "member").astype(bool)
+    education = levels(rows, "education")
+    match name:
+        case "groups":
+            return [float((education == one["education"]).sum()) for one in said]
+        case "condition":
+            return [float((member & (levels(rows, "grade").astype(int) >= 2)).sum())]
+        case "sum":
+            return [float(levels(rows, "years")[education == None].sum())]  # noqa: E711 - of each
+        case "share":
+            return [float(member.mean())]
+        case _:
+            grades = levels(rows, "grade").astype(float)
+            return [float(grades[member == one["member"]].mean()) for one in said]
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_true_values_are_in_intervals_as_often_as_promised(name: str) -> None:
+    rng = np.random.default_rng(7)
+    own: dict[str, CollectedTable] = {}
+    engine, sql = Engine({}, own=own), STATEMENTS[name].format(WITH)
+    n_inside = n_asked = 0
+    for number in range(N_COLLECTIONS):
+        rows = true_rows(CAMPAIGN, N_RESPONDENTS + number, rng)
+        own["survey"] = CollectedTable(collected(CAMPAIGN, rows, rng))
+        result = engine.answer(QueryRequest(sql=sql))
+        said = result.data.to_pylist()
+        assert result.receipt is not None
+        (column,) = result.receipt.columns
+        assert column.confidence == CONFIDENCE
+        for truth, low, high in zip(truths(name, rows, said), column.low, column.high, strict=True):
+            n_inside += low <= truth <= high
+            n_asked += 1
+    slack = 3.5 * math.sqrt(CONFIDENCE * (1 - CONFIDENCE) / N_COLLECTIONS)
+    assert n_inside / n_asked >= CONFIDENCE - slack
+    if name not in {"average", "share"}:  # formulas have boxes, which are wide on purpose
+        assert n_inside / n_asked <= CONFIDENCE + slack
+
+
+def test_shares_of_all_respondents_are_as_narrow_as_their_counts() -> None:
+    rng = np.random.default_rng(5)
+    rows = true_rows(CAMPAIGN, N_RESPONDENTS, rng)
+    table = CollectedTable(collected(CAMPAIGN, rows, rng))
+    counts = ask(table, "SELECT member, COUNT(*) AS n FROM survey GROUP BY member")
+    shares = ask(table, "SELECT AVG(CASE WHEN member THEN 1 ELSE 0 END) AS share FROM survey")
+    assert counts.receipt is not None
+    assert shares.receipt is not None
+    (column,), (share,) = counts.receipt.columns, shares.receipt.columns
+    place = [one["member"] for one in counts.data.to_pylist()].index(True)
+    width = (column.high[place] - column.low[place]) / N_RESPONDENTS
+    # A box of two parts, of which one is known, is at half the tail.
+    assert width <= share.high[0] - share.low[0] <= 1.25 * width
+
+
+def test_columns_that_were_not_asked_together_are_refused_with_what_was() -> None:
+    rng = np.random.default_rng(5)
+    table = CollectedTable(collected(CAMPAIGN, true_rows(CAMPAIGN, 500, rng), rng))
+    sql = "SELECT city, COUNT(*) AS n FROM survey WHERE member GROUP BY city"
+    with pytest.raises(NotCollected, match="asked about city, member together"):
+        ask(table, sql)
+    modelled = ask(
+        table,
+        sql.replace("SELECT", "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(fallback => 'model')"),
+    )
+    assert modelled.receipt is not None
+    (column,) = modelled.receipt.columns
+    assert column.source == "model"
+    assert np.isnan(column.low).all()
+
+
+def test_shares_of_a_total_are_computed_from_answers() -> None:
+    rng = np.random.default_rng(5)
+    rows = true_rows(CAMPAIGN, N_RESPONDENTS, rng)
+    table = CollectedTable(collected(CAMPAIGN, rows, rng))
+    result = ask(
+        table,
+        "SELECT member, COUNT(*) * 1.0 / (SELECT COUNT(*) FROM survey) AS share "
+        "FROM survey GROUP BY member",
+    )
+    share = {one["member"]: one["share"] for one in result.data.to_pylist()}
+    assert sum(share.values()) == pytest.approx(1)
+    assert share[True] == pytest.approx(levels(rows, "member").astype(bool).mean(), abs=0.1)
