@@ -31,6 +31,8 @@ from accountant.auditor.generations import Begun, begun
 from accountant.auditor.noises import Noise, noise_of
 from accountant.auditor.rows import Block, BlockReader
 from accountant.auditor.statistics import Gaussian, Statistic, statistic_of
+from accountant.auditor.streams import READERS as STREAM_READERS
+from accountant.auditor.streams import StreamBody
 from accountant.auditor.unit_rows import AtLevel
 from accountant.auditor.wrong import Wrong
 from cube.measurement import UNITS_PER_EPSILON
@@ -183,7 +185,7 @@ TableBody: TypeAlias = (
     | Measured
     | InformationalEntry
 )
-Body: TypeAlias = AccessBody | TableBody | EventBody
+Body: TypeAlias = AccessBody | TableBody | EventBody | StreamBody
 
 
 def body_of(kind: str, value: Json, blocks: BlockReader) -> Body:
@@ -389,4 +391,5 @@ _READERS: Final[dict[str, Callable[[Json], Body]]] = {
     "access_revoked": revoked,
     "rollback_accepted": read_rollback,
     "clock_corrected": read_clock,
+    **STREAM_READERS,
 }

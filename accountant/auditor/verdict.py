@@ -80,6 +80,34 @@ class TableVerdict:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamVerdict:
+    """What the valid entries show about one stream.
+
+    Parameters
+    ----------
+    stream : str
+    epochs : str
+        When an epoch ends: ``day``, say; ``never`` if with its release.
+    epsilon : Fraction
+        What an epoch loses, its state and its release together; computed from their laws.
+    spent : Fraction
+        What all epochs lose together, of a user who may be in each.
+    budget : Fraction, optional
+        The most that they may; None without one.
+    n_epochs, n_released : int
+        How many were begun, and how many of these released.
+    """
+
+    stream: str
+    epochs: str
+    epsilon: Fraction
+    spent: Fraction
+    budget: Fraction | None
+    n_epochs: int
+    n_released: int
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """The result of an audit.
 
@@ -99,6 +127,8 @@ class Verdict:
         What could be shown neither right nor wrong.
     warnings : tuple of str
         Why the sums may be incomplete although no entry is wrong.
+    streams : tuple of StreamVerdict
+        The results for streams.
     """
 
     n_entries: int
@@ -108,6 +138,7 @@ class Verdict:
     problem: str | None
     notes: tuple[str, ...]
     warnings: tuple[str, ...] = ()
+    streams: tuple[StreamVerdict, ...] = ()
 
     @property
     def shared_budgets(self) -> dict[str, tuple[TableVerdict, ...]]:

@@ -22,6 +22,14 @@ from accountant.auditor.fields import parsed
 from accountant.auditor.generations import Begun
 from accountant.auditor.rows import BlockReader
 from accountant.auditor.signed_head import Head, SignedHead
+from accountant.auditor.streams import (
+    EpochBegun,
+    EpochReleased,
+    StreamBody,
+    StreamBook,
+    StreamDropped,
+    StreamOpened,
+)
 from accountant.auditor.verdict import Verdict
 from accountant.auditor.wrong import Wrong
 from accountant.ledger.entries import Entry
@@ -68,6 +76,7 @@ class _Audit:
         self._events = Events()
         self._blocks = BlockReader()
         self._books: dict[str, Book] = {}
+        self._streams: dict[str, StreamBook] = {}
         self._times: list[str] = []
         self._problem: tuple[int, str] | None = None
 
@@ -138,6 +147,11 @@ class _Audit:
                 *self._events.notes(n_good),
             ),
             warnings=tuple(self._events.warnings(n_good)),
+            streams=tuple(
+                book.verdict(stream, n_good)
+                for stream, book in sorted(self._streams.items())
+                if book.opened_by <= n_good
+            ),
         )
 
     @property
@@ -156,6 +170,8 @@ class _Audit:
             self._access.take(body)
         elif isinstance(body, RollbackAccepted | ClockCorrected):
             self._take_event(entry, body)
+        elif isinstance(body, StreamOpened | EpochBegun | EpochReleased | StreamDropped):
+            self._take_stream(entry, body)
         elif entry.table in self._books:
             if isinstance(body, Begun):
                 shared = self._books[entry.table].shared_budget
@@ -167,6 +183,16 @@ class _Audit:
             )
         else:
             self._open(entry, body)
+
+    def _take_stream(self, entry: Entry, body: StreamBody) -> None:
+        if not entry.table or entry.table in self._books:
+            raise Wrong("a stream without a name, or with that of a table")
+        if entry.table in self._streams:
+            self._streams[entry.table].take(entry, body)
+        elif isinstance(body, StreamOpened):
+            self._streams[entry.table] = StreamBook(entry.seq, body)
+        else:
+            raise Wrong("a stream must be opened before any other entry about it")
 
     def _sharing(self, table: str) -> list[Book]:
         """The books of the other tables that spend from the budget that a table shares."""
@@ -185,6 +211,8 @@ class _Audit:
                 book.correct_clock(entry)
 
     def _open(self, entry: Entry, body: Opened) -> None:
+        if entry.table in self._streams:
+            raise Wrong("a table with the name of a stream")
         self._check_data(entry.table, body.data_fingerprint, body.shared_budget)
         self._books[entry.table] = Book(entry.seq, body)
 

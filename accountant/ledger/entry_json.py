@@ -35,6 +35,14 @@ from accountant.ledger.generations import GenerationBegun
 from accountant.ledger.json_fields import Fields, typed
 from accountant.ledger.ledger_events import ClockCorrected, RollbackAccepted
 from accountant.ledger.limits import Limit, Payer, Subject, Window
+from accountant.ledger.stream_entries import EpochBegun, EpochReleased, StreamDropped, StreamOpened
+from accountant.ledger.stream_json import (
+    read_drop,
+    read_epoch,
+    read_release,
+    read_stream,
+    write_stream,
+)
 from cube.encoding import canonical_json
 from cube.rows_by_level import RowsByLevel
 
@@ -300,6 +308,10 @@ _WRITERS: Final[dict[type[Any], tuple[str, Callable[[Any], Fields]]]] = {
     AccessRevoked: ("access_revoked", lambda body: {"id": body.credential_id, "by": body.by}),
     RollbackAccepted: ("rollback_accepted", _write_rollback),
     ClockCorrected: ("clock_corrected", lambda body: {"was": body.was, "by": body.by}),
+    StreamOpened: ("stream_opened", write_stream),
+    EpochBegun: ("epoch_begun", dataclasses.asdict),
+    EpochReleased: ("epoch_released", dataclasses.asdict),
+    StreamDropped: ("stream_dropped", dataclasses.asdict),
 }
 _READERS: Final[dict[str, Callable[[Fields], Body]]] = {
     "table_opened": _read_opened,
@@ -323,4 +335,8 @@ _READERS: Final[dict[str, Callable[[Fields], Body]]] = {
     "clock_corrected": lambda fields: ClockCorrected(
         typed(fields["was"], str), typed(fields["by"], str)
     ),
+    "stream_opened": read_stream,
+    "epoch_begun": read_epoch,
+    "epoch_released": read_release,
+    "stream_dropped": read_drop,
 }

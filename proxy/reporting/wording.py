@@ -20,6 +20,7 @@ from accountant.ledger.entries import (
 from accountant.ledger.generations import GenerationBegun
 from accountant.ledger.ledger_events import ClockCorrected, RollbackAccepted
 from accountant.ledger.limits import Limit, Window
+from accountant.ledger.stream_entries import StreamDropped, StreamOpened
 from cube.measurement import UNITS_PER_EPSILON
 from proxy.reporting.amounts import exact_text
 from proxy.reporting.model import RuleChange
@@ -93,6 +94,13 @@ def _of_the_ledger(entry: Entry, body: Body) -> RuleChange | None:
             kind, by, detail = "ROLLBACK ACCEPTED", body.by, rollback_text(body)
         case ClockCorrected():
             kind, by, detail = "clock corrected", body.by, f"before: {body.was or 'no entry'}"
+        case StreamOpened():
+            kind, by = "stream opened", body.by
+            each = "in all" if body.epochs is Window.NEVER else f"a {body.epochs}"
+            epsilon = exact_text(Fraction(body.epsilon_units, UNITS_PER_EPSILON))
+            detail = f"{body.n_places} bits, ε {epsilon} {each}"
+        case StreamDropped():
+            kind, by, detail = "stream dropped", body.by, "what it lost stays lost"
         case _:
             return None
     return RuleChange(entry.seq, entry.at, entry.table, kind, subject, detail, by)
