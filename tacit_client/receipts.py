@@ -78,8 +78,10 @@ class Receipt:
     Parameters
     ----------
     table : str
-        The private table.
-    epsilon_spent, epsilon_left : float
+        The private table, or one that answers by itself.
+    epsilon_spent : float
+    epsilon_left : float, optional
+        None for a table without a budget, which answers by itself.
     renewal : Renewal, optional
         Of a budget that renews; `epsilon_left` is then what is left in the present window.
     columns : tuple of ColumnReceipt
@@ -89,7 +91,7 @@ class Receipt:
 
     table: str
     epsilon_spent: float
-    epsilon_left: float
+    epsilon_left: float | None
     columns: tuple[ColumnReceipt, ...] = ()
     notes: tuple[str, ...] = ()
     renewal: Renewal | None = None
@@ -117,7 +119,7 @@ def _receipt(values: Mapping[str, Any]) -> Receipt:
     return Receipt(
         table=values.get("table", ""),
         epsilon_spent=values.get("epsilon_spent", 0.0),
-        epsilon_left=values.get("epsilon_left", 0.0),
+        epsilon_left=values.get("epsilon_left"),
         columns=tuple(
             ColumnReceipt(
                 name=one["name"],

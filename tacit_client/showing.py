@@ -125,10 +125,10 @@ def _below(data: pa.Table, receipt: Receipt | None) -> list[str]:
     more = [f"and {n_more} more rows"] if n_more > 0 else []
     if receipt is None:
         return more
-    cost = f"epsilon spent {receipt.epsilon_spent:.6g}; {receipt.epsilon_left:.6g} left"
-    renewing = "" if receipt.renewal is None else f", {receipt.renewal}"
+    left, renewing = receipt.epsilon_left, "" if receipt.renewal is None else f", {receipt.renewal}"
+    of_table = "" if left is None else f"; {left:.6g} left for {receipt.table}{renewing}"
     return [
         *more,
         *(general(f"note: {note}") for note in receipt.notes),
-        general(f"{cost} for {receipt.table}{renewing}"),
+        general(f"epsilon spent {receipt.epsilon_spent:.6g}{of_table}"),
     ]

@@ -15,15 +15,17 @@ _UPWARDS: Final = Context(prec=3, rounding=ROUND_CEILING)  # an interval is no n
 
 def notice_lines(receipt: Receipt) -> tuple[str, ...]:
     """The lines of a receipt, each of which may be sent as a notice of its own."""
-    limits = [one.left for one in receipt.budget.limits if one.left is not None]
-    left, spent = min((receipt.budget.left, *limits)), _epsilon(receipt.epsilon_spent)
-    renewing = () if receipt.budget.renewal is None else (f"Budget: {receipt.budget.left_text}.",)
-    return (
-        f"{receipt.table}: epsilon {spent} spent, {_epsilon(left)} left.",
-        *renewing,
-        *map(_column_line, receipt.columns),
-        *receipt.notes,
-    )
+    return (*_cost_lines(receipt), *map(_column_line, receipt.columns), *receipt.notes)
+
+
+def _cost_lines(receipt: Receipt) -> tuple[str, ...]:
+    budget = receipt.budget
+    if budget is None:
+        return (f"{receipt.table}: free.",)
+    limits = [one.left for one in budget.limits if one.left is not None]
+    left, spent = min((budget.left, *limits)), _epsilon(receipt.epsilon_spent)
+    renewing = () if budget.renewal is None else (f"Budget: {budget.left_text}.",)
+    return (f"{receipt.table}: epsilon {spent} spent, {_epsilon(left)} left.", *renewing)
 
 
 def _column_line(column: ColumnReceipt) -> str:

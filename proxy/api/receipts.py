@@ -26,8 +26,7 @@ def _receipt_json(receipt: Receipt) -> bytes:
         {
             "table": receipt.table,
             "epsilon_spent": float(receipt.epsilon_spent),
-            "epsilon_left": float(receipt.budget.left),
-            **renewal_fields(receipt.budget),
+            **left_fields(receipt),
             "columns": [
                 {
                     "name": column.name,
@@ -44,7 +43,15 @@ def _receipt_json(receipt: Receipt) -> bytes:
     ).encode()
 
 
-def renewal_fields(budget: BudgetStatus) -> dict[str, Any]:
+def left_fields(receipt: Receipt) -> dict[str, Any]:
+    """What a program is told of the budget; nothing where a table has none."""
+    budget = receipt.budget
+    if budget is None:
+        return {}
+    return {"epsilon_left": float(budget.left), **_renewal_fields(budget)}
+
+
+def _renewal_fields(budget: BudgetStatus) -> dict[str, Any]:
     """What a program is told of a budget that renews; nothing of one that does not."""
     renewal = budget.renewal
     if renewal is None:

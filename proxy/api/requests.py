@@ -37,6 +37,9 @@ SOURCE_MEASURED: Final = "measured"
 SOURCE_MIXED: Final = "mixed"
 SOURCE_PUBLIC: Final = "public"
 
+# The kind of a table that has a budget and a history; others answer by themselves.
+PRIVATE: Final = "private"
+
 
 @dataclass(frozen=True, slots=True)
 class Caller:
@@ -104,7 +107,8 @@ class ColumnReceipt:
     epsilon_spent : Fraction
         How much this column added to the table's cost.
     source : str
-        "history", "measured", "mixed", "public" or "model".
+        "history", "measured", "mixed", "public" or "model"; or that of a table that answers by
+        itself, such as "randomized".
     low, high : tuple of float
         The interval of each result row, in units of the answer.
     """
@@ -188,14 +192,15 @@ class BudgetStatus:
 class Receipt:
     """The cost of one answer, and the source of each of its columns.
 
-    `table` and `budget` are those of the first private table in the statement. `notes` are
-    sentences on how the answer was made, such as that a column has no interval.
+    `table` and `budget` are those of the first private table in the statement; without any, it is a
+    table that answers by itself, and there is no budget. `notes` are sentences on how the answer
+    was made, such as that a column has no interval.
     """
 
     table: str
     epsilon_spent: Fraction
     columns: tuple[ColumnReceipt, ...]
-    budget: BudgetStatus
+    budget: BudgetStatus | None
     notes: tuple[str, ...] = ()
 
 
@@ -272,11 +277,17 @@ class BatchReport:
 
 @dataclass(frozen=True, slots=True)
 class TableInfo:
-    """The public description of one table, and the default targets of counts and of sums."""
+    """The public description of one table, and the default targets of counts and of sums.
+
+    `kind` is "private", or that of a table that answers by itself; of these, `comment` says what
+    they are, in a sentence or two.
+    """
 
     schema: Schema
     default: AccuracyTarget
     sums: Mapping[str, SumTarget] = field(default_factory=dict)
+    kind: str = PRIVATE
+    comment: str = ""
 
 
 class QueryEngine(Protocol):

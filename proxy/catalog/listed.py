@@ -15,7 +15,7 @@ from cube.axis import Axis
 from planner.domain.public import PRIVACY_SCHEMA
 from planner.domain.table_names import TableNames, owner_of, placed
 from proxy.api.axis_text import axis_kind, describe_levels
-from proxy.api.requests import DB_SCHEMA, TableInfo
+from proxy.api.requests import DB_SCHEMA, PRIVATE, TableInfo
 from proxy.catalog.postgresql import CatalogType, types_by_name
 from proxy.sources.public_table import PublicTable
 from proxy.synthetic_tables.record import SyntheticRecord
@@ -104,22 +104,34 @@ class ListedTable:
 
 
 def listed_tables(
-    private: Sequence[TableInfo],
+    asked: Sequence[TableInfo],
     public: Sequence[PublicTable],
     synthetic: Sequence[SyntheticRecord],
     views: Sequence[tuple[str, pa.Schema]],
 ) -> tuple[ListedTable, ...]:
-    """Private, public and synthetic tables, and the views of `data_privacy`, in this order."""
+    """Tables that are asked, public and synthetic tables, and the views of `data_privacy`."""
     taken: set[int] = set()
-    found = [_private(info, taken) for info in private]
+    found = [_asked(info, taken) for info in asked]
     found += [_public(table, taken) for table in public]
-    declared = (info.schema.table for info in private), (table.name for table in public)
+    declared = (info.schema.table for info in asked), (table.name for table in public)
     names = TableNames(tuple(chain(*declared)), tuple(record.full_name for record in synthetic))
     found += [_synthetic(record, names, taken) for record in synthetic]
     return (*found, *(_view(name, schema, taken) for name, schema in views))
 
 
-def _private(info: TableInfo, taken: set[int]) -> ListedTable:
+def _asked(info: TableInfo, taken: set[int]) -> ListedTable:
+    db_schema, name = placed(info.schema.table, DB_SCHEMA)
+    return ListedTable(
+        db_schema,
+        name,
+        _number(db_schema, name, taken),
+        is_view=False,
+        columns=tuple(_axis(axis) for axis in info.schema.axes),
+        comment=_about_private(info) if info.kind == PRIVATE else info.comment,
+    )
+
+
+def _about_private(info: TableInfo) -> str:
     schema = info.schema
     owner = owner_of(schema.table)
     unit = "Each record is a unit of privacy." if schema.unit is None else f"Unit: {schema.unit}."
@@ -130,15 +142,9 @@ def _private(info: TableInfo, taken: set[int]) -> ListedTable:
         by = schema.rows_per_unit_max_by
         unit += "." if by is None else f", and {by.rows} for each {by.axis}."
     default = info.default
-    db_schema, name = placed(schema.table, DB_SCHEMA)
-    return ListedTable(
-        db_schema,
-        name,
-        _number(db_schema, name, taken),
-        is_view=False,
-        columns=tuple(_axis(axis) for axis in schema.axes),
-        comment=f"Private. {unit} Counts are within {default.half_width:g} of the truth with "
-        f"probability {default.confidence:g} unless a statement asks for another accuracy.",
+    return (
+        f"Private. {unit} Counts are within {default.half_width:g} of the truth with "
+        f"probability {default.confidence:g} unless a statement asks for another accuracy."
     )
 
 

@@ -51,7 +51,7 @@ def answer_table(answer: ReceivedResult) -> RenderableType:
         return shown
     spent = f"epsilon spent {answer.receipt.epsilon_spent:.6g}"
     notes = [plain(f"note: {note}") for note in answer.receipt.notes]
-    return Group(shown, *notes, Text(f"{spent}; {left_text(answer.receipt.budget)}"))
+    return Group(shown, *notes, Text(spent + _left(answer.receipt)))
 
 
 def explanation_table(price: ReceivedPrice[tacit_pb2.ExplainReply]) -> RenderableType:
@@ -66,8 +66,12 @@ def explanation_table(price: ReceivedPrice[tacit_pb2.ExplainReply]) -> Renderabl
         values = [general(value) for value in column.to_pylist()]
         shown.add_row(plain(field.name.replace("_", " ")), *map(plain, values))
     would_spend = f"would spend epsilon {reply.epsilon:.6g}"
-    left = f"; {left_text(reply.budget)}" if reply.HasField("budget") else ""
-    return Group(shown, Text(would_spend + left))
+    return Group(shown, Text(would_spend + _left(reply)))
+
+
+def _left(told: tacit_pb2.Receipt | tacit_pb2.ExplainReply) -> str:
+    """What is left, after what is spent; nothing for a table without a budget."""
+    return f"; {left_text(told.budget)}" if told.HasField("budget") else ""
 
 
 def budgets_table(budgets: Iterable[tacit_pb2.Budget]) -> Table:
@@ -185,7 +189,7 @@ def answer_json(answer: ReceivedResult) -> str:
     if (receipt := answer.receipt) is not None:
         shown["table"] = receipt.table
         shown["epsilon_spent"] = receipt.epsilon_spent
-        shown |= left_fields(receipt.budget)
+        shown |= left_fields(receipt.budget) if receipt.HasField("budget") else {}
         shown["answers"] = [
             {
                 "name": column.name,

@@ -2,7 +2,7 @@
 
 Before the first of several tables is charged, the others are rehearsed, so that none is charged
 when another refuses. A statement that falls back on history is not refused for want of budget: what
-cannot be paid is answered with the best that is known.
+cannot be paid is answered with the best that is known. Tables that answer by themselves are free.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,12 +14,14 @@ from planner.fallback import Fallback
 from planner.workload import Workload
 from proxy.api.requests import Caller
 from proxy.engine.disclosure import disclosed
-from proxy.engine.history_fallback import best_known, may_fall_back
+from proxy.engine.history_fallback import NOTE, best_known, may_fall_back
+from proxy.engine.own_answers import own_answers, wanted_of
 from proxy.engine.postprocessing import OuterSql
 from proxy.engine.results import AnsweredPart
 from proxy.engine.targets import rehearse, settle
 from proxy.tables.disclosure import shown_instead
 from proxy.tables.private_table import ServedTable
+from proxy.tables.self_answering import SelfAnswering
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,20 +30,26 @@ class AnsweredTable:
 
     Parameters
     ----------
-    table : ServedTable
+    table : ServedTable or SelfAnswering
     parts : tuple of AnsweredPart
     settled : tuple of AnsweredPart
         Those that were brought to their targets, as they are; none if the table fell back on its
-        history.
+        history, or answers by itself.
+    notes : tuple of str
+        On how they were made.
     """
 
-    table: ServedTable
+    table: ServedTable | SelfAnswering
     parts: tuple[AnsweredPart, ...]
     settled: tuple[AnsweredPart, ...]
+    notes: tuple[str, ...]
 
 
 def answered_tables(
-    workload: Workload, tables: Mapping[str, ServedTable], caller: Caller, outer: OuterSql
+    workload: Workload,
+    tables: Mapping[str, ServedTable | SelfAnswering],
+    caller: Caller,
+    outer: OuterSql,
 ) -> Iterator[AnsweredTable]:
     """The answers of a statement, one private table after the other. May charge.
 
@@ -51,7 +59,12 @@ def answered_tables(
     is_covered = len(opened) == 1 or _is_covered(workload, opened, caller, outer)
     spent = Fraction(0)
     for table in opened:
-        parts = workload.of_table(table.info.schema.table)
+        name = table.info.schema.table
+        parts = workload.of_table(name)
+        if not isinstance(table, ServedTable):
+            free, said = own_answers(table, parts, caller.payer, workload.fallback, outer)
+            yield AnsweredTable(table, tuple(free), (), said)
+            continue
         hidden = shown_instead(table, caller)
         paid = Fraction(0)
         settled: list[AnsweredPart] = []
@@ -72,7 +85,9 @@ def answered_tables(
                 paid = refusal.epsilon_spent
         shown = disclosed(hidden, settled) if settled else best_known(table, parts, outer, paid)
         spent += sum((one.epsilon_spent for one in shown), Fraction(0))
-        yield AnsweredTable(table, tuple(shown), tuple(settled))
+        fell_back = None if settled else NOTE.format(name)
+        notes = tuple(one for one in (fell_back, table.extent.note) if one is not None)
+        yield AnsweredTable(table, tuple(shown), tuple(settled), notes)
 
 
 def falls_back(workload: Workload, table: ServedTable, caller: Caller) -> bool:
@@ -83,7 +98,7 @@ def falls_back(workload: Workload, table: ServedTable, caller: Caller) -> bool:
 
 
 def _is_covered(
-    workload: Workload, opened: list[ServedTable], caller: Caller, outer: OuterSql
+    workload: Workload, opened: list[ServedTable | SelfAnswering], caller: Caller, outer: OuterSql
 ) -> bool:
     """Whether all tables can be paid; False if one cannot and all may fall back on history.
 
@@ -92,13 +107,18 @@ def _is_covered(
     BudgetExhausted, LimitReached, CostAboveCap
     """
     foreseen = Fraction(0)
-    for table in opened:
+    gated = [table for table in opened if isinstance(table, ServedTable)]
+    for one in opened:
+        if not isinstance(one, ServedTable):
+            asked = workload.of_table(one.info.schema.table)
+            one.foreseen(wanted_of(one, asked), workload.fallback)
+    for table in gated:
         parts = workload.of_table(table.info.schema.table)
         hidden = shown_instead(table, caller)
         try:
             foreseen += rehearse(table, parts, caller.payer, outer, foreseen, hidden)
         except NotCovered:
-            if all(falls_back(workload, one, caller) for one in opened):
+            if all(falls_back(workload, one, caller) for one in gated):
                 return False
             raise
     return True

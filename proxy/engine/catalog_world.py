@@ -28,10 +28,11 @@ def catalog_world(
     request: QueryRequest,
 ) -> World:
     """The world of one request."""
-    private = [table.info for table in seen.tables.values()]
+    infos = [table.info for table in seen.tables.values()]
+    infos += [table.info for table in seen.own.values()]
     return World(
         listed_tables(
-            private, [table for table, _ in public], seen.synthetic, list(VIEW_SCHEMAS.items())
+            infos, [table for table, _ in public], seen.synthetic, list(VIEW_SCHEMAS.items())
         ),
         request.caller.payer.analyst,
         VERSION,

@@ -9,10 +9,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from types import MappingProxyType
 from typing import TypeAlias
 
 import pyarrow as pa
 
+from accountant.ledger.credentials import Role
 from accountant.ledger.entries import Tally
 from accountant.ledger.limits import Payer
 from cube.refusals import NotCovered, PrivateRows, Refused, TargetNotReached
@@ -22,7 +24,6 @@ from planner.sql.statements import Explain, Query, not_answered, read_statement
 from planner.workload import Outer, RequestedTarget, Workload
 from proxy.api.best_report import Belief, ReportedCount, one_count
 from proxy.api.marginals import MadeMarginals, MarginalsRequest
-from proxy.api.receipts import with_receipt
 from proxy.api.requests import (
     BatchReport,
     BatchRequest,
@@ -32,36 +33,30 @@ from proxy.api.requests import (
     Explanation,
     QueryRequest,
     QueryResult,
-    Receipt,
     TableInfo,
     unknown_table,
 )
 from proxy.catalog.shadow import is_catalog_query, is_catalog_text
 from proxy.engine.across_tables import answered_tables
-from proxy.engine.answer_columns import answer_columns, promised_columns
+from proxy.engine.answer_columns import promised_columns
 from proxy.engine.batch import run_batch
 from proxy.engine.catalog_world import catalogued
 from proxy.engine.descriptions import described
 from proxy.engine.disclosure import disclosed_rows, shown_record
 from proxy.engine.explain import ExplainedPart, build_explanation, explained
-from proxy.engine.history_fallback import NOTE
 from proxy.engine.model_fallback import ModelFallback
 from proxy.engine.multiplied import check_multiplied
 from proxy.engine.other_statements import columns_of_other, explain_other, run_other
+from proxy.engine.own_answers import own_explained
 from proxy.engine.postprocessing import OuterSql
 from proxy.engine.previews import Previews
 from proxy.engine.public_relations import public_relations
 from proxy.engine.query_plan import plan_columns, shown_plan
-from proxy.engine.relations import (
-    missing_notes,
-    relation,
-    unanswered,
-)
+from proxy.engine.relations import relation, unanswered
+from proxy.engine.released import released
 from proxy.engine.results import AnsweredPart
-from proxy.engine.system_views import (
-    TableRecord,
-)
-from proxy.engine.told_again import Told, ToldAgain, positions
+from proxy.engine.system_views import TableRecord
+from proxy.engine.told_again import Told, ToldAgain, budgets, positions
 from proxy.engine.usage import UsageTallies
 from proxy.engine.visibility import Key, VisibleTables, earlier_tables, visible, visible_key
 from proxy.marginals.make import make_marginals
@@ -74,6 +69,7 @@ from proxy.tables.disclosure import check_may_see_history, shown_budget, shown_i
 from proxy.tables.large_purchases import note_if_large
 from proxy.tables.live_tables import LiveTables, steadily
 from proxy.tables.private_table import ServedTable
+from proxy.tables.self_answering import SelfAnswering
 
 SchemaKey: TypeAlias = tuple[Key, str, RequestedTarget, Parameters]
 
@@ -94,17 +90,21 @@ class Engine:
         Where synthetic tables are kept; without a store there are none.
     previews : collection of str
         The private tables of which a few synthetic rows are shown.
+    own : mapping
+        The tables that answer by themselves, by name, as they are at present. A private table of
+        the same name is meant before them.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - all that a server serves
         self,
         tables: Mapping[str, ServedTable],
         public: Sequence[PublicTable] = (),
         watcher: Watcher = UNWATCHED,
         store: SyntheticStore | None = None,
         previews: Collection[str] = (),
+        own: Mapping[str, SelfAnswering] = MappingProxyType({}),
     ) -> None:
-        self._tables = LiveTables(tables)
+        self._tables, self._own = LiveTables(tables), own
         self._public = [(table, table.relation()) for table in public]
         self._watcher = watcher
         self.usage = UsageTallies()
@@ -115,7 +115,7 @@ class Engine:
         self._large = LargeStatements()
         self._fallback = ModelFallback(self.synthetic, self._outer, self._public)
         self._previews = Previews(previews, self.synthetic, self._outer)
-        self._views: dict[frozenset[str], VisibleTables] = {}
+        self._views: dict[tuple[frozenset[str], Role], VisibleTables] = {}
         self._told = ToldAgain()
         self._schemas: BoundedCache[SchemaKey, pa.Schema] = BoundedCache(
             n_entries_max=N_SCHEMAS_MAX, n_bytes_max=N_SCHEMAS_MAX * SCHEMA_BYTES
@@ -159,7 +159,7 @@ class Engine:
             if len(workload.tables) > 1:  # for the first, something may have been charged
                 raise
             spent = refusal.epsilon_spent if isinstance(refusal, TargetNotReached) else Fraction(0)
-            budget = shown_budget(seen.answering[workload.tables[0]], request.caller)
+            budget = shown_budget(seen.gated[workload.tables[0]], request.caller)
             release = self._fallback.answer(request, workload, schema, budget, spent)
             if release is None:
                 raise
@@ -186,8 +186,8 @@ class Engine:
         report = run_batch(
             request,
             seen.planner.plan,
-            seen.answering.__getitem__,
-            lambda name: shown_instead(seen.answering[name], caller),
+            seen.priced,
+            lambda name: shown_instead(seen.priced(name), caller),
         )
         return replace(report, budget=shown_budget(seen.tables[report.budget.table], caller))
 
@@ -218,8 +218,8 @@ class Engine:
             raise not_answered(statement.verb)
         seen = self._visible_to(request.caller)
         name, wanted = one_count(seen.planner.plan(request.sql, request.target, request.parameters))
+        table = seen.priced(name)
         release = self.answer(request)
-        table = seen.answering[name]
         (found,) = table.look([wanted])
         empty_history = shown_instead(table, request.caller)
         return belief.reported(disclosed_rows(empty_history, wanted, found)), release
@@ -247,27 +247,34 @@ class Engine:
         return described(request, seen.planner, columns, is_catalog=is_catalog)
 
     def tables(self, caller: Caller) -> tuple[TableInfo, ...]:
-        """The public schema of every private table that a caller may know of."""
-        return tuple(table.info for table in self._opened_to(caller).values())
+        """The public schema of every table, private or not public, that a caller may know of."""
+        gated, own = self._opened_to(caller).values(), self._own_opened_to(caller).values()
+        return (*(table.info for table in gated), *(table.info for table in own))
 
     def budgets(self, caller: Caller) -> tuple[BudgetStatus, ...]:
-        """The budgets of these tables, and the limits that bind the caller."""
+        """The budgets of the private ones, and the limits that bind the caller."""
         return tuple(shown_budget(table, caller) for table in self._opened_to(caller).values())
 
     def _opened_to(self, caller: Caller) -> dict[str, ServedTable]:
         return {name: table for name, table in self._tables.items() if caller.opens(name)}
 
+    def _own_opened_to(self, caller: Caller) -> dict[str, SelfAnswering]:
+        found = {name: table for name, table in self._own.items() if caller.opens(name)}
+        return {name: table for name, table in found.items() if name not in self._tables}
+
     def _visible_to(self, caller: Caller) -> VisibleTables:
         """What a caller may know of at present, and a planner restricted to it."""
-        tables, synthetic = self._opened_to(caller), self.synthetic.known(caller)
+        tables, own = self._opened_to(caller), self._own_opened_to(caller)
+        synthetic = self.synthetic.known(caller)
         earlier = earlier_tables(self._tables, tables, caller)
-        every = {**tables, **earlier}
-        names = frozenset(every)
-        known = self._views.get(names)
-        if known is None or known.key != visible_key(every, synthetic):
+        granted = frozenset(caller.tables), caller.role  # one view each: tables may come and go
+        known = self._views.get(granted)
+        if known is None or known.key != visible_key({**tables, **earlier}, own, synthetic):
             # Two threads may both make one; either is fine.
-            known = visible(tables, earlier, self._public, synthetic, self.synthetic, self._outer)
-            self._views[names] = known
+            known = visible(
+                tables, earlier, own, self._public, synthetic, self.synthetic, self._outer
+            )
+            self._views[granted] = known
         return known
 
     def _answered(
@@ -280,22 +287,27 @@ class Engine:
             workload, self._outer, lambda names: self._public_relations(names, seen, caller)
         )
         answered: dict[str, AnsweredPart] = {}
-        budgets: list[BudgetStatus] = []
+        left: list[BudgetStatus] = []
         tallies: list[Tally] = []
         notes: list[str] = []
         for found in answered_tables(workload, opened, caller, self._outer):
-            budgets.append(shown_budget(found.table, caller))
-            tallies += self._noted(found.table, caller.payer, found.settled)
-            notes += () if found.settled else (NOTE.format(budgets[-1].table),)
-            notes += () if found.table.extent.note is None else (found.table.extent.note,)
             answered |= {one.part.name: one for one in found.parts}
+            notes += found.notes
+            if isinstance(found.table, ServedTable):
+                left.append(shown_budget(found.table, caller))
+                tallies += self._noted(found.table, caller.payer, found.settled)
+            else:
+                self._watcher.answered(found.table.info.schema.table, AnswerKind.FREE)
         if not workload.tables:
             self._watcher.answered("", AnswerKind.PUBLIC)
         with self._watcher.stage(Stage.OUTER):
             in_order = [answered[part.name] for part in workload.parts]
             workload = replace(workload, notes=(*workload.notes, *notes)) if notes else workload
-            result = self._released(workload, in_order, budgets, caller, seen)
-        self._told.keep(request, Told(asked, began, tuple(budgets), tuple(tallies), result), opened)
+            computed = None
+            if workload.outer is not None:
+                computed = self._computed(workload.outer, in_order, caller, seen)
+            result = released(workload, in_order, computed, left)
+        self._told.keep(request, Told(asked, began, tuple(left), tuple(tallies), result), opened)
         return result
 
     def _noted(
@@ -307,47 +319,20 @@ class Engine:
         self._watcher.answered(table.counted_as.table, kind)
         return [tally] if answered else []
 
-    def _released(
-        self,
-        workload: Workload,
-        answered: Sequence[AnsweredPart],
-        budgets: Sequence[BudgetStatus],
-        caller: Caller,
-        seen: VisibleTables,
-    ) -> QueryResult:
-        """The result with its receipt; without a receipt if no private table was read."""
-        computed = None
-        if workload.outer is not None:
-            relations = {one.part.name: relation(one) for one in answered}
-            is_paid = bool(budgets)
-            computed = self._computed(workload.outer, relations, caller, seen, is_paid=is_paid)
-        data, columns = answer_columns(workload, computed, answered)
-        if not budgets:
-            return QueryResult(data, None)
-        receipt = Receipt(
-            table=budgets[0].table,
-            epsilon_spent=sum((one.epsilon_spent for one in answered), Fraction(0)),
-            columns=columns,
-            budget=budgets[0],
-            notes=workload.notes + missing_notes(answered),
-        )
-        return QueryResult(with_receipt(data, receipt), receipt)
-
     def _computed(
         self,
         outer: Outer,
-        relations: dict[str, pa.Table],
+        answered: Sequence[AnsweredPart],
         caller: Caller,
         seen: VisibleTables,
-        *,
-        is_paid: bool,
     ) -> pa.Table:
         """The result of the outer SQL on the answers."""
+        relations = {one.part.name: relation(one) for one in answered}
         try:
             public = self._public_relations(outer.public, seen, caller)
             return self._outer.run(outer.sql, relations | public)
         except Refused as refusal:
-            if not is_paid:
+            if not any(one.part.table in seen.gated for one in answered):
                 raise
             kept = "What was measured for it is paid for and kept."
             raise type(refusal)(f"{refusal.message} {kept}", hint=refusal.hint) from None
@@ -389,10 +374,13 @@ class Engine:
             workload = seen.planner.plan(request.sql, request.target, request.parameters)
             self._schema(request, seen)
         found: list[ExplainedPart] = []
-        tables = [seen.answering[name] for name in workload.tables]
-        for name, table in zip(workload.tables, tables, strict=True):
-            priced = shown_instead(table, caller) or table
+        for name in workload.tables:
+            table, parts = seen.answering[name], workload.of_table(name)
             with self._large.turn(caller.payer.analyst, workload.parts):
-                asked = table.info.schema, workload.of_table(name), self._outer
+                if not isinstance(table, ServedTable):
+                    found.extend(own_explained(table, parts, workload.fallback))
+                    continue
+                priced = shown_instead(table, caller) or table
+                asked = table.info.schema, parts, self._outer
                 found.extend(explained(priced.snapshot(), *asked, seen.units_of(name)))
-        return build_explanation(found, [shown_budget(table, caller) for table in tables])
+        return build_explanation(found, budgets(workload, seen.answering, caller))

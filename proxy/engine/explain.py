@@ -24,6 +24,7 @@ from proxy.engine.clipping import advice
 from proxy.engine.postprocessing import OuterSql
 from proxy.engine.search import opened
 from proxy.engine.units_beside import counted_as_rows
+from proxy.tables.self_answering import AS_IT_IS
 from proxy.tables.snapshot import TableSnapshot
 
 EXPLANATION_SCHEMA = pa.schema(
@@ -35,14 +36,14 @@ EXPLANATION_SCHEMA = pa.schema(
         pa.field("half_width_wanted", pa.float64(), nullable=False),
         pa.field("confidence", pa.float64(), nullable=False),
         pa.field("half_width_known", pa.float64()),  # null: not determined by the history
-        pa.field("half_width_promised", pa.float64(), nullable=False),
+        pa.field("half_width_promised", pa.float64()),  # null: seen once it is asked
         pa.field("candidate", pa.string()),  # null: nothing needs to be measured
         pa.field("noise", pa.string()),  # "laplace" or "gaussian", of what the candidate measures
         pa.field("columns", pa.string()),  # the columns whose queries the candidate answers
         pa.field("chosen", pa.bool_(), nullable=False),
         pa.field("epsilon", pa.float64(), nullable=False),
         pa.field("rent", pa.float64()),  # paid earlier for narrower measurements on these columns
-        pa.field("epsilon_left_after", pa.float64(), nullable=False),
+        pa.field("epsilon_left_after", pa.float64()),  # null: the table has no budget
         pa.field("fits_budget", pa.bool_(), nullable=False),
         pa.field("is_at_least", pa.bool_(), nullable=False),  # noisy values decide about more
         pa.field(
@@ -70,6 +71,8 @@ class ExplainedBlock:
         What could be bought for it.
     advice : str, optional
         What would cost less, or tell more.
+    own_width : float, optional
+        Of a table that answers by itself, the half-width that it will have, if that can be said.
     """
 
     aggregate: int
@@ -77,6 +80,7 @@ class ExplainedBlock:
     known: RowEstimates
     offers: tuple[Offer, ...]
     advice: str | None = None
+    own_width: float | None = None
 
     @property
     def epsilon(self) -> Fraction:
@@ -89,12 +93,13 @@ class ExplainedPart:
     """One part before anything is bought.
 
     `foreseen` is about what all searches of the statement on this table will have cost in the end;
-    None if there is none.
+    None if there is none. `own_source` is the source of a table that answers by itself.
     """
 
     part: Part
     blocks: tuple[ExplainedBlock, ...]
     foreseen: Fraction | None = None
+    own_source: str | None = None
 
 
 def explained(
@@ -151,6 +156,9 @@ def build_explanation(
     foreseen = dict.fromkeys(left, Fraction(0))
     for one in explained:
         table = one.part.table
+        if one.own_source is not None:
+            rows += [_own(one.part, one.own_source, block) for block in one.blocks]
+            continue
         foreseen[table] = max(foreseen[table], one.foreseen or Fraction(0))
         for block in one.blocks:
             public = _public(one.part, block)
@@ -191,6 +199,27 @@ def _public(part: Part, block: ExplainedBlock) -> dict[str, Any]:
         if known is None
         else min(known, target.half_width),
         "advice": block.advice,
+    }
+
+
+def _own(part: Part, source: str, block: ExplainedBlock) -> dict[str, Any]:
+    """A block of a table that answers by itself: free, and as narrow as it is."""
+    aggregate, width = part.aggregates[block.aggregate], block.own_width
+    wanted = block.wanted.target.half_width
+    return {
+        "aggregate": aggregate.name,
+        "expression": aggregate.sql,
+        "n_rows": block.wanted.block.n_rows,
+        "source": SOURCE_PUBLIC if aggregate.is_constant else source,
+        "half_width_wanted": width
+        if width is not None and wanted >= AS_IT_IS.half_width
+        else wanted,
+        "confidence": block.wanted.target.confidence,
+        "half_width_known": width,
+        "half_width_promised": width,
+        "is_at_least": False,
+        "fits_budget": True,
+        **_not_needed(),
     }
 
 

@@ -73,6 +73,8 @@ class Previews:
             The same, if the owner allows no previews, there is no synthetic table, or the
             statement asks for more than a look.
         """
+        if refusal.table not in tables:  # it answers by itself
+            raise refusal
         record = self._record(tables[refusal.table], synthetic)
         n_rows = n_rows_wanted(request.sql)
         if record is None or n_rows is None or n_rows > N_ROWS_MAX:

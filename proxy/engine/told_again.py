@@ -23,13 +23,14 @@ from proxy.engine.usage import UsageTallies
 from proxy.monitoring.events import AnswerKind, Watcher
 from proxy.tables.disclosure import shown_budget
 from proxy.tables.private_table import ServedTable
+from proxy.tables.self_answering import SelfAnswering
 
 N_TOLD_MAX: Final = 4096
 TOLD_BYTES_MAX: Final = 32 * 2**20
 OWN_BYTES: Final = 4096  # of an answer without its rows, roughly
 END_BYTES: Final = 64  # of both ends of one interval
 
-Opened: TypeAlias = Mapping[str, ServedTable]
+Opened: TypeAlias = Mapping[str, ServedTable | SelfAnswering]
 Positions: TypeAlias = tuple[tuple[int, str], ...]
 
 
@@ -43,7 +44,7 @@ class Told:
         What was asked; the planner's own value, which tells what the text means to its caller, and
         at what moment.
     positions : tuple
-        How far the ledger of each private table was read.
+        How far the ledger of each private table was read, and where each other table stands.
     budgets : tuple of BudgetStatus
         What the caller was shown to be left, by private table.
     tallies : tuple of Tally
@@ -59,10 +60,13 @@ class Told:
 
     def counted(self, usage: UsageTallies, watcher: Watcher, opened: Opened) -> QueryResult:
         """The answer, once it is counted as if it were made anew."""
-        for name, tally in zip(self.workload.tables, self.tallies, strict=True):
-            table = opened[name].counted_as.table
-            usage.add_again(table, tally)
-            watcher.answered(table, AnswerKind.FREE)
+        tables = gated(self.workload, opened)
+        for table, tally in zip(tables, self.tallies, strict=True):
+            usage.add_again(table.counted_as.table, tally)
+            watcher.answered(table.counted_as.table, AnswerKind.FREE)
+        for name in self.workload.tables:
+            if not isinstance(opened[name], ServedTable):
+                watcher.answered(name, AnswerKind.FREE)
         return self.result
 
 
@@ -86,7 +90,7 @@ class ToldAgain:
     def keep(self, request: QueryRequest, told: Told, opened: Opened) -> None:
         """Keep an answer, if it was free, and nothing has changed while it was made."""
         receipt, outer = told.result.receipt, told.workload.outer
-        is_settled = len(told.tallies) == len(told.workload.tables)
+        is_settled = len(told.tallies) == len(gated(told.workload, opened))
         if receipt is None or not is_settled or (outer is not None and outer.public):
             return
         if receipt.epsilon_spent or any(tally.n_paid for tally in told.tallies):
@@ -99,10 +103,16 @@ class ToldAgain:
 
 
 def positions(workload: Workload, opened: Opened) -> Positions:
-    """How far the ledger of each private table of a statement was read."""
-    return tuple(opened[name].gate.position for name in workload.tables)
+    """Where each table of a statement stands: how far its ledger was read, if it has one."""
+    return tuple(opened[name].position for name in workload.tables)
+
+
+def gated(workload: Workload, opened: Opened) -> list[ServedTable]:
+    """The private tables of a statement, which have a gate; no table that answers by itself."""
+    found = (opened[name] for name in workload.tables)
+    return [table for table in found if isinstance(table, ServedTable)]
 
 
 def budgets(workload: Workload, opened: Opened, caller: Caller) -> tuple[BudgetStatus, ...]:
     """What a caller is shown to be left of the budgets of these tables, at present."""
-    return tuple(shown_budget(opened[name], caller) for name in workload.tables)
+    return tuple(shown_budget(table, caller) for table in gated(workload, opened))

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from cube.refusals import InvalidRequest
 from cube.schema import Schema
 from planner.domain.public import Columns, PublicRelation
 from planner.domain.table_names import units_table
@@ -28,8 +29,9 @@ from proxy.tables.disclosure import shown_instead
 from proxy.tables.extent import ExtentName
 from proxy.tables.live_tables import LiveTables
 from proxy.tables.private_table import ServedTable
+from proxy.tables.self_answering import SelfAnswering
 
-Key: TypeAlias = tuple[frozenset[tuple[str, ExtentName]], tuple[str, ...]]
+Key: TypeAlias = tuple[frozenset[tuple[str, ExtentName | str]], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,6 +49,8 @@ class VisibleTables:
     planner : Planner
     earlier : mapping
         Earlier generations of the private tables, which AS OF means.
+    own : mapping
+        The tables that answer by themselves.
     """
 
     tables: Mapping[str, ServedTable]
@@ -54,6 +58,7 @@ class VisibleTables:
     synthetic: tuple[SyntheticRecord, ...]
     planner: Planner
     earlier: Mapping[str, ServedTable]
+    own: Mapping[str, SelfAnswering]
 
     def units_of(self, table: str) -> Schema | None:
         """The schema of the table with one row for each unit of a private table, if it is there."""
@@ -63,18 +68,44 @@ class VisibleTables:
     @property
     def key(self) -> Key:
         """A key; equal where equal texts mean the same."""
-        return visible_key(self.answering, self.synthetic)
+        return visible_key(self.gated, self.own, self.synthetic)
 
     @property
-    def answering(self) -> Mapping[str, ServedTable]:
-        """All that a statement may be answered from."""
+    def gated(self) -> Mapping[str, ServedTable]:
+        """All that a statement may be answered from by a history and a budget."""
         return {**self.tables, **self.earlier}
 
+    def priced(self, name: str) -> ServedTable:
+        """A table that has a budget.
 
-def visible_key(tables: Mapping[str, ServedTable], synthetic: Sequence[SyntheticRecord]) -> Key:
+        Raises
+        ------
+        InvalidRequest
+            If it answers by itself.
+        """
+        table = self.answering[name]
+        if isinstance(table, ServedTable):
+            return table
+        raise InvalidRequest(
+            f"{name} is {table.info.kind}: its answers are free, and nothing of it is bought.",
+            hint="Ask its SELECT statements one by one.",
+        )
+
+    @property
+    def answering(self) -> Mapping[str, ServedTable | SelfAnswering]:
+        """All that a statement may be answered from."""
+        return {**self.gated, **self.own}
+
+
+def visible_key(
+    tables: Mapping[str, ServedTable],
+    own: Mapping[str, SelfAnswering],
+    synthetic: Sequence[SyntheticRecord],
+) -> Key:
     """The key for these tables."""
-    extents = frozenset((name, table.extent.name) for name, table in tables.items())
-    return extents, tuple(record.id for record in synthetic)
+    extents = [(name, table.extent.name) for name, table in tables.items()]
+    editions = [(name, table.edition) for name, table in own.items()]
+    return frozenset((*extents, *editions)), tuple(record.id for record in synthetic)
 
 
 def earlier_tables(
@@ -91,6 +122,7 @@ def earlier_tables(
 def visible(  # noqa: PLR0913, PLR0917 - all that a planner may know of
     tables: Mapping[str, ServedTable],
     earlier: Mapping[str, ServedTable],
+    own: Mapping[str, SelfAnswering],
     public: Sequence[tuple[PublicTable, PublicRelation]],
     synthetic: tuple[SyntheticRecord, ...],
     service: SyntheticTableService,
@@ -105,20 +137,22 @@ def visible(  # noqa: PLR0913, PLR0917 - all that a planner may know of
         found = outer.run(sql, {name: rows[name]() for name in names})
         return PublicTable("public_rows", None, found).columns()
 
-    every = {**tables, **earlier}
+    gated = {**tables, **earlier}
+    infos = {name: table.info for name, table in gated.items()}
+    infos |= {name: table.info for name, table in own.items()}
     planner = Planner(
-        schemas={name: table.info.schema for name, table in every.items()},
-        defaults={name: table.info.default for name, table in every.items()},
+        schemas={name: info.schema for name, info in infos.items()},
+        defaults={name: info.default for name, info in infos.items()},
         public=(*given, *kept),
         privacy_views=(*VIEW_SCHEMAS, SYNTHETIC_VIEW),
         public_rows=public_rows,
-        sums={name: table.info.sums for name, table in every.items()},
+        sums={name: info.sums for name, info in infos.items()},
         generations=_generations(tables, earlier),
         n_bytes_max=max(
-            (table.memory.planner for table in every.values()), default=PLAN_BYTES_DEFAULT
+            (table.memory.planner for table in gated.values()), default=PLAN_BYTES_DEFAULT
         ),
     )
-    return VisibleTables(tables, rows, synthetic, planner, earlier)
+    return VisibleTables(tables, rows, synthetic, planner, earlier, own)
 
 
 def _generations(

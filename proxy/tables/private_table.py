@@ -127,6 +127,11 @@ class ServedTable:
         return served
 
     @property
+    def position(self) -> tuple[int, str]:
+        """How far its ledger was read."""
+        return self.gate.position
+
+    @property
     def history(self) -> History:
         """What was measured so far; to be looked at only."""
         return self._state.history

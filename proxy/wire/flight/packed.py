@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Self
 
-from proxy.api.receipts import renewal_fields
+from proxy.api.receipts import left_fields
 from proxy.api.requests import QueryResult, Receipt
 from proxy.protocol import flight_pb2
 from proxy.wire.arrow_ipc import flight_messages, schema_bytes
@@ -44,7 +44,6 @@ def _cost_json(receipt: Receipt) -> bytes:
     cost = {
         "table": receipt.table,
         "epsilon_spent": float(receipt.epsilon_spent),
-        "epsilon_left": float(receipt.budget.left),
-        **renewal_fields(receipt.budget),
+        **left_fields(receipt),
     }
     return json.dumps(cost).encode()

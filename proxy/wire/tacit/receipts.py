@@ -26,7 +26,7 @@ def receipt_message(receipt: Receipt) -> tacit_pb2.Receipt:
             )
             for column in receipt.columns
         ],
-        budget=budget_message(receipt.budget),
+        budget=None if receipt.budget is None else budget_message(receipt.budget),
         notes=receipt.notes,
     )
 

@@ -1,0 +1,148 @@
+"""A statement's parts on a table that answers by itself (`proxy/tables/self_answering.py`).
+
+Such an answer is free and has the interval that it has. A target that is not met is no reason to
+refuse: nothing can be bought, so the interval and a note say how well the answer is known. The
+intervals of formulas hold whatever the correlation of their parts (`boxes.py`), since these tables
+say only how far each part may be off. What needs more than that is refused: tests of independence,
+and counts that are to be made to agree.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import islice
+from typing import Final
+
+import numpy as np
+
+from accountant.ledger.limits import Payer
+from cube.refusals import UnsupportedSql
+from inference.history import History
+from inference.noise_places import NoisePlaces
+from planner.fallback import Fallback
+from planner.workload import Part, Wanted
+from proxy.api.requests import SOURCE_MIXED, SOURCE_PUBLIC
+from proxy.engine.explain import ExplainedBlock, ExplainedPart
+from proxy.engine.postprocessing import OuterSql
+from proxy.engine.results import AnsweredAggregate, AnsweredItem, AnsweredPart
+from proxy.tables.self_answering import AS_IT_IS, OwnAnswer, SelfAnswering
+
+NO_PLACES: Final = NoisePlaces(History(), ())
+WIDER: Final = (
+    "{} is known less well than was asked for: to within {:.4g}. {} answers by itself, so nothing "
+    "can be bought that would make it narrower."
+)
+
+
+def own_answers(
+    table: SelfAnswering, parts: Sequence[Part], payer: Payer, fallback: Fallback, outer: OuterSql
+) -> tuple[list[AnsweredPart], tuple[str, ...]]:
+    """The parts as their table answers them, and sentences on how.
+
+    Raises
+    ------
+    Refused
+        If the table, or a table of its kind, cannot answer some part.
+    """
+    found = table.answer(wanted_of(table, parts), payer, fallback)
+    blocks = iter(found.blocks)
+    answered = [_answered(part, blocks, outer) for part in parts]
+    name = table.info.schema.table
+    wide = [note for part in answered for note in _unmet(part, name)]
+    return answered, (*found.notes, *wide)
+
+
+def wanted_of(table: SelfAnswering, parts: Sequence[Part]) -> list[Wanted]:
+    """Every block of the parts, in order.
+
+    Raises
+    ------
+    UnsupportedSql
+        If some part needs more than its rows by themselves.
+    """
+    for part in parts:
+        _check(table, part)
+    return [one.wanted(block) for part in parts for one in part.aggregates for block in one.blocks]
+
+
+def own_explained(
+    table: SelfAnswering, parts: Sequence[Part], fallback: Fallback
+) -> list[ExplainedPart]:
+    """What would be answered, and how well; nothing of it costs anything.
+
+    Raises
+    ------
+    Refused
+        As the statement would be.
+    """
+    widths = iter(table.foreseen(wanted_of(table, parts), fallback))
+    return [
+        ExplainedPart(
+            part,
+            tuple(
+                ExplainedBlock(place, one.wanted(block), (), (), own_width=next(widths))
+                for place, one in enumerate(part.aggregates)
+                for block in one.blocks
+            ),
+            own_source=table.info.kind,
+        )
+        for part in parts
+    ]
+
+
+def _check(table: SelfAnswering, part: Part) -> None:
+    kind, name = table.info.kind, table.info.schema.table
+    if part.question is not None:
+        raise UnsupportedSql(
+            f"{name} is {kind}, and no test of independence knows the law of its errors.",
+            hint="Ask for the counts, which have intervals.",
+        )
+    if part.consistency is not None:
+        raise UnsupportedSql(
+            f"{name} is {kind}, and its counts are not made to agree in another way than its own.",
+            hint="Leave the option consistency out.",
+        )
+
+
+def _answered(part: Part, blocks: Iterator[OwnAnswer], outer: OuterSql) -> AnsweredPart:
+    aggregates = []
+    for aggregate in part.aggregates:
+        own = tuple(islice(blocks, len(aggregate.blocks)))
+        sources = {one.source for one in own}
+        source = sources.pop() if len(sources) == 1 else SOURCE_MIXED
+        aggregates.append(
+            AnsweredAggregate(
+                aggregate=aggregate,
+                posteriors=tuple(row for one in own for row in one.rows),
+                source=SOURCE_PUBLIC if aggregate.is_constant else source,
+                epsilon_spent=Fraction(0),
+                asked=tuple(map(aggregate.wanted, aggregate.blocks)),
+            )
+        )
+    # Nothing is searched for, so no interval has to be surer than it says.
+    part = replace(part, is_searched=False)
+    return AnsweredPart(part, tuple(aggregates), NO_PLACES, outer, is_boxed=True)
+
+
+def _unmet(answered: AnsweredPart, table: str) -> Iterator[str]:
+    """A note for every answer that is wider than its target, where it has one."""
+    part = answered.part
+    for item in answered.answers:
+        widths = item.half_widths(part.confidence)
+        is_wide = item.has_target & (widths > _wanted_widths(item, part))
+        if is_wide.any():
+            yield WIDER.format(item.answer.name, float(widths[is_wide].max()), table)
+
+
+def _wanted_widths(item: AnsweredItem, part: Part) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """The half-width that each row was to have, at most; infinite where anything will do."""
+    answer = item.answer
+    if answer.relative is not None:
+        return np.asarray(answer.relative * np.abs(np.nan_to_num(item.values)))
+    width = answer.half_width
+    if answer.formula is None:
+        (place,) = answer.uses
+        width = part.aggregates[place].target.half_width
+    if width is None or width >= AS_IT_IS.half_width:
+        width = np.inf
+    return np.full(item.values.shape, width)
