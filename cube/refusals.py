@@ -304,7 +304,7 @@ class SourceUnavailable(Refused):
 
 
 class StoreUnavailable(Refused):
-    """Synthetic tables could not be kept or read; what was measured for one is in the ledger."""
+    """Synthetic tables or states of streams could not be kept or read; what was charged stays."""
 
     code = "store_unavailable"
 

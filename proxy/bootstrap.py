@@ -25,6 +25,8 @@ from proxy.sources.opening import Extracted
 from proxy.sources.public_file import load_public_tables
 from proxy.sources.public_table import PublicTable
 from proxy.sources.table_rows import table_rows
+from proxy.streams.service import StreamService
+from proxy.streams.turning import Turning
 from proxy.synthetic_tables.store import SyntheticStore
 from proxy.tables.advancing import Advancing, Growing, open_periods
 from proxy.tables.keeping import Keeping
@@ -47,6 +49,7 @@ class Service:
         self.advancing, self.renewing = moving or (Advancing(()), Renewing(()))
         self.ledger = ledger
         self.keeping = Keeping(ledger)
+        self.turning = Turning(engine.streams)
         self.public = public
         self._signer = signer
 
@@ -69,6 +72,7 @@ class Service:
             self.write_usage()
         with suppress(OSError, TacitError):
             self.sign_head()
+        self.engine.streams.close()
         self.ledger.close()
 
 
@@ -104,7 +108,9 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED) -> Service:
             for table in settings.tables
         }
         previews = [one.schema.table for one in settings.tables if one.has_previews]
-        engine = Engine(tables, public, watcher, _synthetic_store(settings), previews)
+        streams = _streams(settings, ledger)
+        store = _synthetic_store(settings)
+        engine = Engine(tables, public, watcher, store, previews, streams, streams)
         growing = [
             Growing(tables[one.schema.table].gate, one.closing)
             for one in settings.tables
@@ -134,6 +140,15 @@ def _synthetic_store(settings: Settings) -> SyntheticStore | None:
     if folder is None and ledger is not None:
         folder = ledger.with_name(f"{ledger.name}.synthetic")
     return None if folder is None else SyntheticStore(folder, settings.server.synthetic_limits)
+
+
+def _streams(settings: Settings, ledger: Ledger) -> StreamService:
+    """The streams of a server of one process whose ledger is a file: their states beside it."""
+    path = settings.ledger.path
+    is_alone = path is not None and settings.server.workers == 1
+    folder = path.with_name(f"{path.name}.streams") if path is not None and is_alone else None
+    private = [table.schema.table for table in settings.tables]
+    return StreamService(ledger, folder, [*private, *(one.name for one in settings.public)])
 
 
 def _source(table: TableSettings, ledger: Ledger) -> Source | GrowingFile:
