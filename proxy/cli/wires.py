@@ -71,6 +71,7 @@ def start_wires(
         public=service.public,
         admin=ServedLedgerAdmin(service.ledger, names, report),
         synthetic=service.engine.synthetic,
+        streams=service.engine.streams,
         monitoring=monitoring,
         times=server.times,
         share=share,

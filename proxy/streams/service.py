@@ -95,7 +95,14 @@ class StreamService(Mapping[str, StreamTable]):
         ------
         Refused
         """
-        self.find(caller, name).observe(ids, present=present)
+        stream = self.find(caller, name)
+        if caller.role is not Role.OWNER:
+            raise NotAllowed(
+                f"Who comes to the stream {name} is told by owners: whoever tells it decides "
+                "what is counted.",
+                hint="Call with the credential of an owner that opens this stream alone.",
+            )
+        stream.observe(ids, present=present)
 
     def sync(self, caller: Caller, name: str) -> None:
         """Wait until the disk has what arrived at a stream.

@@ -84,6 +84,9 @@ CALLS: dict[str, Callable[[grpc.Channel, Metadata], object]] = {
     "SyntheticLaw": lambda channel, metadata: list(
         TacitStub(channel).SyntheticLaw(tacit_pb2.SyntheticLawRequest(), metadata=metadata)
     ),
+    "Observe": lambda channel, metadata: TacitStub(channel).Observe(
+        iter([tacit_pb2.ObserveRequest()]), metadata=metadata
+    ),
     "Handshake": lambda channel, metadata: list(
         FlightServiceStub(channel).Handshake(
             iter([flight_pb2.HandshakeRequest()]), metadata=metadata

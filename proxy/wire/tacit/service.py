@@ -31,6 +31,7 @@ from proxy.api.requests import (
 )
 from proxy.identity.call_context import caller_of
 from proxy.protocol import tacit_pb2
+from proxy.streams.service import NO_STREAMS, StreamService
 from proxy.synthetic_tables.record import SyntheticRecord
 from proxy.synthetic_tables.service import NO_TABLES, SyntheticTableService
 from proxy.wire.arrow_ipc import stream_bytes, stream_chunks
@@ -39,6 +40,7 @@ from proxy.wire.sessions.sessions import Sessions, check_in_range
 from proxy.wire.tacit.best_report import belief_of
 from proxy.wire.tacit.independence import check_is_test, independence_reply, independence_sql
 from proxy.wire.tacit.marginals import marginals_replies, marginals_request
+from proxy.wire.tacit.observing import StreamMethods
 from proxy.wire.tacit.parameters import parameter_in
 from proxy.wire.tacit.receipts import budget_message, limit_message, receipt_message
 from proxy.wire.tacit.synthesis import SyntheticMethods
@@ -46,7 +48,7 @@ from proxy.wire.tacit.synthesis import SyntheticMethods
 REPORT_CHUNK_BYTES: Final = 2**20
 
 
-class TacitService(SyntheticMethods):
+class TacitService(SyntheticMethods, StreamMethods):
     """The `tacit.v1` service of one engine.
 
     Parameters
@@ -59,6 +61,8 @@ class TacitService(SyntheticMethods):
         For owners and auditors; if None, their calls are not offered.
     synthetic : SyntheticTableService, optional
         The synthetic tables; if None, there are none.
+    streams : StreamService, optional
+        The streams; if None, there are none.
     """
 
     def __init__(
@@ -67,8 +71,10 @@ class TacitService(SyntheticMethods):
         sessions: Sessions,
         admin: LedgerAdmin | None = None,
         synthetic: SyntheticTableService = NO_TABLES,
+        streams: StreamService = NO_STREAMS,
     ) -> None:
-        super().__init__(synthetic, sessions)
+        SyntheticMethods.__init__(self, synthetic, sessions)
+        StreamMethods.__init__(self, streams)
         self._engine = engine
         self._given_admin = admin
 

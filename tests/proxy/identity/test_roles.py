@@ -32,7 +32,7 @@ MAY: dict[Role, set[str]] = {
         "AuditReport",
         "Handshake",
     },
-    Role.ANALYST: CALLS.keys() - {"SetLimit", "ListLimits", "AuditReport"},
+    Role.ANALYST: CALLS.keys() - {"SetLimit", "ListLimits", "AuditReport", "Observe"},
     Role.OWNER: set(CALLS),
 }
 
