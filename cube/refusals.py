@@ -311,7 +311,7 @@ class SourceUnavailable(Refused):
 
 
 class StoreUnavailable(Refused):
-    """What lies beside the ledger could not be kept or read: synthetic tables, counts of answers.
+    """What lies beside the ledger could not be kept or read: synthetic tables, answers, streams.
 
     What was measured for a synthetic table is in the ledger; an answer may be sent again.
     """

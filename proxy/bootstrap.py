@@ -27,6 +27,8 @@ from proxy.sources.opening import Extracted
 from proxy.sources.public_file import load_public_tables
 from proxy.sources.public_table import PublicTable
 from proxy.sources.table_rows import table_rows
+from proxy.streams.service import StreamService
+from proxy.streams.turning import Turning
 from proxy.synthetic_tables.store import SyntheticStore
 from proxy.tables.advancing import Advancing, Growing, open_periods
 from proxy.tables.keeping import Keeping
@@ -52,6 +54,7 @@ class Service:
         self.advancing, self.renewing = moving or (Advancing(()), Renewing(()))
         self.ledger = ledger
         self.keeping = Keeping(ledger)
+        self.turning = Turning(engine.streams)
         self.public = public
         self._signer = signer
 
@@ -76,6 +79,7 @@ class Service:
             self.sign_head()
         if self.collections is not None:
             self.collections.close()
+        self.engine.streams.close()
         self.ledger.close()
 
 
@@ -111,7 +115,9 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED) -> Service:
             for table in settings.tables
         }
         previews = [one.schema.table for one in settings.tables if one.has_previews]
-        engine = Engine(tables, public, watcher, _synthetic_store(settings), previews)
+        streams = _streams(settings, ledger)
+        store = _synthetic_store(settings)
+        engine = Engine(tables, public, watcher, store, previews, streams, streams)
         growing = [
             Growing(tables[one.schema.table].gate, one.closing)
             for one in settings.tables
@@ -125,9 +131,7 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED) -> Service:
         moving = Advancing(growing), Renewing(renewable)
         names = [*tables, *(one.name for one in public)]
         collections = CollectionService(ledger, _counts_file(settings), names)
-        return Service(
-            engine, ledger, public, signer, moving=moving, collections=collections
-        )
+        return Service(engine, ledger, public, signer, moving=moving, collections=collections)
     except BaseException:
         ledger.close()
         raise
@@ -153,6 +157,15 @@ def _counts_file(settings: Settings) -> Path | None:
     if file is None and ledger is not None:
         file = ledger.with_name(f"{ledger.name}.collections")
     return file
+
+
+def _streams(settings: Settings, ledger: Ledger) -> StreamService:
+    """The streams of a server of one process whose ledger is a file: their states beside it."""
+    path = settings.ledger.path
+    is_alone = path is not None and settings.server.workers == 1
+    folder = path.with_name(f"{path.name}.streams") if path is not None and is_alone else None
+    private = [table.schema.table for table in settings.tables]
+    return StreamService(ledger, folder, [*private, *(one.name for one in settings.public)])
 
 
 def _source(table: TableSettings, ledger: Ledger) -> Source | GrowingFile:

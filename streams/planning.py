@@ -140,19 +140,22 @@ def sample_for_half_width(
     universe : int
         Half of it is taken to be present, which is the worst for a sample.
     """
-
-    def width(n_bits: int) -> float:
-        population: Population = (
-            Everyone(universe)
-            if n_bits == universe
-            else Sample(universe, n_bits, bytes(KEY_BYTES_MIN))  # any sample has the same law
-        )
-        law = ErrorLaw(population, best_mechanism(epsilon, n_bits), universe // 2)
-        return law.half_width(confidence)
-
     if not half_width > 0:
         raise ValueError("a half-width is above 0")
-    return _fewest(width, half_width, universe)
+    return _fewest(
+        lambda n_bits: half_width_of(epsilon, n_bits, confidence, universe), half_width, universe
+    )
+
+
+def half_width_of(epsilon: Fraction, n_bits: int, confidence: float, universe: int) -> float:
+    """The half-width of an estimate, in users, by the exact law; half of a universe is present."""
+    population: Population = (
+        Everyone(universe)
+        if n_bits == universe
+        else Sample(universe, n_bits, bytes(KEY_BYTES_MIN))  # any sample has the same law
+    )
+    law = ErrorLaw(population, best_mechanism(epsilon, n_bits), universe // 2)
+    return law.half_width(confidence)
 
 
 def _fewest(reached: Callable[[int], float], asked: float, universe: int) -> SamplePlan:

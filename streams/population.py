@@ -204,5 +204,5 @@ def _check_ids(ids: NDArray[np.int64], universe: int) -> None:
     if ids.size and not 0 <= int(ids.min()) <= int(ids.max()) < universe:
         raise InvalidRequest(
             f"An id lies outside the universe of the stream, which is 0 to {universe - 1}.",
-            hint="Nothing of this call was observed; send it again without that id.",
+            hint="None of the ids beside it was observed; send them again without that one.",
         )

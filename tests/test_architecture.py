@@ -85,7 +85,7 @@ FLOORS = {
         "bootstrap wire",
         "engine",
         "marginals catalog",
-        "synthetic_tables",
+        "synthetic_tables streams",
         "tables collections identity workers",
         "admin monitoring",
         "config",

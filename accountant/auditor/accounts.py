@@ -9,13 +9,13 @@ sum of what its charges added to the table's cost. Whether a charge covers its r
 Proof: proofs/ledger.md, "Budgets, limits, noise"; proofs/gate.md, "Budgets that renew".
 """
 
-import datetime as dt
 from bisect import bisect_left
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Final
 
 from accountant.auditor.bodies import Charge, Limit, units_of
+from accountant.auditor.windows import window_start
 from accountant.auditor.wrong import Wrong
 
 EVERYBODY: Final = ""  # the account on which all counts that a table spends
@@ -150,17 +150,3 @@ class Accounts:
     def _spent_since(self, account: str, start: str) -> int:
         times, sums = self._spent_by.get(account, ([], [0]))
         return sums[-1] - sums[bisect_left(times, start)]
-
-
-def window_start(window: str, at: str) -> str:
-    """A text that sorts before every moment of the window of `at`, and after all earlier ones.
-
-    >>> window_start("month", "2026-11-21T20:07:49.123+00:00")
-    '2026-11'
-    """
-    if window == "week":
-        day = dt.date.fromisoformat(at[:10])
-        return (day - dt.timedelta(days=day.weekday())).isoformat()
-    if window == "quarter":
-        return f"{at[:5]}{(int(at[5:7]) - 1) // 3 * 3 + 1:02}"
-    return at[: {"day": 10, "month": 7, "year": 4, "never": 0}[window]]

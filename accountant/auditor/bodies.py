@@ -32,6 +32,8 @@ from accountant.auditor.generations import Begun, begun
 from accountant.auditor.noises import Noise, noise_of
 from accountant.auditor.rows import Block, BlockReader
 from accountant.auditor.statistics import Gaussian, Statistic, statistic_of
+from accountant.auditor.streams import READERS as STREAM_READERS
+from accountant.auditor.streams import StreamBody
 from accountant.auditor.unit_rows import AtLevel
 from accountant.auditor.wrong import Wrong
 from cube.measurement import UNITS_PER_EPSILON
@@ -184,7 +186,7 @@ TableBody: TypeAlias = (
     | Measured
     | InformationalEntry
 )
-Body: TypeAlias = AccessBody | TableBody | EventBody | CollectionBody
+Body: TypeAlias = AccessBody | TableBody | EventBody | CollectionBody | StreamBody
 
 
 def body_of(kind: str, value: Json, blocks: BlockReader) -> Body:
@@ -392,4 +394,5 @@ _READERS: Final[dict[str, Callable[[Json], Body]]] = {
     "clock_corrected": read_clock,
     "collection_opened": opened_collection,
     "collection_closed": closed_collection,
+    **STREAM_READERS,
 }

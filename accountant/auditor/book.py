@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from accountant.auditor.accounts import Accounts, window_start
+from accountant.auditor.accounts import Accounts
 from accountant.auditor.bodies import (
     Accepted,
     Advanced,
@@ -34,6 +34,7 @@ from accountant.auditor.prices import Price
 from accountant.auditor.purchases import Purchases
 from accountant.auditor.unit_rows import UnitRows
 from accountant.auditor.verdict import Renewal, TableVerdict
+from accountant.auditor.windows import window_start
 from accountant.auditor.wrong import Wrong
 from accountant.ledger.entries import Entry
 from cube.measurement import UNITS_PER_EPSILON

@@ -107,6 +107,34 @@ class CollectionVerdict:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamVerdict:
+    """What the valid entries show about one stream.
+
+    Parameters
+    ----------
+    stream : str
+    epochs : str
+        When an epoch ends: ``day``, say; ``never`` if with its release.
+    epsilon : Fraction
+        What an epoch loses, its state and its release together; computed from their laws.
+    spent : Fraction
+        What all epochs lose together, of a user who may be in each.
+    budget : Fraction, optional
+        The most that they may; None without one.
+    n_epochs, n_released : int
+        How many were begun, and how many of these released.
+    """
+
+    stream: str
+    epochs: str
+    epsilon: Fraction
+    spent: Fraction
+    budget: Fraction | None
+    n_epochs: int
+    n_released: int
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """The result of an audit.
 
@@ -128,6 +156,8 @@ class Verdict:
         Why the sums may be incomplete although no entry is wrong.
     collections : tuple of CollectionVerdict
         The results about collections, whose epsilon is each respondent's own.
+    streams : tuple of StreamVerdict
+        The results for streams.
     """
 
     n_entries: int
@@ -138,6 +168,7 @@ class Verdict:
     notes: tuple[str, ...]
     warnings: tuple[str, ...] = ()
     collections: tuple[CollectionVerdict, ...] = ()
+    streams: tuple[StreamVerdict, ...] = ()
 
     @property
     def shared_budgets(self) -> dict[str, tuple[TableVerdict, ...]]:

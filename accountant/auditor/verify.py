@@ -16,13 +16,26 @@ from accountant.auditor.access import Access
 from accountant.auditor.bodies import Body, Opened, body_of
 from accountant.auditor.book import Book
 from accountant.auditor.chain import Chain
-from accountant.auditor.collections import CollectionClosed, CollectionOpened, Collections
+from accountant.auditor.collections import (
+    CollectionBody,
+    CollectionClosed,
+    CollectionOpened,
+    Collections,
+)
 from accountant.auditor.credentials import Granted, Revoked
 from accountant.auditor.events import ClockCorrected, EventBody, Events, RollbackAccepted
 from accountant.auditor.fields import parsed
 from accountant.auditor.generations import Begun
 from accountant.auditor.rows import BlockReader
 from accountant.auditor.signed_head import Head, SignedHead
+from accountant.auditor.streams import (
+    EpochBegun,
+    EpochReleased,
+    StreamBody,
+    StreamBook,
+    StreamDropped,
+    StreamOpened,
+)
 from accountant.auditor.verdict import Verdict
 from accountant.auditor.wrong import Wrong
 from accountant.ledger.entries import Entry
@@ -70,6 +83,7 @@ class _Audit:
         self._collections = Collections()
         self._blocks = BlockReader()
         self._books: dict[str, Book] = {}
+        self._streams: dict[str, StreamBook] = {}
         self._times: list[str] = []
         self._problem: tuple[int, str] | None = None
 
@@ -141,6 +155,11 @@ class _Audit:
             ),
             warnings=tuple(self._events.warnings(n_good)),
             collections=self._collections.verdicts(n_good),
+            streams=tuple(
+                book.verdict(stream, n_good)
+                for stream, book in sorted(self._streams.items())
+                if book.opened_by <= n_good
+            ),
         )
 
     @property
@@ -160,11 +179,9 @@ class _Audit:
         elif isinstance(body, RollbackAccepted | ClockCorrected):
             self._take_event(entry, body)
         elif isinstance(body, CollectionOpened | CollectionClosed):
-            if entry.table:
-                raise Wrong("an entry about a collection that names a table")
-            if isinstance(body, CollectionOpened) and body.name in self._books:
-                raise Wrong("a collection with the name of a table")
-            self._collections.take(entry.seq, body)
+            self._take_collection(entry, body)
+        elif isinstance(body, StreamOpened | EpochBegun | EpochReleased | StreamDropped):
+            self._take_stream(entry, body)
         elif entry.table in self._books:
             if isinstance(body, Begun):
                 shared = self._books[entry.table].shared_budget
@@ -176,6 +193,26 @@ class _Audit:
             )
         else:
             self._open(entry, body)
+
+    def _take_collection(self, entry: Entry, body: CollectionBody) -> None:
+        if entry.table:
+            raise Wrong("an entry about a collection that names a table")
+        taken = self._books.keys() | self._streams.keys()
+        if isinstance(body, CollectionOpened) and body.name in taken:
+            raise Wrong("a collection with the name of a table or a stream")
+        self._collections.take(entry.seq, body)
+
+    def _take_stream(self, entry: Entry, body: StreamBody) -> None:
+        if not entry.table or entry.table in self._books:
+            raise Wrong("a stream without a name, or with that of a table")
+        if entry.table in self._collections.names():
+            raise Wrong("a stream with the name of a collection")
+        if entry.table in self._streams:
+            self._streams[entry.table].take(entry, body)
+        elif isinstance(body, StreamOpened):
+            self._streams[entry.table] = StreamBook(entry.seq, body)
+        else:
+            raise Wrong("a stream must be opened before any other entry about it")
 
     def _sharing(self, table: str) -> list[Book]:
         """The books of the other tables that spend from the budget that a table shares."""
@@ -196,6 +233,8 @@ class _Audit:
     def _open(self, entry: Entry, body: Opened) -> None:
         if entry.table in self._collections.names():
             raise Wrong("a table with the name of a collection")
+        if entry.table in self._streams:
+            raise Wrong("a table with the name of a stream")
         self._check_data(entry.table, body.data_fingerprint, body.shared_budget)
         self._books[entry.table] = Book(entry.seq, body)
 

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Final, Self, TypeAlias
 
 from accountant.ledger.append_only import GrowingSet
-from accountant.ledger.entries import GENESIS, NO_TABLE, Entry
+from accountant.ledger.entries import GENESIS, Entry
 from accountant.ledger.kept_state import code_digest, state_bytes, state_of
 from accountant.ledger.replay import NOT_AN_ENTRY, Replay
 from accountant.ledger.sampled import agrees_with_cell, agrees_with_entry
@@ -182,7 +182,7 @@ class _Passed:
     def noted_in(self, replay: Replay) -> Replay:
         """The same state of a process that has read these entries."""
         for table, numbers in self._numbers.items():
-            if table != NO_TABLE:
+            if table in replay.histories:  # not a stream, nor nothing
                 history = replay.histories[table]
                 replay.histories[table] = successor(history, read=GrowingSet(numbers))
         return replay

@@ -20,9 +20,12 @@
     access_granted, access_revoked   a credential was issued, or revoked
     rollback_accepted, clock_corrected   about the ledger itself; see ledger_events.py
     collection_opened, collection_closed   of randomised answers; see collections.py
+    stream_opened, epoch_begun, epoch_released, stream_dropped
+                    about a stream, whose name stands where others have a table's; see
+                    stream_entries.py
 
-The last six are about no table; their table is the empty text. A ledger with an entry of any other
-kind is refused as a whole, not read in part.
+Those about access, collections and the ledger itself are about no table; their table is the empty
+text. A ledger with an entry of any other kind is refused as a whole, not read in part.
 
 Entries contain public things and released values only. Nothing here does input or output, checks
 whether entries agree with each other (table_history.py does), or knows their text (entry_json.py).
@@ -46,6 +49,7 @@ from accountant.ledger.credentials import Credential
 from accountant.ledger.generations import GenerationBegun
 from accountant.ledger.ledger_events import EventBody
 from accountant.ledger.limits import NAME_LENGTH_MAX, Limit, Payer, Window
+from accountant.ledger.stream_entries import StreamBody
 from cube.encoding import canonical_json
 from cube.gaussian_terms import GaussianTerms
 from cube.measurement import PlannedMeasurement
@@ -325,7 +329,7 @@ RuleBody: TypeAlias = (
 SimpleBody: TypeAlias = RuleBody | Charge | TakenOver | Measured | Served
 RewritingBody: TypeAlias = ChangesAccepted | GenerationBegun  # see acceptance.py
 TableBody: TypeAlias = SimpleBody | RewritingBody
-Body: TypeAlias = TableBody | AccessBody | EventBody | CollectionBody
+Body: TypeAlias = TableBody | AccessBody | EventBody | CollectionBody | StreamBody
 
 
 @dataclass(frozen=True, slots=True)

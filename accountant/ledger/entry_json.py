@@ -36,6 +36,14 @@ from accountant.ledger.generations import GenerationBegun
 from accountant.ledger.json_fields import Fields, typed
 from accountant.ledger.ledger_events import ClockCorrected, RollbackAccepted
 from accountant.ledger.limits import Limit, Payer, Subject, Window
+from accountant.ledger.stream_entries import EpochBegun, EpochReleased, StreamDropped, StreamOpened
+from accountant.ledger.stream_json import (
+    read_drop,
+    read_epoch,
+    read_release,
+    read_stream,
+    write_stream,
+)
 from cube.encoding import canonical_json
 from cube.rows_by_level import RowsByLevel
 
@@ -303,6 +311,10 @@ _WRITERS: Final[dict[type[Any], tuple[str, Callable[[Any], Fields]]]] = {
     ClockCorrected: ("clock_corrected", lambda body: {"was": body.was, "by": body.by}),
     of_collections.CollectionOpened: ("collection_opened", of_collections.write_opened),
     of_collections.CollectionClosed: ("collection_closed", of_collections.write_closed),
+    StreamOpened: ("stream_opened", write_stream),
+    EpochBegun: ("epoch_begun", dataclasses.asdict),
+    EpochReleased: ("epoch_released", dataclasses.asdict),
+    StreamDropped: ("stream_dropped", dataclasses.asdict),
 }
 _READERS: Final[dict[str, Callable[[Fields], Body]]] = {
     "table_opened": _read_opened,
@@ -328,4 +340,8 @@ _READERS: Final[dict[str, Callable[[Fields], Body]]] = {
     ),
     "collection_opened": of_collections.read_opened,
     "collection_closed": of_collections.read_closed,
+    "stream_opened": read_stream,
+    "epoch_begun": read_epoch,
+    "epoch_released": read_release,
+    "stream_dropped": read_drop,
 }

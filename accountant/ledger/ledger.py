@@ -28,6 +28,8 @@ from accountant.ledger.replay import Replay
 from accountant.ledger.stores.mark import Position
 from accountant.ledger.stores.marked_store import holds
 from accountant.ledger.stores.store import Store, unreadable
+from accountant.ledger.stream_book import StreamBook
+from accountant.ledger.stream_entries import StreamBody
 from accountant.ledger.table_history import TableHistory
 from cube.refusals import LedgerLost, LedgerUnavailable
 from cube.uncollected import uncollected
@@ -139,6 +141,11 @@ class Ledger:
         return self._replay.collections
 
     @property
+    def streams(self) -> StreamBook:
+        """Every stream, its epochs and what was released of them."""
+        return self._replay.streams
+
+    @property
     def position(self) -> tuple[int, str]:
         """The number of entries that this process has read, and the digest of the last."""
         replay = self._replay
@@ -204,6 +211,12 @@ class Ledger:
     ) -> int | None:
         """The same for an entry about a collection of randomised answers."""
         return self._done(_Request(NO_TABLE, lambda replay, _at: build(replay.collections)))
+
+    def append_stream(
+        self, stream: str, build: Callable[[StreamBook, str], StreamBody | None]
+    ) -> int | None:
+        """The same for an entry about a stream; `build` is also given the entry's time."""
+        return self._done(_Request(stream, lambda replay, at: build(replay.streams, at)))
 
     def append_event(
         self, build: Callable[[LedgerEnd], EventBody], stamp: Callable[[str, str], str]

@@ -1,7 +1,7 @@
 """The state of a ledger after a number of its entries, and how one more entry changes it.
 
 What an entry does to its table is in table_history.py; here is what concerns several tables: the
-chain of digests, access, and budgets that tables share. Nothing here does input or output.
+chain of digests, access, streams, and budgets that tables share. Nothing here does input or output.
 Proof: proofs/gate.md, "The history"; proofs/ledger.md.
 """
 
@@ -34,6 +34,8 @@ from accountant.ledger.entry_json import read_text, write
 from accountant.ledger.generations import GenerationBegun
 from accountant.ledger.ledger_events import EVENTS, ClockCorrected, EventBody, LedgerEnd
 from accountant.ledger.next_generation import with_next_generation
+from accountant.ledger.stream_book import StreamBook
+from accountant.ledger.stream_entries import STREAM_BODIES, StreamBody
 from accountant.ledger.successor import successor
 from accountant.ledger.table_history import TableHistory
 
@@ -51,6 +53,7 @@ class Replay:
     head: str = GENESIS
     at: str = ""
     collections: CollectionBook = field(default_factory=CollectionBook)
+    streams: StreamBook = field(default_factory=StreamBook)
 
     @property
     def end(self) -> LedgerEnd:
@@ -98,7 +101,7 @@ class Replay:
         return successor(history, sharing=sharing)
 
     def _note_read(self, entry: Entry) -> None:
-        if entry.table != NO_TABLE:
+        if entry.table in self.histories:
             history = self.histories[entry.table]
             read = history.read.joined_by([entry.seq])
             self.histories[entry.table] = successor(history, read=read)
@@ -118,6 +121,8 @@ class Replay:
             self._take_event(entry, body)
         elif isinstance(body, COLLECTION_BODIES):
             self._take_collection(entry, body)
+        elif isinstance(body, STREAM_BODIES):
+            self._take_stream(entry, body)
         else:
             after = self._after(entry, body)
             # Kept without the others: what they are now is looked up whenever it is asked for.
@@ -151,9 +156,17 @@ class Replay:
     def _take_collection(self, entry: Entry, body: CollectionBody) -> None:
         if entry.table != NO_TABLE:
             raise ValueError("an entry about a collection must be about no table")
-        if isinstance(body, CollectionOpened) and body.name in self.histories:
-            raise ValueError("a collection with the name of a table")
+        taken = self.histories.keys() | self.streams.streams.keys()
+        if isinstance(body, CollectionOpened) and body.name in taken:
+            raise ValueError("a collection with the name of a table or a stream")
         self.collections = self.collections.after(body)
+
+    def _take_stream(self, entry: Entry, body: StreamBody) -> None:
+        if entry.table == NO_TABLE or entry.table in self.histories:
+            raise ValueError("a stream without a name, or with that of a table")
+        if entry.table in self.collections.by_name:
+            raise ValueError("a stream with the name of a collection")
+        self.streams = self.streams.after(entry.table, entry.at, body)
 
     def _take_event(self, entry: Entry, body: EventBody) -> None:
         if entry.table != NO_TABLE:
@@ -167,6 +180,8 @@ class Replay:
         """Refuse data that has spent of another budget, now or in an earlier generation."""
         if table == NO_TABLE:
             raise ValueError("a table without a name")
+        if table in self.streams.streams:
+            raise ValueError("a table with the name of a stream")
         for known, history in self.histories.items():
             is_shared = shared_budget and shared_budget == history.shared_budget
             if data in history.generations.data and not is_shared and known != table:

@@ -3,6 +3,7 @@
     Query                                          SELECT .., WITH .., (SELECT ..); SHOW TABLES
     Explain                                        EXPLAIN in its forms, of a query or of the next
     CreateSynthetic, DropSynthetic                 CREATE and DROP SYNTHETIC TABLE
+    CreateStream, DropStream                       CREATE and DROP STREAM
     SetSetting, ResetSetting, ResetAll             SET, RESET and SHOW of our own settings
     ShowSetting
     ClientSetting, ShowClientSetting                    the same of what clients set by themselves
@@ -29,6 +30,7 @@ from planner.sql.explain_forms import OUR_TABLE, ExplainForm, PlanFormat, read_f
 from planner.sql.listings import read_listing
 from planner.sql.messages import shortened
 from planner.sql.settings import SettingStatement, read_setting
+from planner.sql.stream_statements import CreateStream, StreamStatement, read_stream
 from planner.sql.synthetic_statements import CreateSynthetic, SyntheticStatement, read_synthetic
 from planner.sql.transactions import SessionWord, read_session_word
 from planner.sql.words import (
@@ -91,6 +93,7 @@ Statement: TypeAlias = (
     Query
     | Explain
     | SyntheticStatement
+    | StreamStatement
     | SessionStatement
     | CursorStatement
     | PreparedStatement
@@ -225,12 +228,15 @@ def _statement(worded: WordedStatement) -> Statement:
     if listing is not None:
         return Query(listing)
     found: Statement | None = (
-        read_setting(words) or read_session_word(words) or read_synthetic(words)
+        read_setting(words)
+        or read_session_word(words)
+        or read_synthetic(words)
+        or read_stream(words)
     )
-    if isinstance(found, CreateSynthetic) and commented_options(words):
+    if isinstance(found, CreateSynthetic | CreateStream) and commented_options(words):
         raise InvalidSql(
             "Options in a comment are for SELECT.",
-            hint="CREATE SYNTHETIC TABLE has its own: WITH (epsilon => 1).",
+            hint="What is created has its own: WITH (epsilon => 1).",
         )
     found = found or read_cursor(worded.text, words) or read_copy(worded.text, words)
     return found or _query(worded.text, words)

@@ -21,9 +21,9 @@ from sqlglot.tokenizer_core import Token, TokenType
 from cube.axis import NAME_LENGTH_MAX
 from cube.refusals import InvalidSql, InvalidTarget
 from cube.statistic import N_PARENTS_MAX
-from planner.sql.exact_number import exact_number
-from planner.sql.messages import position_at, shortened, suggestion
-from planner.sql.words import WordReader, is_name, worded_statements
+from planner.sql.messages import position_at, shortened
+from planner.sql.statement_reader import StatementReader, whole_number
+from planner.sql.words import is_name, worded_statements
 
 OPTION_NAMES = (
     "epsilon",
@@ -43,7 +43,6 @@ N_ROWS_WRITTEN_MAX = 2**62  # larger numbers are no numbers of rows anywhere
 SEED_MAX = 2**63 - 1
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-_ARROWS = (TokenType.FARROW, TokenType.EQ)
 _TEXTS = (TokenType.STRING, TokenType.HEREDOC_STRING)
 
 
@@ -149,46 +148,26 @@ def is_synthetic_name(text: str) -> bool:
     return word.token_type == TokenType.VAR
 
 
-class _Reader(WordReader):
+class _Reader(StatementReader):
     """Reads a statement about a synthetic table."""
 
+    example = "CREATE SYNTHETIC TABLE s FROM t WITH (epsilon => 1, columns => (a, b))"
+
     def create(self, *, is_replacing: bool) -> CreateSynthetic:
-        self._expect("TABLE")
+        self.expect("TABLE")
         name = self._new_name()
-        self._expect("FROM")
+        self.expect("FROM")
         table = ".".join(self._dotted("a table"))
-        found: dict[str, _Value] = {}
-        if self.passed("WITH"):
-            self._expect("(")
-            while not found or not self.passed(")"):
-                if found:
-                    self._expect(",")
-                option, value = self._option()
-                if option in found:
-                    raise InvalidTarget(f"WITH names {option} twice.", hint="Keep one of them.")
-                found[option] = value
-        self._expect_end()
+        found = self.options(OPTION_NAMES, self._value)
+        self.expect_end()
         return _created(name, table, found, is_replacing=is_replacing)
 
     def drop(self) -> DropSynthetic:
-        self._expect("TABLE")
+        self.expect("TABLE")
         if_exists = self.passed("IF", "EXISTS")
         *source, name = self._dotted("a synthetic table")
-        self._expect_end()
+        self.expect_end()
         return DropSynthetic(name=name, if_exists=if_exists, source=".".join(source) or None)
-
-    def _option(self) -> tuple[str, _Value]:
-        word = self._next("an option")
-        name = word.text.lower()
-        if name not in OPTION_NAMES:
-            raise InvalidTarget(
-                f"WITH has no {shortened(name)}.",
-                hint=suggestion(name, OPTION_NAMES) or f"It has {', '.join(OPTION_NAMES)}.",
-            )
-        arrow = self._next("=>")
-        if arrow.token_type not in _ARROWS:
-            raise _expected("=>", arrow)
-        return name, self._value(name)
 
     def _value(self, option: str) -> _Value:
         match option:
@@ -197,26 +176,16 @@ class _Reader(WordReader):
             case "workload":
                 return self._text(option)
             case "method":
-                return self._next("a method").text.lower()
+                return self.next_expected("a method").text.lower()
             case "score":
-                return self._next("a score").text.upper()
+                return self.next_expected("a score").text.upper()
             case "hierarchies":
-                return self._truth(option)
+                return self.truth(option)
             case _:
-                return self._number(option)
-
-    def _number(self, name: str) -> Fraction:
-        sign = -1 if self.passed("-") else 1
-        word = self._next("a number")
-        if word.token_type != TokenType.NUMBER:
-            raise InvalidTarget(
-                f"{name} must be a number, not {shortened(word.text)!a}.",
-                hint="Numbers stand there without quotes, as in epsilon => 0.5.",
-            )
-        return sign * exact_number(word.text)
+                return self.number(option)
 
     def _text(self, name: str) -> str:
-        word = self._next("a text")
+        word = self.next_expected("a text")
         if word.token_type not in _TEXTS:
             raise InvalidTarget(
                 f"{name} is a text between quotes, not {shortened(word.text)!a}.",
@@ -224,26 +193,18 @@ class _Reader(WordReader):
             )
         return word.text
 
-    def _truth(self, name: str) -> bool:
-        word = self._next("true or false").text.lower()
-        if word not in {"true", "false"}:
-            raise InvalidTarget(
-                f"{name} is true or false, not {shortened(word)!a}.", hint=f"As in {name} => true."
-            )
-        return word == "true"
-
     def _columns(self, *, needs_brackets: bool) -> tuple[str, ...]:
         if not needs_brackets and (self.ahead is None or is_name(self.ahead)):
-            return (self._name("a column"),)
-        self._expect("(")
-        names = [self._name("a column")]
+            return (self.name("a column"),)
+        self.expect("(")
+        names = [self.name("a column")]
         while self.passed(","):
-            names.append(self._name("a column"))
-        self._expect(")")
+            names.append(self.name("a column"))
+        self.expect(")")
         return tuple(names)
 
     def _new_name(self) -> str:
-        word = self._next("the new table's name")
+        word = self.next_expected("the new table's name")
         if word.token_type == TokenType.STRING or not is_synthetic_name(word.text):
             raise InvalidSql(
                 f"{shortened(word.text)!a} is no name for a synthetic table.",
@@ -252,46 +213,12 @@ class _Reader(WordReader):
             )
         return word.text
 
-    def _name(self, what: str) -> str:
-        word = self._next(what)
-        if not is_name(word):
-            raise _expected(what, word)
-        return word.text
-
     def _dotted(self, what: str) -> list[str]:
         """A name, and those after its dots: a private table's own may be ``orders.units``."""
-        names = [self._name(what)]
+        names = [self.name(what)]
         while self.passed("."):
-            names.append(self._name(what))
+            names.append(self.name(what))
         return names
-
-    def _next(self, what: str) -> Token:
-        word = self.next_word()
-        if word is None:
-            raise self._expected(what)
-        return word
-
-    def _expect(self, word: str) -> None:
-        if not self.passed(word):
-            raise self._expected(word)
-
-    def _expect_end(self) -> None:
-        if self.ahead is not None:
-            raise self._expected("the end of the statement")
-
-    def _expected(self, what: str) -> InvalidSql:
-        """The refusal of whatever comes next."""
-        if self.ahead is None:
-            return _expected(what, self.latest, is_after=True)
-        return _expected(what, self.ahead)
-
-
-def _expected(what: str, word: Token, *, is_after: bool = False) -> InvalidSql:
-    return InvalidSql(
-        f"There should be {what} {'after' if is_after else 'before'} {shortened(word.text)!a}.",
-        hint="Write CREATE SYNTHETIC TABLE s FROM t WITH (epsilon => 1, columns => (a, b)).",
-        position=position_at(word.line, word.col),
-    )
 
 
 def _created(
@@ -316,11 +243,11 @@ def _created(
         ),
         delta=delta if isinstance(delta, Fraction) else None,
         method=method if isinstance(method, str) else None,
-        n_rows=_whole("rows", found.get("rows"), 1, N_ROWS_WRITTEN_MAX),
-        seed=_whole("seed", found.get("seed"), 0, SEED_MAX),
+        n_rows=whole_number("rows", found.get("rows"), 1, N_ROWS_WRITTEN_MAX),
+        seed=whole_number("seed", found.get("seed"), 0, SEED_MAX),
         columns=columns if isinstance(columns, tuple) else (),
         score=score if isinstance(score, str) else None,
-        degree=_whole("degree", found.get("degree"), 0, N_PARENTS_MAX),
+        degree=whole_number("degree", found.get("degree"), 0, N_PARENTS_MAX),
         hierarchies=hierarchies if isinstance(hierarchies, bool) else None,
         target=target if isinstance(target, tuple) else (),
         workload=workload if isinstance(workload, str) else None,
@@ -335,14 +262,3 @@ def _spending(name: str, value: object, hint: str) -> Fraction:
     if value < 0:
         raise InvalidTarget(f"{name} is not negative.", hint=hint)
     return value
-
-
-def _whole(name: str, value: object, low: int, high: int) -> int | None:
-    if not isinstance(value, Fraction):
-        return None
-    if value.denominator != 1 or not low <= value <= high:
-        raise InvalidTarget(
-            f"{name} is a whole number from {low} to {high}.",
-            hint=f"As in {name} => {min(high, 1000)}.",
-        )
-    return int(value)

@@ -50,6 +50,7 @@ class Commands(DeferredGroup):
             "proxy.cli.synth",
             "Make synthetic tables whose counts are close to a private table's.",
         ),
+        "stream": Deferred("proxy.cli.stream", "Tell a server who came, and plan a stream."),
         "network": Deferred("proxy.cli.network", "Learn which columns of a table depend on which."),
         "token": Deferred(
             "proxy.cli.access",

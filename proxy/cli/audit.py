@@ -93,7 +93,7 @@ def verify_ledger(
         deltas = [one.delta for one in tables if one.delta is not None]
         but_for = f", private but for a probability of {float(sum(deltas)):g}" if deltas else ""
         typer.echo(f"Budget {name}: epsilon {spent:.6g} spent together by {who}{but_for}.")
-    for line in renewals_told(verdict):
+    for line in (*renewals_told(verdict), *streams_told(verdict)):
         typer.echo(line)
     for collection in verdict.collections:
         typer.echo(collection_told(collection))
@@ -233,6 +233,18 @@ def renewals_told(verdict: Verdict) -> Iterator[str]:
                 f"{name}: epsilon {float(tables[0].budget):.6g} a {window}, {in_window:.6g} of it "
                 f"spent in that of the last entry; {renewal_words(end, in_year, in_all)}."
             )
+
+
+def streams_told(verdict: Verdict) -> Iterator[str]:
+    """A line for each stream: what an epoch loses, computed again, and what all of them do."""
+    for one in verdict.streams:
+        each = "an epoch" if one.epochs == "never" else f"a {one.epochs}"
+        most = "" if one.budget is None else f" of {float(one.budget):.6g}"
+        yield (
+            f"Stream {rendering.plain(one.stream)}: epsilon {float(one.epsilon):.6g} {each}, "
+            f"recomputed from its bits and noise; {float(one.spent):.6g}{most} spent in "
+            f"{one.n_epochs} epochs, {one.n_released} of them released."
+        )
 
 
 def audit_table(verdicts: Iterable[TableVerdict]) -> Table:

@@ -91,6 +91,7 @@ def running(settings: Settings, crew: Crew = ALONE) -> Iterator[Running]:
             service.advancing,
             service.keeping if crew.seat.place == 0 else nullcontext(),  # one file, one writer
             service.renewing,
+            service.turning,
             watching(
                 service, metrics, readiness, settings.server.metrics_listen
             ) as metrics_address,

@@ -72,6 +72,7 @@ def start_wires(
         admin=ServedLedgerAdmin(service.ledger, names, report),
         synthetic=service.engine.synthetic,
         collections=service.collections,
+        streams=service.engine.streams,
         monitoring=monitoring,
         times=server.times,
         share=share,

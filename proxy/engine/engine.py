@@ -63,6 +63,7 @@ from proxy.marginals.make import make_marginals
 from proxy.monitoring.events import UNWATCHED, AnswerKind, Stage, Watcher
 from proxy.scheduling.large_statements import LargeStatements
 from proxy.sources.public_table import PublicTable
+from proxy.streams.service import NO_STREAMS, StreamService
 from proxy.synthetic_tables.service import SyntheticTableService
 from proxy.synthetic_tables.store import SyntheticStore
 from proxy.tables.disclosure import check_may_see_history, shown_budget, shown_instead
@@ -93,6 +94,8 @@ class Engine:
     own : mapping
         The tables that answer by themselves, by name, as they are at present. A private table of
         the same name is meant before them.
+    streams : StreamService, optional
+        What carries out statements about streams; these are among `own`.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - all that a server serves
@@ -103,8 +106,9 @@ class Engine:
         store: SyntheticStore | None = None,
         previews: Collection[str] = (),
         own: Mapping[str, SelfAnswering] = MappingProxyType({}),
+        streams: StreamService = NO_STREAMS,
     ) -> None:
-        self._tables, self._own = LiveTables(tables), own
+        self._tables, self._own, self.streams = LiveTables(tables), own, streams
         self._public = [(table, table.relation()) for table in public]
         self._watcher = watcher
         self.usage = UsageTallies()
@@ -137,7 +141,7 @@ class Engine:
             case Explain(of=Query(), form=form):
                 return QueryResult(shown_plan(self.explain(request), form), None)
             case other:
-                return run_other(self.synthetic, other, request)
+                return run_other(self.synthetic, self.streams, other, request)
 
     def _answer_query(self, request: QueryRequest) -> QueryResult:
         with self._watcher.stage(Stage.PLAN):

@@ -1,4 +1,4 @@
-"""Statements that are no queries, carried out: those about synthetic tables.
+"""Statements that are no queries, carried out: those about synthetic tables and streams.
 
 What is about a session alone is refused: sessions belong to the wires, which take such statements
 off a text before the engine sees it.
@@ -9,8 +9,11 @@ import pyarrow as pa
 from cube.pace import take_longer
 from cube.refusals import InvalidRequest
 from planner.sql.statements import Explain, Statement, not_answered
+from planner.sql.stream_statements import CreateStream, DropStream
 from planner.sql.synthetic_statements import CreateSynthetic, DropSynthetic
 from proxy.api.requests import Caller, Explanation, QueryRequest, QueryResult
+from proxy.streams.service import StreamService
+from proxy.streams.statements import run_stream, stream_schema
 from proxy.synthetic_tables.service import SyntheticTableService
 from proxy.synthetic_tables.statements import (
     PREVIEW_SCHEMA,
@@ -22,7 +25,10 @@ from proxy.synthetic_tables.statements import (
 
 
 def run_other(
-    desk: SyntheticTableService, statement: Statement, request: QueryRequest
+    desk: SyntheticTableService,
+    streams: StreamService,
+    statement: Statement,
+    request: QueryRequest,
 ) -> QueryResult:
     """Carry a statement out that is no query; what it gives. May charge.
 
@@ -38,6 +44,9 @@ def run_other(
         case CreateSynthetic() | DropSynthetic():
             take_longer()
             return run_statement(desk, statement, request)
+        case CreateStream() | DropStream():
+            take_longer()
+            return run_stream(streams, statement, request.caller)
         case Explain(of=CreateSynthetic() as explained):
             take_longer()
             return QueryResult(preview_table(desk.preview(request.caller, explained)), None)
@@ -74,6 +83,8 @@ def columns_of_other(statement: Statement) -> pa.Schema:
     match statement:
         case CreateSynthetic() | DropSynthetic():
             return statement_schema(statement)
+        case CreateStream() | DropStream():
+            return stream_schema(statement)
         case Explain(of=CreateSynthetic()):
             return PREVIEW_SCHEMA
         case other:

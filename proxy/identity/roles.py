@@ -42,7 +42,8 @@ def _listed() -> Iterator[tuple[str, frozenset[Role]]]:
         yield TACIT + name, _EVERYBODY
     for name in ("ListLimits", "AuditReport"):
         yield TACIT + name, _WHO_OVERSEES
-    yield TACIT + "SetLimit", _OWNER
+    for name in ("SetLimit", "Observe"):
+        yield TACIT + name, _OWNER
     yield HANDSHAKE, _EVERYBODY
     for name in (
         "ListFlights",
@@ -61,7 +62,7 @@ def _listed() -> Iterator[tuple[str, frozenset[Role]]]:
 JOBS: Final = frozenset(
     TACIT + name
     for name in (
-        *("Plan", "Marginals", "AuditReport"),
+        *("Plan", "Marginals", "AuditReport", "Observe"),
         *("CreateSynthetic", "PreviewSynthetic", "ReportSynthetic", "ResampleSynthetic"),
     )
 )

@@ -660,6 +660,20 @@ class RefusalDetail(_message.Message):
     free_widths: _containers.RepeatedCompositeFieldContainer[FreeWidth]
     def __init__(self, code: _Optional[str] = ..., message: _Optional[str] = ..., hint: _Optional[str] = ..., position: _Optional[_Union[TextPosition, _Mapping]] = ..., shortfall: _Optional[_Union[Shortfall, _Mapping]] = ..., epsilon_spent: _Optional[str] = ..., free_widths: _Optional[_Iterable[_Union[FreeWidth, _Mapping]]] = ...) -> None: ...
 
+class ObserveRequest(_message.Message):
+    __slots__ = ("stream", "ids", "left")
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    IDS_FIELD_NUMBER: _ClassVar[int]
+    LEFT_FIELD_NUMBER: _ClassVar[int]
+    stream: str
+    ids: _containers.RepeatedScalarFieldContainer[int]
+    left: bool
+    def __init__(self, stream: _Optional[str] = ..., ids: _Optional[_Iterable[int]] = ..., left: bool = ...) -> None: ...
+
+class ObserveReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
 class TextPosition(_message.Message):
     __slots__ = ("line", "column")
     LINE_FIELD_NUMBER: _ClassVar[int]

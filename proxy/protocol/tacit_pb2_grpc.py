@@ -124,6 +124,11 @@ class TacitStub(object):
                 request_serializer=proxy_dot_protocol_dot_tacit__pb2.SyntheticLawRequest.SerializeToString,
                 response_deserializer=proxy_dot_protocol_dot_tacit__pb2.SyntheticLawReply.FromString,
                 _registered_method=True)
+        self.Observe = channel.stream_unary(
+                '/tacit.v1.Tacit/Observe',
+                request_serializer=proxy_dot_protocol_dot_tacit__pb2.ObserveRequest.SerializeToString,
+                response_deserializer=proxy_dot_protocol_dot_tacit__pb2.ObserveReply.FromString,
+                _registered_method=True)
         self.AuditReport = channel.unary_stream(
                 '/tacit.v1.Tacit/AuditReport',
                 request_serializer=proxy_dot_protocol_dot_tacit__pb2.AuditReportRequest.SerializeToString,
@@ -290,6 +295,14 @@ class TacitServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Observe(self, request_iterator, context):
+        """Notes users who arrived at streams, or left: each message as a whole or not at all. The reply comes once all of
+        it is on the disk. After an error, send everything again: a user counts once, however often they come. For owners.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def AuditReport(self, request, context):
         """The audit report of the whole ledger, in pieces. For owners and auditors of every table.
         """
@@ -424,6 +437,11 @@ def add_TacitServicer_to_server(servicer, server):
                     servicer.SyntheticLaw,
                     request_deserializer=proxy_dot_protocol_dot_tacit__pb2.SyntheticLawRequest.FromString,
                     response_serializer=proxy_dot_protocol_dot_tacit__pb2.SyntheticLawReply.SerializeToString,
+            ),
+            'Observe': grpc.stream_unary_rpc_method_handler(
+                    servicer.Observe,
+                    request_deserializer=proxy_dot_protocol_dot_tacit__pb2.ObserveRequest.FromString,
+                    response_serializer=proxy_dot_protocol_dot_tacit__pb2.ObserveReply.SerializeToString,
             ),
             'AuditReport': grpc.unary_stream_rpc_method_handler(
                     servicer.AuditReport,
@@ -942,6 +960,33 @@ class Tacit(object):
             '/tacit.v1.Tacit/SyntheticLaw',
             proxy_dot_protocol_dot_tacit__pb2.SyntheticLawRequest.SerializeToString,
             proxy_dot_protocol_dot_tacit__pb2.SyntheticLawReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Observe(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_unary(
+            request_iterator,
+            target,
+            '/tacit.v1.Tacit/Observe',
+            proxy_dot_protocol_dot_tacit__pb2.ObserveRequest.SerializeToString,
+            proxy_dot_protocol_dot_tacit__pb2.ObserveReply.FromString,
             options,
             channel_credentials,
             insecure,

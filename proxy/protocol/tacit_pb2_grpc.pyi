@@ -62,6 +62,9 @@ class TacitServicer:
     def SyntheticLaw(
         self, request: tacit_pb2.SyntheticLawRequest, context: grpc.ServicerContext
     ) -> Iterator[tacit_pb2.SyntheticLawReply]: ...
+    def Observe(
+        self, request_iterator: Iterator[tacit_pb2.ObserveRequest], context: grpc.ServicerContext
+    ) -> tacit_pb2.ObserveReply: ...
     def AuditReport(
         self, request: tacit_pb2.AuditReportRequest, context: grpc.ServicerContext
     ) -> Iterator[tacit_pb2.AuditReportReply]: ...
@@ -104,6 +107,7 @@ class TacitStub:
     SyntheticLaw: grpc.UnaryStreamMultiCallable[
         tacit_pb2.SyntheticLawRequest, tacit_pb2.SyntheticLawReply
     ]
+    Observe: grpc.StreamUnaryMultiCallable[tacit_pb2.ObserveRequest, tacit_pb2.ObserveReply]
     AuditReport: grpc.UnaryStreamMultiCallable[
         tacit_pb2.AuditReportRequest, tacit_pb2.AuditReportReply
     ]

@@ -49,6 +49,18 @@ def to_json(report: LedgerReport, versions: Mapping[str, str]) -> bytes:
             ],
         },
         "tables": [_table(table) for table in report.tables],
+        "streams": [
+            {
+                "stream": one.stream,
+                "epochs": one.epochs,
+                "epsilon": exact_text(one.epsilon),
+                "spent": exact_text(one.spent),
+                "budget": None if one.budget is None else exact_text(one.budget),
+                "n_epochs": one.n_epochs,
+                "n_released": one.n_released,
+            }
+            for one in verdict.streams
+        ],
         "changes": [
             {
                 "seq": change.seq,

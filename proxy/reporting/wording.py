@@ -21,6 +21,7 @@ from accountant.ledger.entries import (
 from accountant.ledger.generations import GenerationBegun
 from accountant.ledger.ledger_events import ClockCorrected, RollbackAccepted
 from accountant.ledger.limits import Limit, Window
+from accountant.ledger.stream_entries import StreamDropped, StreamOpened
 from cube.measurement import UNITS_PER_EPSILON
 from proxy.reporting.amounts import exact_text
 from proxy.reporting.model import RuleChange
@@ -100,6 +101,13 @@ def _of_the_ledger(entry: Entry, body: Body) -> RuleChange | None:
         case CollectionClosed():
             kind, subject, by = "collection closed", body.name, body.by
             detail = f"{body.n_respondents} respondents answered"
+        case StreamOpened():
+            kind, by = "stream opened", body.by
+            each = "in all" if body.epochs is Window.NEVER else f"a {body.epochs}"
+            epsilon = exact_text(Fraction(body.epsilon_units, UNITS_PER_EPSILON))
+            detail = f"{body.n_places} bits, ε {epsilon} {each}"
+        case StreamDropped():
+            kind, by, detail = "stream dropped", body.by, "what it lost stays lost"
         case _:
             return None
     return RuleChange(entry.seq, entry.at, entry.table, kind, subject, detail, by)

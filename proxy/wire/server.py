@@ -24,6 +24,7 @@ from proxy.protocol import flight_pb2, flight_pb2_grpc, tacit_pb2, tacit_pb2_grp
 from proxy.scheduling.fair_share import DEFAULT_TIMES, CallTimes, FairShare
 from proxy.scheduling.slow_clients import SlowClientGuard
 from proxy.sources.public_table import PublicTable
+from proxy.streams.service import NO_STREAMS, StreamService
 from proxy.synthetic_tables.service import NO_TABLES, SyntheticTableService
 from proxy.wire.errors import Firewall
 from proxy.wire.flight.service import FlightSqlService
@@ -93,6 +94,7 @@ def start_server(  # noqa: PLR0913 - the parts of a server, by name
     admin: LedgerAdmin | None = None,
     synthetic: SyntheticTableService = NO_TABLES,
     collections: CollectionService | None = None,
+    streams: StreamService = NO_STREAMS,
     monitoring: Monitoring | None = None,
     times: CallTimes = DEFAULT_TIMES,
     share: FairShare | None = None,
@@ -118,6 +120,8 @@ def start_server(  # noqa: PLR0913 - the parts of a server, by name
         The synthetic tables; if None, there are none.
     collections : CollectionService, optional
         The collections of randomised answers; if None, there are none.
+    streams : StreamService, optional
+        The streams; if None, there are none.
     monitoring : Monitoring, optional
         The listener for calls, and the state of the health service; by default nobody listens, and
         the server counts as ready.
@@ -149,7 +153,7 @@ def start_server(  # noqa: PLR0913 - the parts of a server, by name
     )
     sessions = Sessions()  # one for both protocols: a session is a connection
     tacit_pb2_grpc.add_TacitServicer_to_server(
-        TacitService(engine, sessions, admin, synthetic, collections), server
+        TacitService(engine, sessions, admin, synthetic, collections, streams), server
     )
     tacit_pb2_grpc.add_RespondentsServicer_to_server(RespondentsService(collections), server)
     flight_pb2_grpc.add_FlightServiceServicer_to_server(

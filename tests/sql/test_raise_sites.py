@@ -34,6 +34,7 @@ from tests.planner import test_fixtures
 from tests.planner.sql.test_copying import REFUSED as REFUSED_COPIES
 from tests.planner.sql.test_cursors import REFUSED as REFUSED_CURSORS
 from tests.planner.sql.test_settings import REFUSED as REFUSED_SETTINGS
+from tests.planner.sql.test_stream_statements import MALFORMED_STREAMS, OUT_OF_RANGE
 from tests.planner.sql.test_synthetic_statements import MALFORMED
 from tests.planner.sql.test_transactions import REFUSED as REFUSED_WORDS
 from tests.sql import world
@@ -97,6 +98,8 @@ AROUND: list[Asked] = [
             *REFUSED_CURSORS,
             *REFUSED_COPIES,
             *MALFORMED,
+            *MALFORMED_STREAMS,
+            *(f"CREATE STREAM v {rest}" for rest in OUT_OF_RANGE),
         )
     ),
     partial(read_query, "SET tacit.epsilon = 1"),

@@ -99,6 +99,9 @@ CALLS: dict[str, Callable[[grpc.Channel, Metadata], object]] = {
     "EstimateCollection": lambda channel, metadata: TacitStub(channel).EstimateCollection(
         tacit_pb2.EstimateCollectionRequest(), metadata=metadata
     ),
+    "Observe": lambda channel, metadata: TacitStub(channel).Observe(
+        iter([tacit_pb2.ObserveRequest()]), metadata=metadata
+    ),
     "Handshake": lambda channel, metadata: list(
         FlightServiceStub(channel).Handshake(
             iter([flight_pb2.HandshakeRequest()]), metadata=metadata

@@ -12,6 +12,7 @@ from proxy.identity.authenticate import Authenticator
 from proxy.identity.presented import PresentedCredentials
 from proxy.scheduling.fair_share import DEFAULT_TIMES, CallTimes
 from proxy.sources.public_table import PublicTable
+from proxy.streams.service import NO_STREAMS, StreamService
 from proxy.synthetic_tables.service import NO_TABLES, SyntheticTableService
 from proxy.wire.server import start_server
 from proxy.wire.tls import TlsIdentity
@@ -25,12 +26,13 @@ class EverybodyLocal:
 
 
 @contextmanager
-def serving(  # noqa: PLR0913 - what a server is made of, by name
+def serving(  # noqa: PLR0913, PLR0917 - what a server is made of, by name
     engine: QueryEngine,
     tls: TlsIdentity | None = None,
     authenticator: Authenticator | None = None,
     admin: LedgerAdmin | None = None,
     synthetic: SyntheticTableService = NO_TABLES,
+    streams: StreamService = NO_STREAMS,
     *,
     public: tuple[PublicTable, ...] = (),
     collections: CollectionService | None = None,
@@ -44,6 +46,7 @@ def serving(  # noqa: PLR0913 - what a server is made of, by name
         tls=tls,
         admin=admin,
         synthetic=synthetic,
+        streams=streams,
         public=public,
         collections=collections,
         times=times,

@@ -21,6 +21,7 @@ from cube.refusals import InvalidRequest
 from planner.cache import BoundedCache
 from planner.sql.parameters import Parameters
 from planner.sql.statements import read_text
+from planner.sql.stream_statements import StreamStatement
 from planner.sql.synthetic_statements import SyntheticStatement
 from proxy.api.requests import (
     Description,
@@ -271,7 +272,9 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         """Execute a statement that is sent as an update; the number of rows that it made."""
         text, parameters = self._statement(command, context)
         statements = read_text(self._sessions.preview(text, context).sql)
-        if [isinstance(one.statement, SyntheticStatement) for one in statements] != [True]:
+        if [
+            isinstance(one.statement, SyntheticStatement | StreamStatement) for one in statements
+        ] != [True]:
             raise NotOffered(f"{_READ_ONLY} {_quoted(type(command).__name__)}.")
         release = self._answered(text, parameters, context)
         if release.receipt is not None:

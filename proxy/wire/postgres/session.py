@@ -42,6 +42,7 @@ from planner.sql.statements import (
     not_answered,
     read_text,
 )
+from planner.sql.stream_statements import CreateStream, DropStream
 from planner.sql.synthetic_statements import CreateSynthetic, DropSynthetic
 from planner.sql.transactions import DiscardAll, Savepoint, TransactionWord
 from proxy.api.notice_text import notice_lines
@@ -361,9 +362,9 @@ def _forget(shelf: Shelf[Any], name: str | None) -> None:
 def _tag(statement: Statement) -> str:
     """The tag of what the engine answered; a SELECT's has the number of rows besides."""
     match statement:
-        case CreateSynthetic():
+        case CreateSynthetic() | CreateStream():
             return "CREATE TABLE"
-        case DropSynthetic():
+        case DropSynthetic() | DropStream():
             return "DROP TABLE"
         case Explain():
             return "EXPLAIN"

@@ -32,6 +32,7 @@ from proxy.api.requests import (
 from proxy.collections.service import CollectionService
 from proxy.identity.call_context import caller_of
 from proxy.protocol import tacit_pb2
+from proxy.streams.service import NO_STREAMS, StreamService
 from proxy.synthetic_tables.record import SyntheticRecord
 from proxy.synthetic_tables.service import NO_TABLES, SyntheticTableService
 from proxy.wire.arrow_ipc import stream_bytes, stream_chunks
@@ -41,6 +42,7 @@ from proxy.wire.tacit.best_report import belief_of
 from proxy.wire.tacit.collections import CollectionMethods
 from proxy.wire.tacit.independence import check_is_test, independence_reply, independence_sql
 from proxy.wire.tacit.marginals import marginals_replies, marginals_request
+from proxy.wire.tacit.observing import StreamMethods
 from proxy.wire.tacit.parameters import parameter_in
 from proxy.wire.tacit.receipts import budget_message, limit_message, receipt_message
 from proxy.wire.tacit.synthesis import SyntheticMethods
@@ -48,7 +50,7 @@ from proxy.wire.tacit.synthesis import SyntheticMethods
 REPORT_CHUNK_BYTES: Final = 2**20
 
 
-class TacitService(SyntheticMethods, CollectionMethods):
+class TacitService(SyntheticMethods, CollectionMethods, StreamMethods):
     """The `tacit.v1` service of one engine.
 
     Parameters
@@ -63,18 +65,22 @@ class TacitService(SyntheticMethods, CollectionMethods):
         The synthetic tables; if None, there are none.
     collections : CollectionService, optional
         The collections of randomised answers; if None, there are none.
+    streams : StreamService, optional
+        The streams; if None, there are none.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - what a server offers
         self,
         engine: QueryEngine,
         sessions: Sessions,
         admin: LedgerAdmin | None = None,
         synthetic: SyntheticTableService = NO_TABLES,
         collections: CollectionService | None = None,
+        streams: StreamService = NO_STREAMS,
     ) -> None:
         SyntheticMethods.__init__(self, synthetic, sessions)
         CollectionMethods.__init__(self, collections)
+        StreamMethods.__init__(self, streams)
         self._engine = engine
         self._given_admin = admin
 

@@ -32,6 +32,7 @@ from cube.measurement import PlannedMeasurement
 from cube.query import Factor, counting
 from cube.statistic import PlannedUnitCount, UnitCount
 from tests.support import audited, growing_table
+from tests.support.a_stream import ledger_on, write_a_stream
 from tests.support.campaigns import TEXTS
 from tests.support.counted_units import BY_CITY, EVERYBODY, HALF, QUARTER, bought, gate_on
 from tests.support.fakes import KnownTable
@@ -92,6 +93,13 @@ def write_growth(path: Path) -> None:
         buy(gate, block)
 
 
+def write_streams(path: Path) -> None:
+    """Two streams beside a table: one with a release, one that is dropped."""
+    write_short(path)
+    with ledger_on(path, "2026-11-24") as ledger:
+        write_a_stream(ledger)
+
+
 def write_kept(folder: str) -> Callable[[Path], None]:
     def write(path: Path) -> None:
         path.write_bytes(gzip.decompress((KEPT / folder / "ledger.gz").read_bytes()))
@@ -116,6 +124,7 @@ LEDGERS: dict[str, Callable[[Path], None]] = {
     "units": write_counts_of_units,
     "growth": write_growth,
     "collections": write_collections,
+    "streams": write_streams,
     "kept_ledger": write_kept("kept_ledger"),
     "kept_shop": write_kept("kept_shop"),
 }

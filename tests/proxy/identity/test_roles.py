@@ -35,7 +35,7 @@ MAY: dict[Role, set[str]] = {
     },
     Role.ANALYST: CALLS.keys()
     - {"SetLimit", "ListLimits", "AuditReport"}
-    - {"CreateCollection", "InviteRespondents", "CloseCollection"},
+    - {"CreateCollection", "InviteRespondents", "CloseCollection", "Observe"},
     Role.OWNER: set(CALLS),
 }
 

@@ -1,0 +1,225 @@
+"""Streams: what an epoch of each loses, computed from its two laws, and that each is released once.
+
+A bit is 1 with probability p1 for who is present, p0 = 1 - p1 for who is not, and what is released
+has two-sided geometric noise of ratio alpha. One look at the state and the release lose the
+logarithm of p1 / p0 * (p0 + p1 / alpha): streams/proofs/pan_privacy.md. It is computed here from
+the entry alone, by a series of the logarithm in whole numbers.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Final, TypeAlias
+
+from accountant.auditor.fields import Json, check_name, fields_of, one_of, text, whole
+from accountant.auditor.verdict import StreamVerdict
+from accountant.auditor.windows import window_start
+from accountant.auditor.wrong import Wrong
+from accountant.ledger.entries import Entry
+from cube.measurement import UNITS_PER_EPSILON
+
+GRID: Final = 2**64
+N_PLACES_MAX: Final = 2**32
+EPOCHS: Final = ("day", "week", "month", "quarter", "year", "never")
+ONLY_EPOCH: Final = "all"
+DIGITS: Final = 256  # bits behind the point in which logarithms are computed
+_KEY: Final = re.compile("([0-9a-f]{2}){16,64}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOpened:
+    """A stream, and what an epoch of it loses."""
+
+    epsilon_units: int
+    epochs: str
+    budget_units: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class EpochBegun:
+    """An epoch was paid for."""
+
+    epoch: str
+    units_before: int
+    units_after: int
+
+
+@dataclass(frozen=True, slots=True)
+class EpochReleased:
+    """An epoch's noisy number of ones; the number itself says nothing that can be checked."""
+
+    epoch: str
+
+
+@dataclass(frozen=True, slots=True)
+class StreamDropped:
+    """The stream is over."""
+
+
+StreamBody: TypeAlias = StreamOpened | EpochBegun | EpochReleased | StreamDropped
+
+
+def read_stream(value: Json) -> StreamOpened:
+    """A stream that was opened; Wrong unless its epsilon is that of its bits and its noise."""
+    required = ("column", "universe", "n_places", "p1", "alpha", "epsilon_units", "epochs")
+    fields = fields_of(value, (*required, "has_departures", "key", "by"), ("budget_units",))
+    check_name(text(fields, "column"))
+    text(fields, "by")
+    universe, n_places = whole(fields, "universe"), whole(fields, "n_places", 1)
+    if max(universe, n_places) > N_PLACES_MAX or (universe and n_places > universe):
+        raise Wrong("a stream with more users or places than there can be")
+    key = text(fields, "key")
+    if (universe == n_places) != (not key) or (key and not _KEY.fullmatch(key)):
+        raise Wrong("a key is for a sample or for buckets: 16 to 64 bytes in hexadecimal")
+    departs = fields["has_departures"]
+    if type(departs) is not bool or (departs and not universe):
+        raise Wrong("departures are true or false, and false for buckets")
+    units = whole(fields, "epsilon_units", 1)
+    lost = lost_units(whole(fields, "p1"), whole(fields, "alpha"))
+    if units != lost:
+        raise Wrong(f"an epoch is said to lose {units} units, and its bits and noise lose {lost}")
+    budget = whole(fields, "budget_units", units) if "budget_units" in fields else None
+    return StreamOpened(units, one_of(fields, "epochs", EPOCHS), budget)
+
+
+def read_epoch(value: Json) -> EpochBegun:
+    """An epoch that was paid for."""
+    fields = fields_of(value, ("epoch", "units_before", "units_after"))
+    before, after = whole(fields, "units_before"), whole(fields, "units_after")
+    return EpochBegun(text(fields, "epoch"), before, after)
+
+
+def read_release(value: Json) -> EpochReleased:
+    """A release of an epoch."""
+    fields = fields_of(value, ("epoch", "noisy_ones"))
+    if type(fields["noisy_ones"]) is not int:
+        raise Wrong("noisy_ones is no whole number")
+    return EpochReleased(text(fields, "epoch"))
+
+
+def read_drop(value: Json) -> StreamDropped:
+    """A stream that is over."""
+    text(fields_of(value, ("by",)), "by")
+    return StreamDropped()
+
+
+READERS: Final[dict[str, Callable[[Json], StreamBody]]] = {
+    "stream_opened": read_stream,
+    "epoch_begun": read_epoch,
+    "epoch_released": read_release,
+    "stream_dropped": read_drop,
+}
+
+
+def lost_units(p1: int, alpha: int) -> int:
+    """What a state and a release lose, in units of epsilon, rounded up; both on the grid.
+
+    >>> lost_units(3 * 2**62, 2**63) == units_of_logarithm(Fraction(21, 4))
+    True
+    """
+    if not GRID // 2 < p1 < GRID or not 0 < alpha < GRID:
+        raise Wrong("bits or noise that have no law")
+    p0 = GRID - p1
+    return units_of_logarithm(Fraction(p1, p0) * (Fraction(p0, GRID) + Fraction(p1, alpha)))
+
+
+def units_of_logarithm(ratio: Fraction) -> int:
+    """The natural logarithm of a ratio above 1 in units of epsilon, rounded up.
+
+    Notes
+    -----
+    ``ratio = 2**k x`` with `x` from 1 to 2, and ``ln x = 2 artanh((x - 1) / (x + 1))``, whose terms
+    are at most a ninth of the one before; each is rounded down. So a logarithm is too small by less
+    than `n` steps of the last digit, and is rounded up from both ends of that.
+    """
+    k = max(0, ratio.numerator.bit_length() - ratio.denominator.bit_length())
+    k -= ratio < 2**k  # so that 1 <= ratio / 2**k < 2 where ratio is at least 1
+    of_two, n_two = _artanh_doubled(Fraction(1, 3))
+    part = ratio / 2**k
+    of_part, n_part = _artanh_doubled((part - 1) / (part + 1))
+    low = k * of_two + of_part
+    high = low + k * n_two + n_part
+    ends = {-(-one * UNITS_PER_EPSILON >> DIGITS) for one in (low, high)}
+    if len(ends) > 1:
+        raise Wrong("a loss so near to a whole number of units that it is not decided")
+    return ends.pop()
+
+
+def _artanh_doubled(y: Fraction) -> tuple[int, int]:
+    """``2 artanh(y)`` for `y` up to 1/3 in the last digit, and by how much it may be too small."""
+    power = (y.numerator << DIGITS) // y.denominator
+    square = power * power >> DIGITS
+    total, place = 0, 1
+    while power:
+        total += 2 * power // place
+        power = power * square >> DIGITS
+        place += 2
+    # Each power lacks less than 2 steps, each quotient 1 more; the terms left out are less than 1.
+    return total, 5 * place
+
+
+@dataclass(slots=True)
+class StreamBook:
+    """One stream after the entries read so far."""
+
+    opened_by: int
+    opened: StreamOpened
+    begun: list[tuple[int, str]] = field(default_factory=list)  # each with its entry's number
+    released: list[tuple[int, str]] = field(default_factory=list)
+    dropped_by: int | None = None
+
+    def take(self, entry: Entry, body: StreamBody) -> None:
+        """Apply an entry about the stream; Wrong if it cannot follow those before it."""
+        if self.dropped_by is not None:
+            raise Wrong("an entry about a stream that was dropped")
+        match body:
+            case StreamOpened():
+                raise Wrong("a stream opened twice")
+            case EpochBegun():
+                self._begin(entry, body)
+            case EpochReleased():
+                self._release(entry, body)
+            case StreamDropped():
+                self.dropped_by = entry.seq
+
+    def verdict(self, stream: str, n_good: int) -> StreamVerdict:
+        """What the first entries show about it."""
+        n_begun = sum(seq <= n_good for seq, _ in self.begun)
+        units, budget = self.opened.epsilon_units, self.opened.budget_units
+        return StreamVerdict(
+            stream=stream,
+            epochs=self.opened.epochs,
+            epsilon=Fraction(units, UNITS_PER_EPSILON),
+            spent=Fraction(n_begun * units, UNITS_PER_EPSILON),
+            budget=None if budget is None else Fraction(budget, UNITS_PER_EPSILON),
+            n_epochs=n_begun,
+            n_released=sum(seq <= n_good for seq, _ in self.released),
+        )
+
+    def _begin(self, entry: Entry, body: EpochBegun) -> None:
+        if body.epoch != self._epoch_at(entry.at):
+            raise Wrong(f"the epoch {body.epoch!r}, begun at {entry.at}")
+        if any(epoch == body.epoch for _, epoch in self.begun):
+            raise Wrong(f"the epoch {body.epoch!r} begun twice")
+        spent = len(self.begun) * self.opened.epsilon_units
+        after = spent + self.opened.epsilon_units
+        if (body.units_before, body.units_after) != (spent, after):
+            raise Wrong(f"an epoch that says what else is lost than {spent} units, then {after}")
+        if self.opened.budget_units is not None and after > self.opened.budget_units:
+            raise Wrong(f"{after} units are lost, and the stream's budget is less")
+        self.begun.append((entry.seq, body.epoch))
+
+    def _release(self, entry: Entry, body: EpochReleased) -> None:
+        if not any(epoch == body.epoch for _, epoch in self.begun):
+            raise Wrong(f"a release of the epoch {body.epoch!r}, which was not begun")
+        if any(epoch == body.epoch for _, epoch in self.released):
+            raise Wrong(f"a second release of the epoch {body.epoch!r}")
+        if self.opened.epochs != "never" and body.epoch == self._epoch_at(entry.at):
+            raise Wrong(f"a release of the epoch {body.epoch!r} before its end")
+        self.released.append((entry.seq, body.epoch))
+
+    def _epoch_at(self, at: str) -> str:
+        """The first day of the window of a moment, in full."""
+        start = window_start(self.opened.epochs, at)
+        return start + "2026-01-01"[len(start) :] if start else ONLY_EPOCH

@@ -1,0 +1,174 @@
+"""Statements about streams: read here, carried out by the proxy.
+
+    CREATE STREAM name (column UNIVERSE 100000)
+        [WITH (epsilon => 1, epochs => 'day', bits => 10000, departures => true, budget => 30)]
+    CREATE STREAM name (column BUCKETS 100000) [WITH (epsilon => 1, epochs => 'day', budget => 30)]
+    DROP STREAM [IF EXISTS] name
+
+A universe is known: its users are 0 to one less than its number, and each has a bit, or a sample of
+`bits` of them. Buckets are for one that nobody knows: any 64-bit id is a user.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Final, TypeAlias
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+from cube.refusals import InvalidSql, InvalidTarget
+from planner.sql.messages import position_at, shortened
+from planner.sql.statement_reader import StatementReader, whole
+from planner.sql.synthetic_statements import is_synthetic_name
+
+EPOCHS: Final = ("never", "day", "week", "month", "quarter", "year")
+UNIVERSE_MAX: Final = 2**32
+BITS_MAX: Final = 2**30  # 128 MB of memory and disk for each epoch that is open
+OPTION_NAMES: Final = ("epsilon", "epochs", "bits", "departures", "budget")
+_Value: TypeAlias = Fraction | str | bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateStream:
+    """A stream to be observed, as it was written.
+
+    Parameters
+    ----------
+    name : str
+        An identifier.
+    column : str
+        What its users are called.
+    universe : int, optional
+        The number of users; None if nobody knows it.
+    n_bits : int
+        Of everybody, of a sample, or buckets.
+    epsilon : Fraction
+        What an epoch loses.
+    epochs : str
+        The window after which an epoch ends; ``never`` if with its release.
+    has_departures : bool
+    budget : Fraction, optional
+        The most that all epochs lose together.
+    """
+
+    name: str
+    column: str
+    universe: int | None
+    n_bits: int
+    epsilon: Fraction = Fraction(1)
+    epochs: str = "never"
+    has_departures: bool = False
+    budget: Fraction | None = None
+    verb: ClassVar[str] = "CREATE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropStream:
+    """A stream to be taken away, with its states; with `if_exists`, if it is there."""
+
+    name: str
+    if_exists: bool = False
+    verb: ClassVar[str] = "DROP"
+
+
+StreamStatement: TypeAlias = CreateStream | DropStream
+
+
+def read_stream(words: Sequence[Token]) -> StreamStatement | None:
+    """The statement about a stream; None if the words begin otherwise.
+
+    Raises
+    ------
+    InvalidSql, InvalidTarget
+        If it is one, and is malformed.
+    """
+    reader = _Reader(words)
+    if reader.passed("CREATE", "STREAM"):
+        return reader.create()
+    if reader.passed("DROP", "STREAM"):
+        if_exists = reader.passed("IF", "EXISTS")
+        name = reader.name("a stream")
+        reader.expect_end()
+        return DropStream(name=name, if_exists=if_exists)
+    return None
+
+
+class _Reader(StatementReader):
+    """Reads a statement about a stream."""
+
+    example = "CREATE STREAM visits (user UNIVERSE 100000) WITH (epsilon => 1)"
+
+    def create(self) -> CreateStream:
+        name = self._new_name()
+        self.expect("(")
+        column = self.name("a column")
+        is_known = self.passed("UNIVERSE")
+        if not is_known and not self.passed("BUCKETS"):
+            raise self.what_is_next("UNIVERSE or BUCKETS")
+        size = self.number("UNIVERSE" if is_known else "BUCKETS")
+        self.expect(")")
+        found = self.options(OPTION_NAMES, self._value)
+        self.expect_end()
+        return _created(name, column, size, found, is_known=is_known)
+
+    def _new_name(self) -> str:
+        word = self.next_expected("the new stream's name")
+        if word.token_type == TokenType.STRING or not is_synthetic_name(word.text):
+            raise InvalidSql(
+                f"{shortened(word.text)!a} is no name for a stream.",
+                hint="Take letters, digits and _, beginning with no digit, and no word of SQL.",
+                position=position_at(word.line, word.col),
+            )
+        return word.text
+
+    def _value(self, option: str) -> _Value:
+        if option == "departures":
+            return self.truth(option)
+        if option != "epochs":
+            return self.number(option)
+        word = self.next_expected("a window").text.lower()
+        if word not in EPOCHS:
+            raise InvalidTarget(
+                f"epochs is a window of time, not {shortened(word)!a}.",
+                hint=f"It is one of {', '.join(EPOCHS)}.",
+            )
+        return word
+
+
+def _created(
+    name: str, column: str, size: Fraction, found: dict[str, _Value], *, is_known: bool
+) -> CreateStream:
+    """The statement, once its numbers are in range."""
+    universe: int | None = None
+    if is_known:
+        universe = n_bits = whole("UNIVERSE", size, 1, UNIVERSE_MAX)
+        if "bits" in found:
+            n_bits = whole("bits", found["bits"], 1, min(universe, BITS_MAX))
+    else:
+        n_bits = whole("BUCKETS", size, 2, BITS_MAX)
+        if "bits" in found or found.get("departures"):
+            raise InvalidTarget(
+                "Buckets are the bits, and nobody leaves one, as users share it.",
+                hint="Say UNIVERSE if it is known; else leave out bits and departures.",
+            )
+    if n_bits > BITS_MAX:
+        raise InvalidTarget(
+            f"A universe of {n_bits} users is observed by a sample.",
+            hint=f"Say bits => 1000000, or another number up to {BITS_MAX}.",
+        )
+    epsilon, budget = Fraction(found.get("epsilon", 1)), found.get("budget")
+    if isinstance(budget, Fraction) and budget < epsilon:
+        raise InvalidTarget(
+            "budget is what all epochs lose together, and at least epsilon.",
+            hint="Without one, an epoch begins whenever its time has come.",
+        )
+    return CreateStream(
+        name=name,
+        column=column,
+        universe=universe,
+        n_bits=n_bits,
+        epsilon=epsilon,
+        epochs=str(found.get("epochs", "never")),
+        has_departures=bool(found.get("departures", False)),
+        budget=budget if isinstance(budget, Fraction) else None,
+    )

@@ -1,0 +1,174 @@
+"""The commands `tacit stream ...`: tell a server who came, and plan how many users need a bit.
+
+Streams are created, asked and dropped in SQL, by `tacit query`.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Final
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+from rich.table import Table
+
+from cube.refusals import ConfigurationInvalid, InvalidRequest, InvalidTarget
+from proxy.api.epsilon import exact_epsilon
+from proxy.cli.client import ServerAddress, calling
+from proxy.cli.files import not_written
+from proxy.cli.options import asks_server
+from proxy.cli.rendering import console, plain
+from proxy.protocol import tacit_pb2
+from proxy.reporting.make import drawn_with_matplotlib
+from streams.exponential import EPSILON_MAX
+from streams.mechanism import EPSILON_MIN
+from streams.planning import SamplePlan, sample_for_error, sample_for_half_width
+
+N_IDS_IN_MESSAGE: Final = 2**16
+ID_MAX: Final = 2**63 - 1
+UNIVERSE_MAX: Final = 2**24  # of a plan by the exact law, which takes seconds there
+STANDARD_INPUT: Final = Path("-")
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Tell a server who came, and plan a stream. Streams are created, asked and dropped in "
+    "SQL: `tacit query`.",
+)
+
+
+@app.command(epilog="Example: tacit stream observe visits ids.txt")
+@asks_server
+def observe(
+    stream: Annotated[str, typer.Argument(metavar="STREAM", help="As in CREATE STREAM.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Ids, one a line; - for the standard input.")
+    ] = STANDARD_INPUT,
+    *,
+    left: Annotated[
+        bool, typer.Option("--left", help="They left; for a stream declared with departures.")
+    ] = False,
+    server: ServerAddress,
+) -> None:
+    """Note users who arrived at a stream, or who left.
+
+    All of them are on the server's disk once this ends. If it fails, do it again: a user counts
+    once, however often they come.
+    """
+    ids = _ids(file)
+    with calling(server) as stub:
+        stub.Observe(_messages(stream, ids, left=left), metadata=server.metadata)
+
+
+@app.command(epilog="Example: tacit stream plan --universe 100000 --epsilon 1 --half-width 3000")
+def plan(
+    *,
+    universe: Annotated[
+        int, typer.Option(min=1, max=UNIVERSE_MAX, help="The number of users there can be.")
+    ],
+    epsilon: Annotated[str, typer.Option(metavar="NUMBER", help="What an epoch may lose.")],
+    half_width: Annotated[
+        float, typer.Option(help="How far the count may be from the true one, in users.")
+    ],
+    confidence: Annotated[
+        float, typer.Option(min=0.5, max=0.9999, help="The probability of staying within that.")
+    ] = 0.95,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="Also draw the half-width by the number of bits, as .svg. Replaces the file.",
+        ),
+    ] = None,
+) -> None:
+    """How many users of a universe need a bit, for a half-width. Asks no server.
+
+    The exact law says how far a count is off if half of the universe comes, which is the worst. The
+    theorem bounds it for every number, and needs several times as many bits.
+    """
+    exact = _epsilon(epsilon)
+    if not 0 < half_width < universe:
+        raise InvalidTarget(
+            "A half-width is above 0, and below the universe.", hint="As in --half-width 3000."
+        )
+    drawn = None if output is None else _drawing(output)
+    found = sample_for_half_width(exact, half_width, confidence, universe)
+    bound = sample_for_error(exact, half_width / universe, 1 - confidence, universe)
+    shown = Table(header_style="bold")
+    shown.add_column("by")
+    for heading in ("bits", "reaches", "enough"):
+        shown.add_column(heading, justify="right")
+    shown.add_row("the exact law", *_row(found, f"{found.reached:.4g} users"))
+    shown.add_row("the theorem", *_row(bound, f"beyond it with {bound.reached:.3g}"))
+    console().print(shown)
+    if output is not None and drawn is not None:
+        try:
+            output.write_bytes(drawn(exact, universe, confidence, half_width))
+        except OSError as error:
+            raise not_written(output, error) from None
+        console().print(plain(f"Wrote {output}."))
+
+
+def _row(found: SamplePlan, reached: str) -> tuple[str, str, str]:
+    return str(found.n_bits), reached, "yes" if found.is_enough else "no"
+
+
+def _epsilon(text: str) -> Fraction:
+    found = exact_epsilon("epsilon", text)
+    if not EPSILON_MIN <= found <= EPSILON_MAX:
+        raise InvalidTarget(
+            f"The epsilon of a stream is from 1/{EPSILON_MIN.denominator} to {EPSILON_MAX}.",
+            hint="As in --epsilon 1.",
+        )
+    return found
+
+
+def _drawing(output: Path) -> Callable[[Fraction, int, float, float], bytes]:
+    """The function that draws; refused before anything is computed if it cannot."""
+    if output.suffix.lower() != ".svg":
+        raise ConfigurationInvalid(f"The name {output} does not end in .svg.", hint="Rename it.")
+    if not output.parent.is_dir():
+        raise ConfigurationInvalid(
+            f"There is no directory {output.parent}.", hint="Create it first."
+        )
+    with drawn_with_matplotlib(", or leave out --out", what="A drawing of a plan"):
+        from proxy.cli.stream_chart import plan_svg  # noqa: PLC0415 - needs matplotlib
+
+        return plan_svg
+
+
+def _ids(file: Path) -> NDArray[np.int64]:
+    """The ids of a file, all of them read before any is sent."""
+    try:
+        if file == STANDARD_INPUT:
+            lines = sys.stdin.read().splitlines()
+        else:
+            lines = file.read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError as error:
+        raise ConfigurationInvalid(f"{file} cannot be read: {error.strerror}.") from None
+    found = [_id(place, line) for place, line in enumerate(lines, start=1) if line.strip()]
+    return np.array(found, dtype=np.int64)
+
+
+def _messages(
+    stream: str, ids: NDArray[np.int64], *, left: bool
+) -> Iterator[tacit_pb2.ObserveRequest]:
+    for begin in range(0, max(1, ids.size), N_IDS_IN_MESSAGE):
+        some = ids[begin : begin + N_IDS_IN_MESSAGE].tolist()
+        yield tacit_pb2.ObserveRequest(stream=stream, ids=some, left=left)
+
+
+def _id(place: int, line: str) -> int:
+    """The id in a line. Which text it was is not said: it may be somebody's."""
+    try:
+        found = int(line)
+    except ValueError:
+        found = ID_MAX + 1
+    if abs(found) > ID_MAX:
+        raise InvalidRequest(
+            f"Line {place} is no whole number of 64 bits.", hint="Write one id a line."
+        )
+    return found

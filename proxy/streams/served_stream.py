@@ -1,0 +1,265 @@
+"""One stream that is served: its epochs begun, observed and released, with the files of its states.
+
+    the ledger notes the epoch  ->  its state gets a file  ->  arrivals draw bits anew
+    the epoch is over  ->  a number is drawn  ->  the ledger has it  ->  the state is erased
+
+One lock is held over each of these, so nobody is observed while an epoch is released. Epochs begin
+and end by the clock (`Turning`), not with the first arrival. A file that is gone is never made
+again: that would be a second state of an epoch, and a second look (streams/proofs/pan_privacy.md).
+"""
+
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accountant.ledger.ledger import Ledger
+from accountant.ledger.stream_book import StreamBook, StreamHistory
+from accountant.ledger.stream_entries import EpochBegun, EpochReleased, StreamDropped
+from cube.refusals import DataChanged, InvalidRequest, StoreUnavailable
+from proxy.streams.opening import epoch_of
+from streams.epoch import Epoch
+from streams.state import BitState
+
+
+class ServedStream:
+    """A stream. Thread-safe.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Which has it opened.
+    name : str
+    folder : Path
+        Of the files of states; there by now.
+    """
+
+    def __init__(self, ledger: Ledger, name: str, folder: Path) -> None:
+        self.name = name
+        self._ledger = ledger
+        self._folder = folder
+        self._lock = threading.RLock()
+        self._states: dict[str, BitState] = {}
+        self._unmade: set[str] = set()  # begun here, and the disk did not take their states
+
+    @property
+    def history(self) -> StreamHistory:
+        """What the ledger has of it."""
+        return self._ledger.streams.streams[self.name]
+
+    def observe(self, ids: NDArray[np.int64], *, present: bool = True) -> None:
+        """Note users who arrived, or who left, in the present epoch. `sync` makes it durable.
+
+        Raises
+        ------
+        Refused
+            Then nobody was noted.
+        """
+        with self._lock:
+            name = self.begin()
+            epoch = self._epoch(name)
+            if not epoch.is_open:
+                raise InvalidRequest(
+                    f"The epoch of the stream {self.name} is over: it was released.",
+                    hint="Its users were counted once; create another stream to go on.",
+                )
+            epoch.observe(self._state(name), ids, present=present)
+
+    def sync(self) -> None:
+        """Wait until the disk has what arrived so far.
+
+        Raises
+        ------
+        StoreUnavailable
+        """
+        with self._lock:
+            for state in self._states.values():
+                try:
+                    state.sync()
+                except OSError as error:
+                    raise _not_kept(self.name) from error
+
+    def begin(self) -> str:
+        """Begin the present epoch unless it was begun; its name.
+
+        Raises
+        ------
+        Refused
+        """
+        with self._lock:
+            at = self._ledger.now()
+            if self.history.opened.epoch_at(at) not in self.history.released:
+                self._charge()
+            name = self.history.opened.epoch_at(at)
+            if name not in self.history.released:  # its time came while this one was written
+                raise StoreUnavailable(
+                    f"An epoch of the stream {self.name} ends at this moment.",
+                    hint="Send the call again.",
+                )
+            if name in self._unmade:
+                self._make(name)
+            return name
+
+    def ended(self) -> tuple[str, ...]:
+        """The epochs that are over, or end when they are asked for, in order."""
+        opened = self.history.opened
+        now = opened.epoch_at(self._ledger.now())
+        is_by_clock = bool(opened.epochs.start(self._ledger.now()))
+        return tuple(one for one in self.history.released if one != now or not is_by_clock)
+
+    def answerable(self) -> tuple[str, ...]:
+        """Those of them that were released, or have a state from which they can be."""
+        released = self.history.released
+        return tuple(
+            one
+            for one in self.ended()
+            if released[one] is not None or one in self._unmade or self._file(one).exists()
+        )
+
+    def release(self, name: str) -> Epoch:
+        """An epoch that is over with its release; once released, the same for ever.
+
+        Raises
+        ------
+        Refused
+        """
+        with self._lock:
+            epoch = self._epoch(name)
+            if epoch.is_open:
+                self._note(epoch.released(self._state(name)))
+                epoch = self._epoch(name)
+                self._erase(name)
+            return epoch
+
+    def turn(self) -> None:
+        """Do what is due by the clock: release what is over, begin what is not.
+
+        Raises
+        ------
+        Refused
+            Of the first epoch with which something is wrong; the rest is done.
+        """
+        refusals = []
+        is_by_clock = bool(self.history.opened.epochs.start(self._ledger.now()))
+        for name in self.ended():
+            is_released = self.history.released[name] is not None
+            try:
+                if is_released and self._file(name).exists():
+                    self._erase(name)
+                elif not is_released and is_by_clock and self._file(name).exists():
+                    self.release(name)
+            except (StoreUnavailable, InvalidRequest) as refusal:
+                refusals.append(refusal)
+        if is_by_clock and self.history.can_begin:
+            self.begin()
+        if refusals:
+            raise refusals[0]
+
+    def drop(self, who: str) -> None:
+        """End the stream: nothing is observed or released any more, and its states are erased.
+
+        Raises
+        ------
+        LedgerUnavailable
+        """
+        with self._lock:
+            self._ledger.append_stream(self.name, lambda _book, _at: StreamDropped(who))
+            for name in self.history.released:
+                self._erase(name)
+
+    def close(self) -> None:
+        """Let go of the files, which stay as they are."""
+        with self._lock:
+            while self._states:
+                self._states.popitem()[1].close()
+
+    def _charge(self) -> None:
+        """Pay for the epoch of this moment, and make its state."""
+
+        def build(book: StreamBook, at: str) -> EpochBegun | None:
+            history = book.streams[self.name]
+            name = history.opened.epoch_at(at)
+            if name in history.released:
+                return None
+            if not history.can_begin:
+                raise InvalidRequest(
+                    f"The budget of the stream {self.name} leaves no other epoch.",
+                    hint="What was released is still answered; an owner may create another stream.",
+                )
+            spent = history.units_spent
+            begun.append(name)
+            return EpochBegun(name, spent, spent + history.opened.epsilon_units)
+
+        begun: list[str] = []
+        if self._ledger.append_stream(self.name, build) is not None:
+            self._unmade.add(begun[-1])
+            self._make(begun[-1])
+
+    def _make(self, name: str) -> None:
+        """Make the state of an epoch that was paid for here, and has had none."""
+        epoch = self._epoch(name)
+        law, n_bits = epoch.mechanism.state, epoch.population.n_bits
+        try:
+            state = BitState.created(self._file(name), n_bits, law, epoch.state_name)
+        except OSError as error:
+            raise _not_kept(self.name) from error
+        self._states[name] = state
+        self._unmade.discard(name)
+
+    def _note(self, released: Epoch) -> None:
+        """Make a release durable, unless the ledger has one of that epoch."""
+        value = released.noisy_ones
+        if value is None:
+            raise ValueError("an epoch without a release")
+
+        def build(book: StreamBook, _at: str) -> EpochReleased | None:
+            is_known = book.streams[self.name].released[released.name] is not None
+            return None if is_known else EpochReleased(released.name, value)
+
+        self._ledger.append_stream(self.name, build)
+
+    def _epoch(self, name: str) -> Epoch:
+        history = self.history
+        return epoch_of(self.name, history.opened, name, history.released[name])
+
+    def _state(self, name: str) -> BitState:
+        """The state of an epoch, to go on with."""
+        if name in self._unmade:
+            self._make(name)
+        if name not in self._states:
+            epoch = self._epoch(name)
+            law, n_bits = epoch.mechanism.state, epoch.population.n_bits
+            try:
+                found = BitState.opened(self._file(name), n_bits, law, epoch.state_name)
+            except DataChanged as changed:
+                raise StoreUnavailable(
+                    f"The state of the epoch {name} of the stream {self.name} is gone, or is "
+                    "another one.",
+                    hint="It is not made again, as two states are two looks; the next epoch has "
+                    "its own.",
+                ) from changed
+            except OSError as error:
+                raise _not_kept(self.name) from error
+            self._states[name] = found
+        return self._states[name]
+
+    def _erase(self, name: str) -> None:
+        """Erase the state of an epoch, if there is one; what fails is tried again by `turn`."""
+        with suppress(OSError, StoreUnavailable):
+            if name in self._states or self._file(name).exists():
+                self._state(name).erase()
+                self._states.pop(name)
+        self._unmade.discard(name)
+
+    def _file(self, name: str) -> Path:
+        return self._folder / f"{self.name}.{name}.bits"
+
+
+def _not_kept(stream: str) -> StoreUnavailable:
+    """The refusal of what the disk did not take; the server's log has no more of it."""
+    return StoreUnavailable(
+        f"The state of the stream {stream} cannot be kept: the disk is full, or refuses.",
+        hint="Nothing is lost but what this call brought; send it again once there is room.",
+    )

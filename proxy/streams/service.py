@@ -1,0 +1,193 @@
+"""The streams of one server: who may create, observe and drop one, and those that there are.
+
+To a caller, streams that they may not know of do not exist. Streams are in the ledger; their states
+are in a folder beside it, which nobody but the server's user may read.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accountant.ledger.credentials import Role
+from accountant.ledger.ledger import Ledger
+from accountant.ledger.stream_book import StreamBook
+from accountant.ledger.stream_entries import StreamOpened
+from cube.refusals import InvalidRequest, NameTaken, NotAllowed, TooLarge, UnknownName
+from planner.sql.messages import listed, shortened, suggestion
+from planner.sql.stream_statements import CreateStream
+from proxy.api.requests import Caller
+from proxy.streams.answers import StreamTable
+from proxy.streams.opening import opened_by
+from proxy.streams.served_stream import ServedStream
+
+N_STREAMS_MAX: Final = 100
+OWNER_ONLY: Final = 0o700
+
+
+class StreamService(Mapping[str, StreamTable]):
+    """The streams of a server, by name, as tables that answer by themselves. Thread-safe.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    folder : Path, optional
+        Where states are kept; None where there can be none.
+    declared : sequence of str
+        The names of private and public tables.
+    """
+
+    def __init__(
+        self, ledger: Ledger | None = None, folder: Path | None = None, declared: Sequence[str] = ()
+    ) -> None:
+        self._ledger = ledger
+        self._folder = folder
+        self._declared = frozenset(name.casefold() for name in declared)
+        self._lock = Lock()
+        self._served: dict[str, ServedStream] = {}
+
+    def __getitem__(self, name: str) -> StreamTable:
+        return StreamTable(self._streams[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._streams)
+
+    def __len__(self) -> int:
+        return len(self._streams)
+
+    def create(self, caller: Caller, order: CreateStream) -> ServedStream:
+        """Open a stream, and begin its first epoch.
+
+        Raises
+        ------
+        Refused
+        """
+        self._check_may_change(caller, order.name)
+        ledger, folder = self._kept_in()
+        folder.mkdir(mode=OWNER_ONLY, exist_ok=True)
+        opened = opened_by(order, caller.payer.analyst)
+
+        def build(book: StreamBook, _at: str) -> StreamOpened:
+            known = {name.casefold() for name in book.streams}
+            if order.name.casefold() in known | self._declared:
+                raise NameTaken(
+                    f"{order.name} is the name of a table or of a stream, now or before.",
+                    hint="Take another name: what a stream lost stays in the ledger under its own.",
+                )
+            if sum(not one.is_dropped for one in book.streams.values()) >= N_STREAMS_MAX:
+                raise TooLarge(f"There are {N_STREAMS_MAX} streams.", hint="Drop one that is over.")
+            return opened
+
+        ledger.append_stream(order.name, build)
+        stream = self._streams[order.name]
+        stream.begin()
+        return stream
+
+    def observe(
+        self, caller: Caller, name: str, ids: NDArray[np.int64], *, present: bool = True
+    ) -> None:
+        """Note users who arrived, or left.
+
+        Raises
+        ------
+        Refused
+        """
+        stream = self.find(caller, name)
+        if caller.role is not Role.OWNER:
+            raise NotAllowed(
+                f"Who comes to the stream {name} is told by owners: whoever tells it decides "
+                "what is counted.",
+                hint="Call with the credential of an owner that opens this stream alone.",
+            )
+        stream.observe(ids, present=present)
+
+    def sync(self, caller: Caller, name: str) -> None:
+        """Wait until the disk has what arrived at a stream.
+
+        Raises
+        ------
+        Refused
+        """
+        self.find(caller, name).sync()
+
+    def drop(self, caller: Caller, name: str, *, if_exists: bool) -> bool:
+        """End a stream; whether there was one.
+
+        Raises
+        ------
+        Refused
+        """
+        if if_exists and (name not in self._streams or not caller.opens(name)):
+            return False
+        stream = self.find(caller, name)
+        self._check_may_change(caller, name)
+        stream.drop(caller.payer.analyst)
+        self._forget(name)
+        return True
+
+    def find(self, caller: Caller, name: str) -> ServedStream:
+        """A stream that a caller may know of.
+
+        Raises
+        ------
+        UnknownName
+        """
+        known = {one: stream for one, stream in self._streams.items() if caller.opens(one)}
+        if name not in known:
+            there_are = f"Streams are {listed(sorted(known))}." if known else "There is none."
+            raise UnknownName(
+                f"There is no stream {shortened(name)!a}.",
+                hint=suggestion(name, sorted(known)) or there_are,
+            )
+        return known[name]
+
+    @property
+    def served(self) -> tuple[ServedStream, ...]:
+        """All of them."""
+        return tuple(self._streams.values())
+
+    def close(self) -> None:
+        """Let go of all files."""
+        for stream in self.served:
+            stream.close()
+
+    @property
+    def _streams(self) -> dict[str, ServedStream]:
+        """Those that the ledger has, and that can be observed here."""
+        if self._ledger is None or self._folder is None:
+            return {}
+        book = self._ledger.streams.streams
+        with self._lock:
+            for name, history in book.items():
+                if not history.is_dropped and name not in self._served:
+                    self._served[name] = ServedStream(self._ledger, name, self._folder)
+            return {
+                name: stream for name, stream in self._served.items() if not book[name].is_dropped
+            }
+
+    def _forget(self, name: str) -> None:
+        with self._lock:
+            self._served.pop(name).close()
+
+    def _kept_in(self) -> tuple[Ledger, Path]:
+        if self._ledger is None or self._folder is None:
+            raise InvalidRequest(
+                "This server has no streams.",
+                hint="A stream's state is one file of one process: streams need a ledger in a "
+                "file, and workers = 1.",
+            )
+        return self._ledger, self._folder
+
+    def _check_may_change(self, caller: Caller, name: str) -> None:
+        if caller.role is not Role.OWNER or not caller.opens(name):
+            raise NotAllowed(
+                "Streams are created and dropped by owners, under names that their credential "
+                "opens.",
+                hint="Ask an owner of the server.",
+            )
+
+
+NO_STREAMS: Final = StreamService()

@@ -1,0 +1,49 @@
+"""Epochs turn by the clock: what is over is released, and what has come is begun, without a call.
+
+If an arrival began an epoch, the ledger would say that somebody came that day. And a state that is
+released early is erased early: there is less to look at.
+"""
+
+import logging
+import time
+from typing import Final
+
+from cube.refusals import TacitError
+from proxy.monitoring.logs import write_log
+from proxy.streams.service import StreamService
+from proxy.tables.advancing import UNEXPECTED
+from proxy.tables.background import Background
+
+LOOK_SECONDS: Final = 0.5
+RETRY_SECONDS: Final = 60.0  # after a failure: what is wrong with a disk stays wrong for a while
+
+
+class Turning(Background):
+    """A thread that turns the epochs of streams; a context manager.
+
+    Parameters
+    ----------
+    streams : StreamService
+    """
+
+    def __init__(self, streams: StreamService) -> None:
+        super().__init__("turning", LOOK_SECONDS)
+        self._streams = streams
+        self._waits_until: dict[str, float] = {}
+
+    @property
+    def has_work(self) -> bool:
+        """Always: a stream may be created at any time."""
+        return True
+
+    def look(self) -> None:
+        """Turn every stream whose time has come."""
+        for stream in self._streams.served:
+            if time.monotonic() < self._waits_until.get(stream.name, 0.0):
+                continue
+            try:
+                stream.turn()
+            except Exception as error:  # noqa: BLE001 - or the thread would end, and nothing turn
+                code = error.code if isinstance(error, TacitError) else UNEXPECTED
+                write_log(logging.ERROR, "not_turned", table=stream.name, code=code)
+                self._waits_until[stream.name] = time.monotonic() + RETRY_SECONDS

@@ -1,0 +1,38 @@
+"""The method of `tacit.v1` by which users of streams are noted. What that does is the service's."""
+
+# ruff: noqa: N802 - the protocol fixes the names of its methods
+
+from collections.abc import Iterator
+
+import grpc
+import numpy as np
+
+from proxy.identity.call_context import caller_of
+from proxy.protocol import tacit_pb2, tacit_pb2_grpc
+from proxy.streams.service import StreamService
+
+
+class StreamMethods(tacit_pb2_grpc.TacitServicer):
+    """The methods of `tacit.v1` for streams.
+
+    Parameters
+    ----------
+    streams : StreamService
+    """
+
+    def __init__(self, streams: StreamService) -> None:
+        self._streams = streams
+
+    def Observe(
+        self, request_iterator: Iterator[tacit_pb2.ObserveRequest], context: grpc.ServicerContext
+    ) -> tacit_pb2.ObserveReply:
+        """Note users, message by message; the reply says that the disk has all of them."""
+        caller = caller_of(context)
+        touched: set[str] = set()
+        for request in request_iterator:
+            ids = np.fromiter(request.ids, dtype=np.int64, count=len(request.ids))
+            self._streams.observe(caller, request.stream, ids, present=not request.left)
+            touched.add(request.stream)
+        for stream in touched:
+            self._streams.sync(caller, stream)
+        return tacit_pb2.ObserveReply()

@@ -1,0 +1,127 @@
+"""The auditor on streams: it computes what is lost on its own, and convicts what is false."""
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accountant.auditor.streams import lost_units, units_of_logarithm
+from accountant.auditor.verify import verify
+from accountant.ledger.entries import Entry
+from accountant.ledger.stores.sqlite_store import SqliteReader
+from cube.encoding import canonical_json
+from cube.measurement import UNITS_PER_EPSILON
+from streams.exponential import epsilon_units_of
+from streams.mechanism import Mechanism
+from streams.noise import GeometricNoise
+from streams.two_point import TwoPoint
+from tests.support.a_stream import ENDLESS, UNITS, ledger_on, write_a_stream
+from tests.support.audited import rechained
+
+OPENED, BEGUN, RELEASED, HASHED, DROPPED = range(5)
+Change = Callable[[dict[str, Any]], None]
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Entry]:
+    path: Path = tmp_path_factory.mktemp("streams") / "a.ledger"
+    with ledger_on(path, "2026-11-24") as ledger:
+        write_a_stream(ledger)
+    with closing(SqliteReader(path)) as reader:
+        return tuple(reader.entries_after(0))
+
+
+def test_what_the_ledger_notes_is_right(written: Sequence[Entry]) -> None:
+    verdict = verify(written)
+    assert verdict.problem is None
+    hits, visits = verdict.streams
+    epsilon = Fraction(UNITS, UNITS_PER_EPSILON)
+    assert (visits.epsilon, visits.spent, visits.n_epochs, visits.n_released) == (
+        *(epsilon, epsilon),
+        *(1, 1),
+    )
+    assert (hits.epsilon, hits.spent) == (epsilon, 0)
+
+
+@given(st.integers(2**63 + 1, 2**64 - 1), st.integers(1, 2**64 - 1))
+def test_what_is_lost_is_what_streams_say_by_another_series(p1: int, alpha: int) -> None:
+    assert lost_units(p1, alpha) == Mechanism(TwoPoint(p1), GeometricNoise(alpha)).epsilon_units
+
+
+@given(st.fractions(min_value=Fraction(1000001, 1000000), max_value=10**12))
+def test_a_logarithm_is_rounded_up_as_the_exponential_says(ratio: Fraction) -> None:
+    assert units_of_logarithm(ratio) == epsilon_units_of(ratio)
+
+
+def to(value: Any, field: str) -> Change:
+    return lambda body: body.__setitem__(field, value)
+
+
+LIES = [
+    (OPENED, to(UNITS - 1, "epsilon_units"), "its bits and noise lose"),
+    (OPENED, to(UNITS + 1, "epsilon_units"), "its bits and noise lose"),
+    (OPENED, to(ENDLESS.alpha - 2**40, "alpha"), "its bits and noise lose"),
+    (OPENED, to(ENDLESS.p1 + 2**40, "p1"), "its bits and noise lose"),
+    (OPENED, to(2**63, "p1"), "have no law"),
+    (OPENED, to(2**64, "alpha"), "have no law"),
+    (OPENED, to(0, "n_places"), "below 1"),
+    (OPENED, to(1001, "n_places"), "more users or places"),
+    (OPENED, to("ab" * 16, "key"), "for a sample or for buckets"),
+    (OPENED, to("hour", "epochs"), "none of day"),
+    (OPENED, to(1, "has_departures"), "true or false"),
+    (OPENED, to(UNITS - 1, "budget_units"), "below"),
+    (BEGUN, to("2026-11-24", "epoch"), "begun at"),
+    (BEGUN, to(UNITS - 1, "units_after"), "says what else is lost"),
+    (BEGUN, to(1, "units_before"), "says what else is lost"),
+    (RELEASED, to("2026-11-24", "epoch"), "was not begun"),
+    (RELEASED, to("3", "noisy_ones"), "no whole number"),
+    (HASHED, to(True, "has_departures"), "false for buckets"),
+]
+
+
+@pytest.mark.parametrize(("place", "change", "said"), LIES)
+def test_a_lie_is_found_at_its_entry(
+    written: Sequence[Entry], place: int, change: Change, said: str
+) -> None:
+    body = json.loads(written[place].body)
+    change(body)
+    lying = replace(written[place], body=canonical_json(body))
+    problem = verify(rechained([*written[:place], lying, *written[place + 1 :]])).problem
+    assert problem is not None
+    assert problem.startswith(f"entry {place + 1}: ")
+    assert said in problem
+
+
+def again(entries: Sequence[Entry], *places: int) -> list[Entry]:
+    """The entries of these places, in this order."""
+    chosen = [entries[place] for place in places]
+    return rechained([replace(one, seq=seq) for seq, one in enumerate(chosen, start=1)])
+
+
+@pytest.mark.parametrize(
+    ("places", "said"),
+    [
+        ((OPENED, BEGUN, RELEASED, RELEASED), "a second release"),
+        ((OPENED, RELEASED), "was not begun"),
+        ((OPENED, BEGUN, BEGUN), "begun twice"),
+        ((OPENED, OPENED), "opened twice"),
+        ((BEGUN,), "must be opened"),
+        ((HASHED, DROPPED, DROPPED), "was dropped"),
+    ],
+)
+def test_what_is_told_twice_or_out_of_order_is_found(
+    written: Sequence[Entry], places: Sequence[int], said: str
+) -> None:
+    start = min(one.at for one in written)
+    entries = [replace(one, at=start) for one in written]
+    problem = verify(again(entries, *places)).problem
+    assert problem is not None
+    assert problem.startswith(f"entry {len(places)}: ")
+    assert said in problem

@@ -1,0 +1,150 @@
+"""Streams in a ledger: an epoch is paid for once, in its time, and released once, after its end."""
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accountant.auditor.verify import verify
+from accountant.gate.open_table import open_table
+from accountant.ledger.ledger import Ledger
+from accountant.ledger.limits import Window
+from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.stores.sqlite_store import SqliteReader
+from accountant.ledger.stream_entries import (
+    EpochBegun,
+    EpochReleased,
+    StreamBody,
+    StreamDropped,
+)
+from accountant.noise.laplace import SystemNoise
+from tests.support.a_stream import DAILY, ENDLESS, HASHED, UNITS, ledger_on, noted, write_a_stream
+from tests.support.fakes import KnownTable
+from tests.support.generations import FUNDS
+from tests.support.seven_people import RECORDS, SCHEMA
+
+TODAY, TOMORROW = "2026-11-24", "2026-11-25"
+BEGUN = EpochBegun(TODAY, 0, UNITS)
+
+
+def written(path: Path, bodies: Sequence[tuple[str, StreamBody]]) -> None:
+    """Entries about the stream `visits`, each on its day."""
+    for day, body in bodies:
+        with ledger_on(path, day) as ledger:
+            noted(ledger, "visits", body)
+
+
+def test_an_epoch_is_begun_and_released_and_known_after_a_restart(tmp_path: Path) -> None:
+    path = tmp_path / "a.ledger"
+    written(path, [(TODAY, DAILY), (TODAY, BEGUN), (TOMORROW, EpochReleased(TODAY, -3))])
+    with open_ledger(path) as ledger:
+        history = ledger.streams.streams["visits"]
+        assert history.opened == DAILY
+        assert dict(history.released) == {TODAY: -3}
+        assert history.units_spent == UNITS
+
+
+REFUSED: dict[str, tuple[list[tuple[str, StreamBody]], str]] = {
+    "not opened": ([(TODAY, BEGUN)], "not opened"),
+    "opened twice": ([(TODAY, DAILY), (TODAY, DAILY)], "opened twice"),
+    "begun twice": ([(TODAY, DAILY), (TODAY, BEGUN), (TODAY, BEGUN)], "begun twice"),
+    "begun early": ([(TODAY, DAILY), (TODAY, EpochBegun(TOMORROW, 0, UNITS))], "not its own"),
+    "begun late": ([(TODAY, DAILY), (TOMORROW, BEGUN)], "not its own"),
+    "too cheap": ([(TODAY, DAILY), (TODAY, EpochBegun(TODAY, 0, UNITS - 1))], "does not cost"),
+    "beyond its budget": (
+        [
+            (TODAY, replace(DAILY, budget_units=2 * UNITS - 1)),
+            (TODAY, BEGUN),
+            (TOMORROW, EpochBegun(TOMORROW, UNITS, 2 * UNITS)),
+        ],
+        "beyond the budget",
+    ),
+    "released unopened": ([(TODAY, DAILY), (TOMORROW, EpochReleased(TODAY, 1))], "not begun"),
+    "released early": ([(TODAY, DAILY), (TODAY, BEGUN), (TODAY, EpochReleased(TODAY, 1))], "over"),
+    "released twice": (
+        [
+            (TODAY, DAILY),
+            (TODAY, BEGUN),
+            (TOMORROW, EpochReleased(TODAY, 1)),
+            (TOMORROW, EpochReleased(TODAY, 1)),
+        ],
+        "second release",
+    ),
+    "dropped": ([(TODAY, DAILY), (TODAY, StreamDropped("ann")), (TODAY, BEGUN)], "dropped"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_follow_is_not_written(tmp_path: Path, case: str) -> None:
+    bodies, said = REFUSED[case]
+    path = tmp_path / "a.ledger"
+    written(path, bodies[:-1])
+    with pytest.raises(ValueError, match=said):
+        written(path, bodies[-1:])
+
+
+@pytest.mark.parametrize("epochs", Window)
+def test_the_auditor_names_epochs_as_the_ledger_does(tmp_path: Path, epochs: Window) -> None:
+    path = tmp_path / "a.ledger"
+    stream = replace(DAILY, epochs=epochs)
+    at = f"{TODAY}T00:00:00.000+00:00"
+    begun = EpochBegun(stream.epoch_at(at), 0, UNITS)
+    written(path, [(TODAY, stream), (TODAY, begun)])
+    with closing(SqliteReader(path)) as reader:
+        verdict = verify(reader.entries_after(0))
+    assert verdict.problem is None
+    assert (verdict.streams[0].n_epochs, verdict.streams[0].epochs) == (1, epochs.value)
+
+
+def test_a_name_is_that_of_a_table_or_of_a_stream(tmp_path: Path) -> None:
+    def served(ledger: Ledger) -> Any:
+        return open_table(ledger, SCHEMA, FUNDS, KnownTable(SCHEMA, RECORDS), SystemNoise())
+
+    with open_ledger(tmp_path / "a.ledger") as ledger:
+        served(ledger)
+        with pytest.raises(ValueError, match="that of a table"):
+            noted(ledger, SCHEMA.table, ENDLESS)
+        write_a_stream(ledger)
+    with open_ledger(tmp_path / "b.ledger") as ledger:
+        noted(ledger, SCHEMA.table, ENDLESS)
+        with pytest.raises(ValueError, match="name of a stream"):
+            served(ledger)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"n_places": 1001},
+        {"n_places": 0},
+        {"p1": 2**63},
+        {"alpha": 2**64},
+        {"epsilon_units": 0},
+        {"budget_units": 1},
+        {"key": "ab" * 16},
+        {"n_places": 500},
+        {"universe": 0},
+        {"column": ""},
+    ],
+)
+def test_a_stream_checks_itself(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"stream|key|name"):
+        replace(DAILY, **wrong)
+
+
+def test_nobody_leaves_a_bucket() -> None:
+    with pytest.raises(ValueError, match="buckets"):
+        replace(HASHED, has_departures=True)
+
+
+def test_a_start_with_a_checkpoint_knows_streams(tmp_path: Path) -> None:
+    path = tmp_path / "a.ledger"
+    with open_ledger(path) as ledger:
+        write_a_stream(ledger)
+        expected = ledger.streams
+        assert ledger.keep_state()
+    with open_ledger(path) as ledger:
+        assert ledger._n_kept == ledger.position[0]
+        assert ledger.streams == expected

@@ -1,0 +1,84 @@
+"""Statements about streams, read from text: what is one, and what it says."""
+
+from fractions import Fraction
+
+import pytest
+
+from cube.refusals import InvalidSql, InvalidTarget
+from planner.sql.statements import read_statement
+from planner.sql.stream_statements import CreateStream, DropStream
+
+MALFORMED_STREAMS = {
+    "CREATE STREAM": "line 1, column 8",
+    "CREATE STREAM 'v' (user UNIVERSE 10)": "line 1, column 15",
+    "CREATE STREAM select (user UNIVERSE 10)": "line 1, column 15",
+    "CREATE STREAM v user UNIVERSE 10": "line 1, column 17",
+    "CREATE STREAM v (user\nUNIVERS 10)": "line 2, column 1",
+    "CREATE STREAM v (user UNIVERSE 10) WITH epsilon => 1": "line 1, column 41",
+    "CREATE STREAM v (user UNIVERSE 10) now": "line 1, column 36",
+    "DROP STREAM v, w": "line 1, column 14",
+}
+OUT_OF_RANGE = {
+    "(user UNIVERSE 0)": "UNIVERSE is a whole number from 1",
+    "(user UNIVERSE 1.5)": "UNIVERSE is a whole number",
+    "(user UNIVERSE many)": "UNIVERSE must be a number",
+    "(user BUCKETS 1)": "BUCKETS is a whole number from 2",
+    "(user UNIVERSE 10) WITH (bits => 11)": "bits is a whole number from 1 to 10",
+    "(user UNIVERSE 4000000000)": "observed by a sample",
+    "(user BUCKETS 10) WITH (bits => 5)": "Buckets are the bits",
+    "(user BUCKETS 10) WITH (departures => true)": "nobody leaves one",
+    "(user UNIVERSE 10) WITH (epsilon => 2, budget => 1)": "at least epsilon",
+    "(user UNIVERSE 10) WITH (epochs => 'hour')": "a window of time",
+    "(user UNIVERSE 10) WITH (epoch => 'day')": "WITH has no epoch",
+    "(user UNIVERSE 10) WITH (epsilon => 1, epsilon => 2)": "epsilon twice",
+}
+
+
+@pytest.mark.parametrize(
+    ("sql", "statement"),
+    [
+        (
+            (
+                "create stream visits (user universe 1e5) with (epsilon => 0.5, epochs => 'Day',"
+                " bits => 1000, departures => true, budget => 15);"
+            ),
+            CreateStream(
+                name="visits",
+                column="user",
+                universe=100_000,
+                n_bits=1000,
+                epsilon=Fraction(1, 2),
+                epochs="day",
+                has_departures=True,
+                budget=Fraction(15),
+            ),
+        ),
+        (
+            'CREATE STREAM v ("who" BUCKETS 20)',
+            CreateStream(name="v", column="who", universe=None, n_bits=20),
+        ),
+        ("DROP STREAM IF EXISTS v", DropStream(name="v", if_exists=True)),
+    ],
+)
+def test_statements_are_read(sql: str, statement: object) -> None:
+    assert read_statement(sql) == statement
+
+
+@pytest.mark.parametrize("sql", MALFORMED_STREAMS)
+def test_what_does_not_parse_is_pointed_at(sql: str) -> None:
+    with pytest.raises(InvalidSql) as caught:
+        read_statement(sql)
+    assert str(caught.value.position) == MALFORMED_STREAMS[sql]
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("rest", OUT_OF_RANGE)
+def test_numbers_are_in_range(rest: str) -> None:
+    with pytest.raises(InvalidTarget, match=OUT_OF_RANGE[rest]) as caught:
+        read_statement(f"CREATE STREAM v {rest}")
+    assert caught.value.hint
+
+
+def test_options_in_a_comment_are_for_select() -> None:
+    with pytest.raises(InvalidSql, match="comment"):
+        read_statement("CREATE /*+ tacit(half_width=5) */ STREAM v (user UNIVERSE 10)")

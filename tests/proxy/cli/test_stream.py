@@ -1,0 +1,98 @@
+"""`tacit stream`: users told to a real server, and plans."""
+
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import structlog
+
+from proxy.monitoring.logs import configure_logs
+from tests.support.commands import Run
+from tests.support.serving import serving
+from tests.support.streaming import COUNT, CREATE, Streaming, streaming
+
+PLAN = ("stream", "plan", "--universe", 20000, "--epsilon", "1", "--half-width", 1500)
+
+
+@pytest.fixture(autouse=True)
+def _server_logs_elsewhere() -> Iterator[None]:
+    configure_logs(io.StringIO())
+    yield
+    structlog.reset_defaults()
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Streaming]:
+    with (
+        streaming(tmp_path / "a.ledger") as found,
+        serving(found.engine, streams=found.streams) as address,
+    ):
+        monkeypatch.setenv("TACIT_SERVER", address)
+        yield found
+
+
+def test_a_stream_is_created_observed_and_asked(
+    run: Run, server: Streaming, tmp_path: Path
+) -> None:
+    file = tmp_path / "ids.txt"
+    file.write_text("\n".join(map(str, [*range(300), *range(100), ""])))
+    assert run("query", CREATE).code == 0
+    assert run("stream", "observe", "visits", file) == (0, "", "")
+    answered = run("query", COUNT)
+    assert answered.code == 0
+    assert "covers its state and its release" in answered.out
+    assert abs(server.rows(COUNT)[0]["n"] - 300) < 30
+
+
+def test_users_leave(run: Run, server: Streaming, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.rows(CREATE.replace("epsilon => 8", "epsilon => 8, departures => true"))
+    server.observe(range(300))
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(map(str, range(200)))))
+    assert run("stream", "observe", "visits", "--left").code == 0
+    assert abs(server.rows(COUNT)[0]["n"] - 100) < 30
+
+
+def test_a_line_that_is_no_id_is_not_quoted(run: Run, server: Streaming, tmp_path: Path) -> None:
+    server.rows(CREATE)
+    file = tmp_path / "ids.txt"
+    for wrong in ("ann@example.org", "9" * 30):
+        file.write_text(f"1\n{wrong}\n")
+        ended = run("stream", "observe", "visits", file)
+        assert ended.code != 0
+        assert "Line 2 is no whole number" in ended.err
+        assert wrong not in ended.err
+    assert run("stream", "observe", "visits", tmp_path / "nowhere").code != 0
+    assert "no stream 'hits'" in run("stream", "observe", "hits", _ids(tmp_path)).err
+
+
+def _ids(folder: Path) -> Path:
+    (folder / "one.txt").write_text("1\n")
+    return folder / "one.txt"
+
+
+def test_a_plan_says_how_many_users_need_a_bit(run: Run, tmp_path: Path) -> None:
+    picture = tmp_path / "plan.svg"
+    ended = run(*PLAN, "--out", picture)
+    assert ended.code == 0
+    lines = [line for line in ended.out.splitlines() if "law" in line or "theorem" in line]
+    exact, theorem = (re.findall(r"\d+", line)[0] for line in lines)
+    assert 0 < int(exact) < int(theorem) < 20000
+    assert "<svg" in picture.read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--epsilon", "0.0001"), "The epsilon of a stream"),
+        (("--half-width", "30000"), "below the universe"),
+        (("--out", "plan.png"), "does not end in .svg"),
+    ],
+)
+def test_a_plan_that_makes_no_sense_is_refused(
+    run: Run, options: tuple[str, ...], said: str
+) -> None:
+    ended = run(*PLAN, *options)
+    assert ended.code != 0
+    assert said in ended.err

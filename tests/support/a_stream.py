@@ -1,0 +1,66 @@
+"""A stream as a ledger notes it: of a thousand users, by the day or without an end."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+from accountant.ledger.ledger import Ledger
+from accountant.ledger.limits import Window
+from accountant.ledger.open_ledger import open_ledger, open_unmarked
+from accountant.ledger.stream_entries import (
+    EpochBegun,
+    EpochReleased,
+    StreamBody,
+    StreamDropped,
+    StreamOpened,
+)
+from streams.mechanism import Mechanism
+from streams.split import best_mechanism
+from tests.support.audited import Clock
+
+MECHANISM: Mechanism = best_mechanism(Fraction(1), 1000)
+DAILY = StreamOpened(
+    column="user",
+    universe=1000,
+    n_places=1000,
+    p1=MECHANISM.state.threshold,
+    alpha=MECHANISM.output.threshold,
+    epsilon_units=MECHANISM.epsilon_units,
+    epochs=Window.DAY,
+    has_departures=False,
+    key="",
+    budget_units=None,
+    by="ann",
+)
+ENDLESS = replace(DAILY, epochs=Window.NEVER)
+HASHED = replace(DAILY, universe=0, key="ab" * 16)
+UNITS = DAILY.epsilon_units
+
+
+def write_a_stream(ledger: Ledger) -> None:
+    """A stream with a release, and one that was dropped."""
+    for name, body in (
+        ("visits", ENDLESS),
+        ("visits", EpochBegun("all", 0, UNITS)),
+        ("visits", EpochReleased("all", -3)),
+        ("hits", HASHED),
+        ("hits", StreamDropped("ann")),
+    ):
+        noted(ledger, name, body)
+
+
+def noted(ledger: Ledger, stream: str, body: StreamBody) -> None:
+    """An entry about a stream, whatever it says."""
+    ledger.append_stream(stream, lambda _book, _at: body)
+
+
+@contextmanager
+def ledger_on(path: Path, day: str) -> Iterator[Ledger]:
+    """A ledger that it is some day for."""
+    if not path.exists():
+        open_ledger(path).close()
+    store, key, _ = open_unmarked(str(path), None)
+    with closing(Ledger(store, key, Clock(day))) as ledger:
+        yield ledger
