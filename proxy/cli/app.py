@@ -51,6 +51,10 @@ class Commands(DeferredGroup):
             "Make synthetic tables whose counts are close to a private table's.",
         ),
         "network": Deferred("proxy.cli.network", "Learn which columns of a table depend on which."),
+        "collection": Deferred(
+            "proxy.cli.collection",
+            "Ask many people, each of whom randomises their answer before it leaves their device.",
+        ),
         "token": Deferred(
             "proxy.cli.access",
             "Issue, list and revoke the credentials of a server's users.",
