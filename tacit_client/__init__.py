@@ -36,6 +36,7 @@ from tacit_client.errors import (
 )
 from tacit_client.marginals import Marginals
 from tacit_client.receipts import ColumnReceipt, Receipt, Renewal
+from tacit_client.responding import respond
 from tacit_client.result import Result
 
 apilevel: Final = "2.0"
@@ -98,5 +99,6 @@ __all__ = [
     "apilevel",
     "connect",
     "paramstyle",
+    "respond",
     "threadsafety",
 ]

@@ -88,7 +88,7 @@ def ask_marginals(  # noqa: PLR0913 - what the message has
     )
     pieces: list[bytes] = []
     summary: dict[int, list[protobuf.Value]] = {}
-    with _channel(grpc, address) as channel:
+    with channel_to(grpc, address) as channel:
         call = channel.unary_stream(METHOD)
         try:
             for reply in call(request, metadata=_credentials(address)):
@@ -129,7 +129,8 @@ def _target(accuracy: Accuracy) -> bytes:
     )
 
 
-def _channel(grpc: Any, address: Address) -> Any:
+def channel_to(grpc: Any, address: Address) -> Any:
+    """A gRPC channel to a server."""
     options = [
         ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
         ("grpc.enable_http_proxy", 0),  # plain text to this machine must not leave it

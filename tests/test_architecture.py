@@ -5,6 +5,7 @@ folder. The floors are listed here from the top down, so that a new room has to 
 """
 
 import ast
+import sys
 from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -180,11 +181,31 @@ def arrows(folder: str) -> dict[str, set[str]]:
     return found
 
 
+# What a respondent runs is a part of the client as well: one implementation of what privacy
+# rests on, in files that need the standard library and each other alone.
+RESPONDENT = ("local_dp.respondent", "local_dp.answer_store")
+RESPONDS = ROOT / "tacit_client" / "responding.py"
+
+
 @pytest.mark.parametrize("component", MAY_IMPORT)
 def test_a_component_imports_only_what_the_map_allows(component: str) -> None:
     for path in sources(component):
-        foreign = (set(imported(path)) & MAY_IMPORT.keys()) - {component} - MAY_IMPORT[component]
+        modules = [
+            one
+            for one in imported_modules(path)
+            if path != RESPONDS or not one.startswith(RESPONDENT)
+        ]
+        packages = {one.split(".")[0] for one in modules}
+        foreign = (packages & MAY_IMPORT.keys()) - {component} - MAY_IMPORT[component]
         assert not foreign, f"{path.relative_to(ROOT)} imports {sorted(foreign)}"
+
+
+@pytest.mark.parametrize("module", RESPONDENT)
+def test_what_a_respondent_runs_needs_the_standard_library_alone(module: str) -> None:
+    path = ROOT / (module.replace(".", "/") + ".py")
+    others = {one for one in imported_modules(path) if not one.startswith(RESPONDENT)}
+    assert {one.split(".")[0] for one in others} <= sys.stdlib_module_names
+    assert not set(imported(ROOT / "local_dp" / "__init__.py"))
 
 
 @pytest.mark.parametrize("folder", FLOORS)

@@ -190,7 +190,7 @@ def _ratio(channel: Json, n_cells: int) -> Fraction:
     kind = channel.get("kind") if type(channel) is dict else None
     if kind == "randomised_response":
         fields = fields_of(channel, ("kind", "keep", "weights"))
-        weights = list_of(fields, "weights", int)
+        weights: list[int] = list_of(fields, "weights", int)
         if len(weights) != n_cells or min(weights) < 1:
             raise Wrong("a fake answer that is never drawn, or of no cell: the truth is proved")
         keep = _probability(fields, "keep")

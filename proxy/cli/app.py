@@ -52,6 +52,10 @@ class Commands(DeferredGroup):
         ),
         "stream": Deferred("proxy.cli.stream", "Tell a server who came, and plan a stream."),
         "network": Deferred("proxy.cli.network", "Learn which columns of a table depend on which."),
+        "collection": Deferred(
+            "proxy.cli.collection",
+            "Ask many people, each of whom randomises their answer before it leaves their device.",
+        ),
         "token": Deferred(
             "proxy.cli.access",
             "Issue, list and revoke the credentials of a server's users.",

@@ -200,9 +200,22 @@ def get_budgets(server: ServerAddress, table: str) -> list[tacit_pb2.Budget]:
 @contextmanager
 def calling(server: ServerAddress) -> Iterator[tacit_pb2_grpc.TacitStub]:
     """A stub whose errors are `Declined` and `Unreachable`."""
+    with _calling_over(server) as channel:
+        yield tacit_pb2_grpc.TacitStub(channel)
+
+
+@contextmanager
+def responding(server: ServerAddress) -> Iterator[tacit_pb2_grpc.RespondentsStub]:
+    """The same for respondents, whose calls take no credential."""
+    with _calling_over(server) as channel:
+        yield tacit_pb2_grpc.RespondentsStub(channel)
+
+
+@contextmanager
+def _calling_over(server: ServerAddress) -> Iterator[grpc.Channel]:
     with nullcontext(server.channel) if server.channel is not None else _channel(server) as channel:
         try:
-            yield tacit_pb2_grpc.TacitStub(channel)
+            yield channel
         except grpc.RpcError as error:
             raise _translated(error, server) from None
 

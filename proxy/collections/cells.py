@@ -72,8 +72,9 @@ def estimated_shares(
         levels = tuple(
             campaign.by_name[name].levels[at] for name, at in zip(scope, place, strict=True)
         )
-        shares = (one / estimates.n_respondents for one in (answer.value, low, high))
-        found.append(EstimatedShare(levels, *shares, answer.method.value))
+        n = estimates.n_respondents
+        method = answer.method.value
+        found.append(EstimatedShare(levels, answer.value / n, low / n, high / n, method))
     return found
 
 

@@ -68,6 +68,21 @@ class TacitServicer:
     def AuditReport(
         self, request: tacit_pb2.AuditReportRequest, context: grpc.ServicerContext
     ) -> Iterator[tacit_pb2.AuditReportReply]: ...
+    def CreateCollection(
+        self, request: tacit_pb2.CreateCollectionRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.Collection: ...
+    def InviteRespondents(
+        self, request: tacit_pb2.InviteRespondentsRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.InviteRespondentsReply: ...
+    def ListCollections(
+        self, request: tacit_pb2.ListCollectionsRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.ListCollectionsReply: ...
+    def CloseCollection(
+        self, request: tacit_pb2.CloseCollectionRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.Collection: ...
+    def EstimateCollection(
+        self, request: tacit_pb2.EstimateCollectionRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.EstimateCollectionReply: ...
 
 class TacitStub:
     def __init__(self, channel: grpc.Channel) -> None: ...
@@ -111,5 +126,41 @@ class TacitStub:
     AuditReport: grpc.UnaryStreamMultiCallable[
         tacit_pb2.AuditReportRequest, tacit_pb2.AuditReportReply
     ]
+    CreateCollection: grpc.UnaryUnaryMultiCallable[
+        tacit_pb2.CreateCollectionRequest, tacit_pb2.Collection
+    ]
+    InviteRespondents: grpc.UnaryUnaryMultiCallable[
+        tacit_pb2.InviteRespondentsRequest, tacit_pb2.InviteRespondentsReply
+    ]
+    ListCollections: grpc.UnaryUnaryMultiCallable[
+        tacit_pb2.ListCollectionsRequest, tacit_pb2.ListCollectionsReply
+    ]
+    CloseCollection: grpc.UnaryUnaryMultiCallable[
+        tacit_pb2.CloseCollectionRequest, tacit_pb2.Collection
+    ]
+    EstimateCollection: grpc.UnaryUnaryMultiCallable[
+        tacit_pb2.EstimateCollectionRequest, tacit_pb2.EstimateCollectionReply
+    ]
 
 def add_TacitServicer_to_server(servicer: TacitServicer, server: grpc.Server) -> None: ...
+
+class RespondentsServicer:
+    def GetAssignment(
+        self, request: tacit_pb2.GetAssignmentRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.Assignment: ...
+    def SubmitAnswer(
+        self, request: tacit_pb2.SubmitAnswerRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.SubmitAnswerReply: ...
+
+class RespondentsStub:
+    def __init__(self, channel: grpc.Channel) -> None: ...
+    GetAssignment: grpc.UnaryUnaryMultiCallable[
+        tacit_pb2.GetAssignmentRequest, tacit_pb2.Assignment
+    ]
+    SubmitAnswer: grpc.UnaryUnaryMultiCallable[
+        tacit_pb2.SubmitAnswerRequest, tacit_pb2.SubmitAnswerReply
+    ]
+
+def add_RespondentsServicer_to_server(
+    servicer: RespondentsServicer, server: grpc.Server
+) -> None: ...

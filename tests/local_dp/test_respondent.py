@@ -2,6 +2,7 @@
 
 import json
 import multiprocessing
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -374,3 +375,15 @@ def test_both_sides_draw_the_line_at_the_same_epsilon(
             read_campaign(text)
         with pytest.raises(CampaignRefused):
             check_campaign(text)
+
+
+def test_a_token_stays_the_same_and_is_of_one_campaign_and_respondent(tmp_path: Path) -> None:
+    one, other = FileAnswers(tmp_path / "one"), FileAnswers(tmp_path / "other")
+    token = one.token("a")
+    assert re.fullmatch("[0-9a-f]{64}", token)
+    assert FileAnswers(tmp_path / "one").token("a") == token
+    assert len({token, one.token("b"), other.token("a"), other.token("b")}) == 4
+    assert (tmp_path / "one.secret").stat().st_mode & 0o777 == 0o600
+    (tmp_path / "one.secret").write_bytes(b"short")
+    with pytest.raises(AnswersUnreadable):
+        one.token("a")

@@ -44,11 +44,14 @@ def channel(ledger: Ledger, tmp_path: Path) -> Iterator[grpc.Channel]:
         yield opened
 
 
-def create(channel: grpc.Channel, ledger: Ledger, **more: object) -> tacit_pb2.Collection:
-    request = tacit_pb2.CreateCollectionRequest(campaign=TEXT, respondents_max=1000, **more)
+def create(
+    channel: grpc.Channel, ledger: Ledger, *, by_invitation: bool = False
+) -> tacit_pb2.Collection:
+    request = tacit_pb2.CreateCollectionRequest(
+        campaign=TEXT, respondents_max=1000, by_invitation=by_invitation
+    )
     metadata = bearer(token_for(ledger, role=Role.OWNER))
-    made: tacit_pb2.Collection = TacitStub(channel).CreateCollection(request, metadata=metadata)
-    return made
+    return TacitStub(channel).CreateCollection(request, metadata=metadata)
 
 
 def respond(channel: grpc.Channel, token: str, region: int = 1) -> bool:

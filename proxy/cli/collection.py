@@ -1,0 +1,251 @@
+"""The commands `tacit collection ...`: ask many people, each of whom randomises their answer.
+
+A thin layer: campaigns are designed here, in public, and the server checks them; what a respondent
+answers is randomised here as well, since `respond` runs on their own machine.
+"""
+
+import json
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+from rich.table import Table
+
+from cube.refusals import InvalidRequest, InvalidTarget
+from local_dp.answer_store import AnswersUnreadable, FileAnswers
+from local_dp.campaign_text import campaign_digest, campaign_text
+from local_dp.respondent import CampaignRefused, Respondent
+from proxy.cli.client import ServerAddress, calling, responding
+from proxy.cli.collection_design import attributes_in, designed_campaign, epsilon_units
+from proxy.cli.files import not_written
+from proxy.cli.options import ConfidenceOption, asks_server
+from proxy.cli.rendering import console, plain
+from proxy.collections.tokens import new_token
+from proxy.protocol import tacit_pb2
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="Ask many people, each of whom randomises their answer before it leaves their device.",
+    epilog="Start with: tacit collection create survey --attributes survey.toml --epsilon 1",
+)
+
+NameArgument: TypeAlias = Annotated[str, typer.Argument(metavar="NAME", help="A collection.")]
+AttributesOption: TypeAlias = Annotated[
+    Path,
+    typer.Option(
+        metavar="FILE", help="A TOML file: a line for each attribute, with a list of its levels."
+    ),
+]
+SizeOption: TypeAlias = Annotated[
+    int,
+    typer.Option(
+        metavar="N", min=1, help="How many attributes are answered together, as one cell."
+    ),
+]
+RespondentEpsilon: TypeAlias = Annotated[
+    str,
+    typer.Option(metavar="NUMBER", help="What each respondent loses at most, of their own."),
+]
+
+
+@app.command(epilog="Example: tacit collection create survey --attributes survey.toml --epsilon 1")
+@asks_server
+def create(  # noqa: PLR0913, PLR0917 - one parameter per option
+    name: NameArgument,
+    attributes: AttributesOption,
+    epsilon: RespondentEpsilon,
+    respondents: Annotated[
+        int, typer.Option(metavar="N", min=1, help="How many may answer.")
+    ] = 100_000,
+    size: SizeOption = 2,
+    answers: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=1, help="Combinations that each answers; epsilon is divided by it."
+        ),
+    ] = 1,
+    by_invitation: Annotated[
+        bool,
+        typer.Option(
+            "--by-invitation", help="Count only tokens that `tacit collection invite` made."
+        ),
+    ] = False,
+    *,
+    server: ServerAddress,
+) -> None:
+    """Open a collection. No table's budget is spent.
+
+    Every pair of attributes is asked about together, and of larger combinations the fewest that
+    cover all pairs. Each respondent draws one by chance. How they randomise is fixed from now on.
+    """
+    campaign = designed_campaign(
+        name, attributes_in(attributes), epsilon=epsilon, size=size, n_answered=answers
+    )
+    request = tacit_pb2.CreateCollectionRequest(
+        campaign=campaign_text(campaign), respondents_max=respondents, by_invitation=by_invitation
+    )
+    with calling(server) as stub:
+        made = stub.CreateCollection(request, metadata=server.metadata)
+    n = len(campaign.combinations)
+    typer.echo(
+        f"{made.name} is open for {made.respondents_max} respondents, each at epsilon "
+        f"{made.epsilon:.6g} of their own: {n} combination{'s' * (n > 1)}, campaign {made.digest}."
+    )
+
+
+@app.command(epilog="Example: tacit collection invite survey -n 200 -o tokens.txt")
+@asks_server
+def invite(
+    name: NameArgument,
+    n: Annotated[int, typer.Option("-n", metavar="N", min=1, help="How many.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="A token on each line.")
+    ],
+    *,
+    server: ServerAddress,
+) -> None:
+    """Make tokens to hand out, for a collection by invitation. The server keeps none of them."""
+    request = tacit_pb2.InviteRespondentsRequest(name=name, n=n)
+    with calling(server) as stub:
+        tokens = stub.InviteRespondents(request, metadata=server.metadata).tokens
+    try:
+        output.touch(mode=0o600)
+        output.write_text("".join(f"{one}\n" for one in tokens))
+    except OSError as error:
+        raise not_written(output, error) from None
+    typer.echo(f"Wrote {output}: {len(tokens)} tokens, each for one answer.")
+
+
+@app.command("list", epilog="Example: tacit collection list")
+@asks_server
+def list_collections(*, server: ServerAddress) -> None:
+    """List the collections that you may read."""
+    with calling(server) as stub:
+        request = tacit_pb2.ListCollectionsRequest()
+        found = stub.ListCollections(request, metadata=server.metadata).collections
+    shown = Table(header_style="bold")
+    for heading in ("collection", "state", "who answers"):
+        shown.add_column(heading)
+    for heading in ("respondents", "at most", "epsilon of each"):
+        shown.add_column(heading, justify="right")
+    for one in found:
+        state, who = (
+            "closed" if one.closed else "open",
+            "invited" if one.by_invitation else "anybody",
+        )
+        numbers = (str(one.respondents), str(one.respondents_max), f"{one.epsilon:.6g}")
+        shown.add_row(plain(one.name), state, who, *numbers)
+    console().print(shown)
+
+
+@app.command("close", epilog="Example: tacit collection close survey")
+@asks_server
+def close_collection(name: NameArgument, *, server: ServerAddress) -> None:
+    """Take no further answers."""
+    with calling(server) as stub:
+        request = tacit_pb2.CloseCollectionRequest(name=name)
+        closed = stub.CloseCollection(request, metadata=server.metadata)
+    typer.echo(f"{closed.name} is closed with {closed.respondents} answers.")
+
+
+@app.command(epilog="Example: tacit collection show survey --by education,smokes")
+@asks_server
+def show(
+    name: NameArgument,
+    by: Annotated[
+        str, typer.Option("--by", metavar="A,B,..", help="Attributes that were asked together.")
+    ],
+    confidence: ConfidenceOption = None,
+    *,
+    server: ServerAddress,
+) -> None:
+    """Show the share of respondents in each cell, with intervals. Free.
+
+    Estimates are unbiased, so that a small share may be below 0.
+    """
+    names = sorted({one.strip() for one in by.split(",") if one.strip()})
+    request = tacit_pb2.EstimateCollectionRequest(
+        name=name, attributes=names, confidence=confidence
+    )
+    with calling(server) as stub:
+        found = stub.EstimateCollection(request, metadata=server.metadata)
+    shown = Table(header_style="bold")
+    for heading in names:
+        shown.add_column(plain(heading))
+    shown.add_column("share", justify="right")
+    shown.add_column(f"{found.confidence:g} interval")
+    shown.add_column("found by")
+    for cell in found.cells:
+        levels = [plain(_level_text(one)) for one in cell.levels]
+        ends = f"{cell.low:.4f} to {cell.high:.4f}"
+        shown.add_row(*levels, f"{cell.share:.4f}", ends, cell.method)
+    console().print(shown)
+    typer.echo(f"{found.respondents} respondents. Free.")
+
+
+@app.command(epilog="Example: tacit collection respond survey --row row.json --epsilon-max 2")
+@asks_server
+def respond(  # noqa: PLR0913 - one parameter per option
+    name: NameArgument,
+    row: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE", help="Your true answers: a JSON object of attributes and levels."
+        ),
+    ],
+    epsilon_max: Annotated[
+        str, typer.Option(metavar="NUMBER", help="What all your answers may lose together.")
+    ],
+    store: Annotated[
+        Path, typer.Option(metavar="FILE", help="Where your answers are kept, to be given again.")
+    ] = Path("tacit-answers.json"),
+    token: Annotated[
+        str | None,
+        typer.Option(metavar="TOKEN", help="Yours, of a collection by invitation."),
+    ] = None,
+    *,
+    server: ServerAddress,
+) -> None:
+    """Answer a collection: the campaign is checked here, and the answer randomised here.
+
+    Your true answers stay on this machine. Answering again sends the same answer again, which
+    counts once.
+    """
+    answers = FileAnswers(store)
+    respondent = Respondent(answers, epsilon_units_max=epsilon_units(epsilon_max))
+    truth = _row_in(row)
+    with responding(server) as stub:
+        asked = stub.GetAssignment(
+            tacit_pb2.GetAssignmentRequest(name=name, token=token or new_token())
+        )
+        try:
+            answer = respondent.answer(asked.campaign, truth)
+            shown = token or answers.token(campaign_digest(asked.campaign))
+        except CampaignRefused as error:
+            raise InvalidTarget(f"Nothing was answered: {error}.") from None
+        except (AnswersUnreadable, ValueError, OSError) as error:
+            raise InvalidRequest(f"Nothing was answered: {error}.") from None
+        reply = stub.SubmitAnswer(
+            tacit_pb2.SubmitAnswerRequest(name=name, token=shown, answer=answer)
+        )
+    before = " It was counted before." if reply.counted_before else ""
+    typer.echo(f"Your randomised answer to {name} is counted.{before}")
+
+
+def _row_in(path: Path) -> dict[str, str | int | bool | None]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        found = None
+    if not isinstance(found, dict):
+        raise InvalidRequest(
+            f"{path} does not hold a row.", hint='Write it like {"education": "school"}.'
+        )
+    return found
+
+
+def _level_text(written: str) -> str:
+    """A level as it is read: texts without their quotes."""
+    level = json.loads(written)
+    return level if isinstance(level, str) else written

@@ -1,0 +1,103 @@
+"""Answering a collection: the campaign is checked here, and the answer randomised here.
+
+    tacit_client.respond("survey", {"education": "school"}, store="answers.json", epsilon_max=2)
+
+What a respondent tells this function does not leave the machine. The code that checks and
+randomises is `local_dp.respondent`, which needs the standard library alone; here is only how its
+answer travels. A respondent presents a token that says nothing of them, and no credential.
+"""
+
+import secrets
+from collections.abc import Mapping
+from fractions import Fraction
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from local_dp.answer_store import FileAnswers
+from local_dp.respondent import EPSILON_BITS, CampaignRefused, Level, Respondent
+from tacit_client import protobuf
+from tacit_client.accuracy import exact_text
+from tacit_client.connecting import address_of, refused
+from tacit_client.errors import missing_library, refusal_of_call
+from tacit_client.marginals import channel_to
+
+SERVICE: Final = "/tacit.v1.Respondents/"
+TOKEN_BYTES: Final = 32
+
+
+def respond(  # noqa: PLR0913 - who asks, what is told, and what it may lose
+    collection: str,
+    row: Mapping[str, Level],
+    *,
+    store: str | Path,
+    epsilon_max: float | str,
+    token: str | None = None,
+    server: str | None = None,
+    tls: bool | None = None,
+    tls_root_certs: str | Path | None = None,
+) -> bool:
+    """Answer a collection once; again, the same answer is sent again, which counts once.
+
+    Parameters
+    ----------
+    collection : str
+        Its name.
+    row : mapping
+        The true level of every attribute that is asked about. It stays here.
+    store : str or Path
+        The file in which this respondent's answers are kept; a secret for tokens is beside it.
+    epsilon_max : float or str
+        What all answers in the store may lose together.
+    token : str, optional
+        For a collection by invitation; otherwise it is made here.
+    server : str, optional
+        ``HOST:PORT`` or ``grpc+tls://HOST:PORT``; by default TACIT_SERVER.
+    tls, tls_root_certs
+        As for `connect`.
+
+    Returns
+    -------
+    bool
+        Whether the answer was counted now; False if it had been before.
+
+    Raises
+    ------
+    Refused
+        What the server refuses.
+    InterfaceError
+        If the campaign is not what it has to be, or would lose too much: then nothing was drawn.
+    AnswersUnreadable
+        If the store is damaged: an answer that was given must not be drawn again.
+    """
+    try:
+        import grpc  # noqa: PLC0415 - nothing else here needs it
+    except ImportError as missing:
+        raise missing_library("respond()", "grpcio") from missing
+    address = address_of(
+        server,
+        token=None,
+        user=None,
+        tls=tls,
+        tls_root_certs=tls_root_certs,
+        tls_cert=None,
+        tls_key=None,
+    )
+    answers = FileAnswers(Path(store))
+    units = int(Fraction(exact_text(epsilon_max)) * 2**EPSILON_BITS)
+    respondent = Respondent(answers, epsilon_units_max=units)
+    with channel_to(grpc, address) as channel:
+        asking = channel.unary_unary(f"{SERVICE}GetAssignment")
+        sending = channel.unary_unary(f"{SERVICE}SubmitAnswer")
+        try:
+            first = token or secrets.token_hex(TOKEN_BYTES)
+            asked = asking(protobuf.written([(1, collection), (2, first)]))
+            campaign = protobuf.text_of(protobuf.fields(asked), 1) or ""
+            answer = respondent.answer(campaign, row)
+            own = token or answers.token(sha256(campaign.encode()).hexdigest())
+            reply = sending(protobuf.written([(1, collection), (2, own), (3, answer)]))
+        except grpc.RpcError as error:
+            raise refusal_of_call(error) from None
+        except (CampaignRefused, ValueError) as error:
+            raise refused(f"Nothing was answered: {error}.") from None
+    return not protobuf.integer_of(protobuf.fields(reply), 1)

@@ -1,0 +1,138 @@
+"""A collection by the command line and a real server: 1,000 respondents, then estimates."""
+
+import json
+import random
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import grpc
+import pytest
+
+from local_dp.respondent import Entropy, Level, check_campaign, randomised
+from proxy.cli.running import running
+from proxy.collections.tokens import new_token
+from proxy.config.settings import load
+from proxy.protocol import tacit_pb2
+from proxy.protocol.tacit_pb2_grpc import RespondentsStub
+from tests.support.commands import Run, command_runner
+
+N_RESPONDENTS = 1000
+ATTRIBUTES = """\
+education = ["none", "school", "degree"]
+smokes = [false, true]
+region = [1, 2, 3, 4]
+"""
+CONFIGURATION = """\
+[server]
+listen = "127.0.0.1:0"
+allow_anonymous = false
+
+[ledger]
+path = "people.ledger"
+
+[tables.people]
+source = "people.csv"
+budget = 1.0
+n_records_max = 1000
+half_width = 10
+
+[tables.people.columns.sex]
+kind = "category"
+levels = ["Female", "Male"]
+"""
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    return command_runner(capsys, monkeypatch)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "people.csv").write_text("sex\nFemale\nMale\n")
+    (tmp_path / "tacit.toml").write_text(CONFIGURATION)
+    (tmp_path / "survey.toml").write_text(ATTRIBUTES)
+    return tmp_path
+
+
+@pytest.fixture
+def address(folder: Path) -> Iterator[str]:
+    with running(load(folder / "tacit.toml")) as here:
+        yield here.wires.grpc.address
+
+
+def truth(number: int) -> dict[str, Level]:
+    """A made-up person: four in ten smoke, and half of these went to school alone."""
+    rng = random.Random(number)  # noqa: S311 - who answers, not how
+    smokes = rng.random() < 0.4
+    school = rng.random() < (0.8 if smokes else 0.3)
+    return {
+        "education": "school" if school else "degree",
+        "smokes": smokes,
+        "region": rng.randrange(1, 5),
+    }
+
+
+def answered(channel: grpc.Channel, number: int) -> bool:
+    stub, token = RespondentsStub(channel), new_token()
+    asked = stub.GetAssignment(tacit_pb2.GetAssignmentRequest(name="survey", token=token))
+    answer = randomised(check_campaign(asked.campaign), truth(number), Entropy().below)
+    sent = tacit_pb2.SubmitAnswerRequest(name="survey", token=token, answer=answer)
+    return not stub.SubmitAnswer(sent).counted_before
+
+
+def test_a_thousand_respondents_and_what_they_say(
+    run: Run, folder: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    issued = run(
+        *("token", "issue", "--config", folder / "tacit.toml"),
+        *("--analyst", "ann", "--role", "owner", "--all-tables"),
+    )
+    found = re.search(r"tacit_[\w-]+", issued.out)
+    assert found, issued
+    monkeypatch.setenv("TACIT_SERVER", address)
+
+    def owner(*arguments: object) -> str:
+        monkeypatch.setenv("TACIT_TOKEN", found[0])
+        ended = run(*arguments)
+        monkeypatch.delenv("TACIT_TOKEN")
+        assert ended.code == 0, ended
+        return ended.out
+
+    attributes = ("--attributes", folder / "survey.toml", "--epsilon", "3")
+    opened = owner("collection", "create", "survey", *attributes, "--respondents", N_RESPONDENTS)
+    assert "survey is open for 1000 respondents, each at epsilon 3 of their own" in opened
+    with grpc.insecure_channel(address) as channel, ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(lambda one: answered(channel, one), range(N_RESPONDENTS - 1))) == 999
+
+    (folder / "row.json").write_text(json.dumps(truth(N_RESPONDENTS)))
+    own = ("--row", folder / "row.json", "--epsilon-max", "3", "--store", folder / "mine")
+    assert "is counted." in run("collection", "respond", "survey", *own).out
+    assert "It was counted before." in run("collection", "respond", "survey", *own).out
+    frugal = (*own[:3], "1", "--store", folder / "another")
+    refused = run("collection", "respond", "survey", *frugal)
+    assert refused.code
+    assert "more epsilon than is left" in refused.err
+
+    assert "│ open" in owner("collection", "list")
+    assert "closed with 1000 answers" in owner("collection", "close", "survey")
+    shown = owner("collection", "show", "survey", "--by", "smokes,education")
+    cells = re.findall(r"│ (\w+) +│ (\w+) +│ +(-?[\d.]+) │ (-?[\d.]+) to (-?[\d.]+) ", shown)
+    shares = {(one[0], one[1]): tuple(map(float, one[2:])) for one in cells}
+    assert len(shares) == 6
+    # Of each cell the better of two estimates is shown, so that they need not add up exactly.
+    assert sum(share for share, _, _ in shares.values()) == pytest.approx(1, abs=0.1)
+    people = [truth(one) for one in range(N_RESPONDENTS)]
+    for (education, smokes), (share, low, high) in shares.items():
+        count = sum(
+            one["education"] == education and str(one["smokes"]).lower() == smokes for one in people
+        )
+        # Three times the 95 % half-width: passed by one cell in 10**8.
+        assert abs(share - count / N_RESPONDENTS) < 3 * (high - low) / 2
+
+    told = run("audit", "verify", folder / "people.ledger").out
+    assert "Collection survey: epsilon 3 for each respondent, of their own" in told
+    assert "closed with 1000 answers" in told
+    assert "Every entry follows from those before it." in told

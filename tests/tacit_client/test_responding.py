@@ -1,0 +1,87 @@
+"""Respondents in Python: what they tell stays with them, and counts once."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import tacit_client
+from accountant.ledger.open_ledger import open_ledger
+from local_dp.campaign_text import campaign_text
+from local_dp.respondent import Level
+from proxy.api.requests import LOCAL
+from proxy.collections.service import CollectionService
+from tests.support.campaigns import survey
+from tests.support.engine_fake import CannedEngine
+from tests.support.serving import serving
+
+ROW: dict[str, Level] = {"education": "school", "smokes": True, "region": 2}
+
+
+@pytest.fixture
+def collections(tmp_path: Path) -> Iterator[CollectionService]:
+    with (
+        open_ledger(tmp_path / "ledger") as ledger,
+        closing(CollectionService(ledger, tmp_path / "counts")) as made,
+    ):
+        made.create(LOCAL, campaign_text(survey()), n_respondents_max=100)
+        yield made
+
+
+@pytest.fixture
+def server(collections: CollectionService) -> Iterator[str]:
+    with serving(CannedEngine(), collections=collections) as address:
+        yield address
+
+
+def respond(server: str, store: Path, token: str | None = None, epsilon: str = "2") -> bool:
+    return tacit_client.respond(
+        "survey", ROW, store=store, epsilon_max=epsilon, token=token, server=server
+    )
+
+
+def test_respondents_are_counted_once_each(
+    server: str, collections: CollectionService, tmp_path: Path
+) -> None:
+    stores = [tmp_path / str(one) for one in range(12)]
+    with ThreadPoolExecutor(6) as pool:
+        assert list(pool.map(lambda one: respond(server, one), stores)) == [True] * 12
+        assert list(pool.map(lambda one: respond(server, one), stores)) == [False] * 12
+    assert collections.status(LOCAL, "survey").n_respondents == 12
+
+
+def test_more_epsilon_than_the_respondent_allows_sends_nothing(
+    server: str, collections: CollectionService, tmp_path: Path
+) -> None:
+    with pytest.raises(tacit_client.InterfaceError, match="more epsilon than is left"):
+        respond(server, tmp_path / "answers", epsilon="1.99")
+    assert collections.status(LOCAL, "survey").n_respondents == 0
+
+
+def test_a_row_without_an_answer_sends_nothing(server: str, tmp_path: Path) -> None:
+    with pytest.raises(tacit_client.InterfaceError, match="no level of"):
+        tacit_client.respond("survey", {}, store=tmp_path / "a", epsilon_max=2, server=server)
+
+
+def test_what_the_server_refuses_is_a_refusal(server: str, tmp_path: Path) -> None:
+    with pytest.raises(tacit_client.Refused, match="no collection"):
+        tacit_client.respond("other", ROW, store=tmp_path / "a", epsilon_max=2, server=server)
+
+
+def test_an_invited_respondent_shows_the_token_that_they_were_given(
+    server: str, collections: CollectionService, tmp_path: Path
+) -> None:
+    text = campaign_text(survey("panel"))
+    collections.create(LOCAL, text, n_respondents_max=10, is_by_invitation=True)
+    (token,) = collections.invitations(LOCAL, "panel", 1)
+
+    def answer(shown: str | None) -> bool:
+        return tacit_client.respond(
+            "panel", ROW, store=tmp_path / "a", epsilon_max=2, token=shown, server=server
+        )
+
+    with pytest.raises(tacit_client.Refused, match="by invitation"):
+        answer(None)
+    assert [answer(token), answer(token)] == [True, False]
