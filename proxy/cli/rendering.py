@@ -138,6 +138,8 @@ def schema_table(table: tacit_pb2.Table) -> RenderableType:
     if table.synthetic_of:
         made = plain(f"synthetic rows, made from {table.synthetic_of}; any SQL on them is free")
         return Group(plain(table.name), shown, made)
+    if not table.default_half_width:
+        return Group(plain(table.name), shown, Text("answers by itself: what it answers is free"))
     target = f"{table.default_half_width:g} at confidence {table.default_confidence:g}"
     return Group(plain(table.name), shown, Text(f"default target: half_width {target}"))
 

@@ -13,8 +13,8 @@ from proxy.api.requests import QueryRequest
 from proxy.catalog.listed import listed_tables
 from proxy.catalog.shadow import catalog_answer
 from proxy.catalog.world import World
+from proxy.engine.own_views import LISTED_VIEWS
 from proxy.engine.postprocessing import OuterSql
-from proxy.engine.system_views import VIEW_SCHEMAS
 from proxy.engine.visibility import VisibleTables
 from proxy.sources.public_table import PublicTable
 
@@ -32,7 +32,7 @@ def catalog_world(
     infos += [table.info for table in seen.own.values()]
     return World(
         listed_tables(
-            infos, [table for table, _ in public], seen.synthetic, list(VIEW_SCHEMAS.items())
+            infos, [table for table, _ in public], seen.synthetic, list(LISTED_VIEWS.items())
         ),
         request.caller.payer.analyst,
         VERSION,

@@ -34,7 +34,6 @@ from proxy.api.requests import (
     QueryRequest,
     QueryResult,
     TableInfo,
-    unknown_table,
 )
 from proxy.catalog.shadow import is_catalog_query, is_catalog_text
 from proxy.engine.across_tables import answered_tables
@@ -113,7 +112,7 @@ class Engine:
         self._watcher = watcher
         self.usage = UsageTallies()
         self.synthetic = SyntheticTableService(
-            self._tables, [table.name for table in public], store
+            self._tables, [table.name for table in public], store, own
         )
         self._outer = OuterSql()
         self._large = LargeStatements()
@@ -197,10 +196,9 @@ class Engine:
 
     def marginals(self, request: MarginalsRequest, caller: Caller) -> Iterator[str | MadeMarginals]:
         """Tables of counts, after the names of the steps. May charge."""
-        opened = self._opened_to(caller)
-        table = opened.get(request.table)
+        table = self._opened_to(caller).get(request.table)
         if table is None:
-            raise unknown_table(request.table, list(opened))
+            raise self._visible_to(caller).not_private(request.table)
         check_may_see_history(table, caller)
         for made in make_marginals(table, request, caller.payer):
             if isinstance(made, MadeMarginals):

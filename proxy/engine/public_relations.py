@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 
 from planner.domain.public import REMAINING, privacy_view
+from proxy.engine.own_views import OWN_VIEWS, own_view
 from proxy.engine.relations import N_ROWS_TRIED
 from proxy.engine.system_views import (
     REMAINING_SCHEMA,
@@ -39,6 +40,8 @@ def public_relations(
             found[name] = rows.slice(0, N_ROWS_TRIED) if records is None else rows
         elif view == SYNTHETIC_VIEW:
             found[name] = synthetic_view(() if records is None else seen.synthetic)
+        elif view in OWN_VIEWS:
+            found[name] = own_view(view, () if records is None else seen.own.values())
         elif records is None:
             found[name] = VIEW_SCHEMAS.get(view, REMAINING_SCHEMA).empty_table()
         elif view in VIEW_SCHEMAS:

@@ -12,15 +12,15 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from cube.refusals import InvalidRequest
+from cube.refusals import InvalidRequest, Refused
 from cube.schema import Schema
 from planner.domain.public import Columns, PublicRelation
 from planner.domain.table_names import units_table
 from planner.lowering.generations import TableGenerations
 from planner.planner import PLAN_BYTES_DEFAULT, Planner
-from proxy.api.requests import Caller
+from proxy.api.requests import Caller, unknown_table
+from proxy.engine.own_views import LISTED_VIEWS
 from proxy.engine.postprocessing import OuterSql
-from proxy.engine.system_views import VIEW_SCHEMAS
 from proxy.sources.public_table import PublicTable
 from proxy.synthetic_tables.record import SyntheticRecord
 from proxy.synthetic_tables.service import SyntheticTableService
@@ -80,13 +80,20 @@ class VisibleTables:
 
         Raises
         ------
-        InvalidRequest
-            If it answers by itself.
+        InvalidRequest, UnknownName
+            If it answers by itself, or is not there.
         """
-        table = self.answering[name]
-        if isinstance(table, ServedTable):
-            return table
-        raise InvalidRequest(
+        found = self.gated.get(name)
+        if found is None:
+            raise self.not_private(name)
+        return found
+
+    def not_private(self, name: str) -> Refused:
+        """The refusal of a table that is not private, or not there."""
+        table = self.own.get(name)
+        if table is None:
+            return unknown_table(name, list(self.tables))
+        return InvalidRequest(
             f"{name} is {table.info.kind}: its answers are free, and nothing of it is bought.",
             hint="Ask its SELECT statements one by one.",
         )
@@ -144,7 +151,7 @@ def visible(  # noqa: PLR0913, PLR0917 - all that a planner may know of
         schemas={name: info.schema for name, info in infos.items()},
         defaults={name: info.default for name, info in infos.items()},
         public=(*given, *kept),
-        privacy_views=(*VIEW_SCHEMAS, SYNTHETIC_VIEW),
+        privacy_views=(*LISTED_VIEWS, SYNTHETIC_VIEW),
         public_rows=public_rows,
         sums={name: info.sums for name, info in infos.items()},
         generations=_generations(tables, earlier),

@@ -5,7 +5,7 @@ may not know of do not exist: such tables neither occupy names nor count towards
 """
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from fractions import Fraction
@@ -59,6 +59,8 @@ class SyntheticTableService:
         The names of public tables.
     store : SyntheticStore, optional
         Without a store there are no synthetic tables, and none can be made.
+    own : collection of str
+        The names of tables that answer by themselves, at present: none is made from them.
     """
 
     def __init__(
@@ -66,8 +68,9 @@ class SyntheticTableService:
         tables: Mapping[str, ServedTable],
         public: Sequence[str] = (),
         store: SyntheticStore | None = None,
+        own: Collection[str] = (),
     ) -> None:
-        self._tables = tables
+        self._tables, self._own = tables, own
         self._public = tuple(public)
         self._names = Names()
         self._given_store = store
@@ -343,16 +346,23 @@ class SyntheticTableService:
         """The private table with a name, ignoring letter case, if the caller may know of it."""
         opened = [table for table in self._tables if caller.opens(table)]
         found = named(name, opened)
-        if found is None:
-            raise unknown_table(name, opened)
-        return self._tables[found]
+        if found is not None:
+            return self._tables[found]
+        own = named(name, [table for table in self._own if caller.opens(table)])
+        if own is not None:
+            raise InvalidRequest(
+                f"{own} answers by itself, and no synthetic table is made from it.",
+                hint="Ask its counts, which are free.",
+            )
+        raise unknown_table(name, opened)
 
     def _held(
         self, caller: Caller, order: CreateSynthetic, source: str
     ) -> AbstractContextManager[tuple[str, SyntheticRecord | None]]:
         """Hold a name for a new table; yields it, and the table that it replaces, if any."""
         store = self._store
-        declared = (*(name for name in self._tables if caller.opens(name)), *self._public)
+        asked = (name for name in (*self._tables, *self._own) if caller.opens(name))
+        declared = (*asked, *self._public)
         maker = NamingContext(caller.payer.analyst, source, frozenset(map(str.casefold, declared)))
 
         def check(record: SyntheticRecord) -> None:

@@ -59,9 +59,12 @@ class CollectedTable:
     Parameters
     ----------
     estimates : CollectionEstimates
+    is_open : bool
+        Whether more may answer, so that the same question has another answer later.
     """
 
     estimates: CollectionEstimates
+    is_open: bool = False
 
     def __post_init__(self) -> None:
         _ = self.info  # a campaign that is no table is refused at once

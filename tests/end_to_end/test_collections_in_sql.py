@@ -3,12 +3,17 @@
 import math
 from fractions import Fraction
 
+import grpc
 import numpy as np
 import pytest
 
+import tacit_client
+from accountant.ledger.credentials import Role
+from accountant.ledger.limits import Payer
 from cube.refusals import NotCollected
-from proxy.api.requests import QueryRequest, QueryResult
+from proxy.api.requests import Caller, QueryRequest, QueryResult
 from proxy.engine.engine import Engine
+from proxy.protocol import tacit_pb2, tacit_pb2_grpc
 from proxy.tables.collected import CollectedTable
 from tests.support.respondents import (
     CITY,
@@ -18,6 +23,7 @@ from tests.support.respondents import (
     submitted,
     true_rows,
 )
+from tests.support.serving import serving
 
 N_RESPONDENTS = 4000
 N_COLLECTIONS = 150
@@ -150,3 +156,56 @@ def test_shares_of_a_total_are_computed_from_answers() -> None:
     share = {one["member"]: one["share"] for one in result.data.to_pylist()}
     assert sum(share.values()) == pytest.approx(1)
     assert share[True] == pytest.approx(levels(rows, "member").astype(bool).mean(), abs=0.1)
+
+
+def test_collections_are_listed_with_what_each_respondent_lost() -> None:
+    rng = np.random.default_rng(5)
+    own = {"survey": CollectedTable(collected(CAMPAIGN, true_rows(CAMPAIGN, 500, rng), rng))}
+    engine = Engine({}, own=own)
+    sql = "SELECT * FROM data_privacy.collections"
+    (row,) = engine.answer(QueryRequest(sql=sql)).data.to_pylist()
+    assert row == {
+        "table_name": "survey",
+        "campaign": own["survey"].edition,
+        "state": "closed",
+        "epsilon": 2.0,
+        "n_respondents": 500,
+        "n_answered": 1,
+        "covered": "(city), (education, grade), (education, member), (education, years), "
+        "(grade, member), (grade, years), (member, years)",
+    }
+    nobody = Caller(Payer("ann"), Role.ANALYST, ("other",))
+    assert not engine.answer(QueryRequest(sql=sql, caller=nobody)).data.num_rows
+    listed = engine.answer(
+        QueryRequest(
+            sql="SELECT column_name, data_type FROM information_schema.columns "
+            "WHERE table_name = 'survey' ORDER BY ordinal_position"
+        )
+    ).data.to_pylist()
+    assert [one["column_name"] for one in listed] == [
+        "education",
+        "grade",
+        "member",
+        "years",
+        "city",
+    ]
+
+
+def test_a_collection_goes_over_the_wire_with_its_receipt() -> None:
+    rng = np.random.default_rng(5)
+    own = {"survey": CollectedTable(collected(CAMPAIGN, true_rows(CAMPAIGN, 500, rng), rng))}
+    count = "SELECT city, COUNT(*) AS n FROM survey GROUP BY city"
+    with serving(Engine({}, own=own)) as address:
+        with tacit_client.connect(address) as connection:
+            answer = connection.sql(count)
+            assert (answer.source, answer.epsilon_spent) == ("randomized", 0)
+            assert answer.epsilon_left is None
+            assert "epsilon spent 0" in str(answer)
+            with pytest.raises(tacit_client.InvalidStatement) as refused:
+                connection.sql(count.replace("GROUP", "WHERE member GROUP"))
+            assert refused.value.code == "not_collected"
+        with grpc.insecure_channel(address) as channel:
+            stub = tacit_pb2_grpc.TacitStub(channel)
+            (table,) = stub.ListTables(tacit_pb2.ListTablesRequest()).tables
+    assert (table.name, table.default_half_width) == ("survey", 0)
+    assert [column.name for column in table.columns][-1] == "city"

@@ -17,7 +17,7 @@ from planner.domain.public import PRIVACY_SCHEMA
 from planner.domain.table_names import TableNames, placed
 from proxy.api.axis_text import describe_levels
 from proxy.api.requests import CATALOG, DB_SCHEMA, TableInfo
-from proxy.engine.system_views import VIEW_SCHEMAS
+from proxy.engine.own_views import LISTED_VIEWS
 from proxy.protocol import flight_sql_pb2 as sql
 from proxy.sources.public_table import PublicTable
 from proxy.synthetic_tables.record import SyntheticRecord
@@ -154,7 +154,7 @@ def _described(served: Catalog) -> list[tuple[str, str, pa.Schema]]:
     names = TableNames((*private, *public), tuple(record.full_name for record in served.synthetic))
     found = [(*placed(name, DB_SCHEMA), schema) for name, schema in private.items()]
     found += [(DB_SCHEMA, name, schema) for name, schema in public.items()]
-    found += [(PRIVACY_SCHEMA, name, schema) for name, schema in VIEW_SCHEMAS.items()]
+    found += [(PRIVACY_SCHEMA, name, schema) for name, schema in LISTED_VIEWS.items()]
     for record in served.synthetic:
         is_plain = names.brief(record.full_name) == record.name
         db_schema = DB_SCHEMA if is_plain else record.table

@@ -21,6 +21,7 @@ from proxy.admin.limits import LimitChange
 from proxy.api.axis_text import axis_kind, describe_levels
 from proxy.api.epsilon import exact_epsilon
 from proxy.api.requests import (
+    PRIVATE,
     BatchRequest,
     LimitStatus,
     QueryEngine,
@@ -316,7 +317,7 @@ def _table(info: TableInfo) -> tacit_pb2.Table:
             )
             for axis in info.schema.axes
         ],
-        default_half_width=info.default.half_width,
+        default_half_width=info.default.half_width if info.kind == PRIVATE else 0.0,
         default_confidence=info.default.confidence,
     )
 

@@ -22,6 +22,7 @@ from cube.refusals import (
 from cube.schema import Schema
 from inference.remap import PowerLoss
 from proxy.api.best_report import Belief
+from proxy.api.marginals import MarginalSet, MarginalsRequest
 from proxy.api.notice_text import notice_lines
 from proxy.api.receipts import RECEIPT_KEY
 from proxy.api.requests import LOCAL, BatchRequest, Caller, QueryRequest, QueryResult
@@ -288,3 +289,16 @@ def test_receipts_without_a_budget_go_over_every_wire(engine: Engine) -> None:
     assert received.epsilon_left is None
     assert not receipt_message(receipt).HasField("budget")
     assert notice_lines(receipt)[0] == "survey: free."
+
+
+def test_no_synthetic_table_and_no_marginals_are_made_of_it(both: Engine) -> None:
+    with pytest.raises(InvalidRequest, match="survey answers by itself"):
+        ask(both, "CREATE SYNTHETIC TABLE s FROM Survey WITH (epsilon => 0)")
+    asked = MarginalsRequest(table="survey", sets=(MarginalSet(("city",)),))
+    with pytest.raises(InvalidRequest, match="survey is counted"):
+        list(both.marginals(asked, LOCAL))
+    ann = Caller(Payer("ann"), Role.ANALYST, ("people",))  # to whom it does not exist
+    with pytest.raises(UnknownName):
+        ask(both, "CREATE SYNTHETIC TABLE s FROM survey WITH (epsilon => 0)", ann)
+    with pytest.raises(UnknownName):
+        list(both.marginals(asked, ann))
