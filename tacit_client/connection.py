@@ -18,6 +18,7 @@ from tacit_client.connecting import Address, address_of
 from tacit_client.cursor import Cursor, Parameters, fetched
 from tacit_client.errors import InterfaceError, translated
 from tacit_client.marginals import Marginals, ask_marginals
+from tacit_client.observing import observe_users
 from tacit_client.result import Result
 from tacit_client.synthetic import create_statement
 
@@ -265,6 +266,20 @@ class Connection:
             consistency=consistency,
             public_total=public_total,
         )
+
+    def observe(self, stream: str, ids: Iterable[int], *, left: bool = False) -> None:
+        """Tell a stream who came; all of them are on the server's disk once this returns.
+
+        Parameters
+        ----------
+        stream : str
+        ids : iterable of int
+            If it fails, tell them all again: a user counts once, however often they come.
+        left : bool, optional
+            They left; for a stream that was declared with departures.
+        """
+        self._check_open()
+        observe_users(self._address, stream, ids, left=left)
 
     def tables(self) -> list[Table]:
         """The tables and views that SQL may name, with their columns."""

@@ -1,22 +1,22 @@
 """Counts by several sets of columns, in tables that agree where they overlap.
 
-The one call of `tacit.v1` that has no form in SQL: a budget divided among tables. It goes over a
+A call of `tacit.v1` that has no form in SQL: a budget divided among tables. It goes over a
 gRPC channel of its own, by the bytes of its messages; everything else goes through the driver.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
 from tacit_client import protobuf
 from tacit_client.accuracy import Accuracy, exact_text
+from tacit_client.calling import channel_to, credentials_of
 from tacit_client.connecting import Address, refused
 from tacit_client.errors import missing_library, refusal_of_call
 
 METHOD: Final = "/tacit.v1.Tacit/Marginals"
-MESSAGE_BYTES_MAX: Final = 64 * 2**20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,7 +91,7 @@ def ask_marginals(  # noqa: PLR0913 - what the message has
     with channel_to(grpc, address) as channel:
         call = channel.unary_stream(METHOD)
         try:
-            for reply in call(request, metadata=_credentials(address)):
+            for reply in call(request, metadata=credentials_of(address)):
                 values = protobuf.fields(reply)
                 pieces += [one for one in values.get(2, ()) if isinstance(one, bytes)]
                 summary = next(protobuf.messages_of(values, 3), summary)
@@ -127,22 +127,3 @@ def _target(accuracy: Accuracy) -> bytes:
     return protobuf.written(
         [(1, half_width), (2, confidence), (3, None if cap is None else exact_text(cap))]
     )
-
-
-def channel_to(grpc: Any, address: Address) -> Any:
-    """A gRPC channel to a server."""
-    options = [
-        ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
-        ("grpc.enable_http_proxy", 0),  # plain text to this machine must not leave it
-    ]
-    if not address.tls:
-        return grpc.insecure_channel(address.target, options=options)
-    pems = (address.tls_root_certs, address.tls_key, address.tls_cert)
-    credentials = grpc.ssl_channel_credentials(
-        *(None if pem is None else pem.encode() for pem in pems)
-    )
-    return grpc.secure_channel(address.target, credentials, options=options)
-
-
-def _credentials(address: Address) -> list[tuple[str, str]]:
-    return [] if address.token is None else [("authorization", f"Bearer {address.token}")]

@@ -44,7 +44,7 @@ def issue(  # noqa: PLR0913 - one parameter per option
     analyst: Annotated[str, typer.Option(metavar="NAME", help="The analyst who will use it.")],
     table: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A table that it opens. May be repeated."),
+        typer.Option(metavar="NAME", help="A table or stream that it opens. May be repeated."),
     ] = None,
     all_tables: Annotated[
         bool, typer.Option("--all-tables", help="Open every table, including those added later.")
@@ -82,7 +82,9 @@ def issue(  # noqa: PLR0913 - one parameter per option
     It cannot be shown again: the ledger keeps only what checks it.
     """
     with _opened(config) as (settings, ledger):
-        _check_tables(settings, table or [])
+        streams = ledger.streams.streams.items()
+        there = [name for name, one in streams if not one.is_dropped]
+        _check_tables(settings, table or [], there)
         grant = Grant(
             analyst=analyst,
             groups=group or (),
@@ -225,8 +227,8 @@ def _opened(path: Path) -> Iterator[tuple[Settings, Ledger]]:
         yield settings, ledger
 
 
-def _check_tables(settings: Settings, names: Iterable[str]) -> None:
-    known = [table.schema.table for table in settings.tables]
+def _check_tables(settings: Settings, names: Iterable[str], streams: Iterable[str] = ()) -> None:
+    known = [*(table.schema.table for table in settings.tables), *streams]
     for name in names:
         if name == EVERY_TABLE:
             raise InvalidRequest(

@@ -13,6 +13,7 @@ from accountant.ledger.open_ledger import open_ledger
 from proxy.identity.authenticate import LedgerAuthenticator
 from proxy.identity.tokens import is_token, new_token
 from proxy.monitoring.logs import configure_logs
+from tests.support.a_stream import write_a_stream
 from tests.support.commands import Run
 from tests.support.engine_fake import COUNT_ALL, CannedEngine
 from tests.support.identities import token_for
@@ -55,6 +56,14 @@ def entries(folder: Path, kind: str) -> list[dict[str, object]]:
 
 
 # Tokens.
+
+
+def test_a_token_opens_a_stream(run: Run, folder: Path) -> None:
+    assert "no table 'visits'" in run("token", "issue", "--analyst", "a", "--table", "visits").err
+    with open_ledger(folder / "people.ledger") as ledger:
+        write_a_stream(ledger)
+    assert run("token", "issue", "--analyst", "ann", "--table", "visits").code == 0
+    assert run("token", "issue", "--analyst", "ann", "--table", "hits").code != 0  # dropped
 
 
 def test_a_token_is_printed_alone_once_and_kept_nowhere(run: Run, folder: Path) -> None:
