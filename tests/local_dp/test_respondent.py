@@ -17,15 +17,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cube.encoding import canonical_json
+from cube.exponential import epsilon_units_of, exp_below
+from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import InvalidRequest
 from local_dp.answer_store import AnswersUnreadable, FileAnswers
-from local_dp.campaign import Attribute, Campaign, Combination
+from local_dp.campaign import EPSILON_UNITS_MAX, Attribute, Campaign, Combination
 from local_dp.campaign_text import _channel_json, campaign_text, read_campaign
 from local_dp.channels.choice import AnyChannel
 from local_dp.channels.local_hashing import LocalHashing
 from local_dp.channels.randomised_response import RandomisedResponse
 from local_dp.channels.unary_encoding import UnaryEncoding
-from local_dp.exponential import EPSILON_UNITS_MAX, UNITS_PER_EPSILON, exp_below, units_at_least
 from local_dp.respondent import (
     Asked,
     CampaignRefused,
@@ -352,7 +353,7 @@ def test_both_sides_draw_the_line_at_the_same_epsilon(
     # Far enough from 0 that every channel has a probability to round to.
     channels = [of[k](max(e, 2**24)) for k, e in zip(kinds, epsilons, strict=True)]
     lost = prod(sorted((one.ratio for one in channels), reverse=True)[:n_answered])
-    declared = units_at_least(Fraction(lost)) + off
+    declared = epsilon_units_of(Fraction(lost)) + off
     text = canonical_json(
         {
             "format": 1,
