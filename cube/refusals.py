@@ -24,7 +24,7 @@
     │   ├── NotAllowed            not_allowed         the caller's role does not include this
     │   ├── TooManyCalls          too_many_calls      the caller has as many open calls as allowed
     │   ├── SourceUnavailable     source_unavailable  the private table cannot be read just now
-    │   ├── StoreUnavailable      store_unavailable   synthetic tables cannot be kept or read now
+    │   ├── StoreUnavailable      store_unavailable   synthetic tables or answers cannot be kept now
     │   └── LedgerUnavailable     ledger_unavailable  the ledger cannot be written just now
     │       ├── LedgerLost        ledger_lost         nor until somebody has looked at it
     │       └── ClockDoubtful     clock_doubtful      the clock is far ahead of the ledger's
@@ -304,7 +304,10 @@ class SourceUnavailable(Refused):
 
 
 class StoreUnavailable(Refused):
-    """Synthetic tables could not be kept or read; what was measured for one is in the ledger."""
+    """What lies beside the ledger could not be kept or read: synthetic tables, counts of answers.
+
+    What was measured for a synthetic table is in the ledger; an answer may be sent again.
+    """
 
     code = "store_unavailable"
 

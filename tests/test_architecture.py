@@ -86,7 +86,7 @@ FLOORS = {
         "engine",
         "marginals catalog",
         "synthetic_tables",
-        "tables identity workers",
+        "tables collections identity workers",
         "admin monitoring",
         "config",
         "api reporting scheduling sources",
@@ -110,7 +110,7 @@ HOMES = {
     "sqlalchemy": {"tacit_client"},
     "grpc": {"proxy", "tacit_client"},
     "duckdb": {"proxy", "planner"},
-    "sqlite3": {"accountant"},
+    "sqlite3": {"accountant", "proxy"},  # of the proxy, the one folder below
     "psycopg": {"accountant"},
     "cryptography": {"accountant", "proxy"},
     "prometheus_client": {"proxy"},
@@ -224,6 +224,15 @@ def test_of_the_proxy_only_what_writes_statements_for_engines_has_trees_of_sql()
         if "sqlglot" in set(imported(path))
     }
     assert users == {"proxy/sources/pushdown"}
+
+
+def test_of_the_proxy_only_counts_of_answers_are_in_sqlite() -> None:
+    users = {
+        path.parent.relative_to(ROOT).as_posix()
+        for path in sources("proxy")
+        if "sqlite3" in set(imported(path))
+    }
+    assert users == {"proxy/collections"}
 
 
 def test_duckdb_connections_live_in_named_files_only() -> None:

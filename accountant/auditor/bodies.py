@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, TypeAlias
 
+from accountant.auditor.collections import CollectionBody, closed_collection, opened_collection
 from accountant.auditor.credentials import Granted, Revoked, granted, revoked
 from accountant.auditor.events import EventBody, read_clock, read_rollback
 from accountant.auditor.fields import (
@@ -183,7 +184,7 @@ TableBody: TypeAlias = (
     | Measured
     | InformationalEntry
 )
-Body: TypeAlias = AccessBody | TableBody | EventBody
+Body: TypeAlias = AccessBody | TableBody | EventBody | CollectionBody
 
 
 def body_of(kind: str, value: Json, blocks: BlockReader) -> Body:
@@ -389,4 +390,6 @@ _READERS: Final[dict[str, Callable[[Json], Body]]] = {
     "access_revoked": revoked,
     "rollback_accepted": read_rollback,
     "clock_corrected": read_clock,
+    "collection_opened": opened_collection,
+    "collection_closed": closed_collection,
 }

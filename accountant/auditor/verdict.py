@@ -80,6 +80,33 @@ class TableVerdict:
 
 
 @dataclass(frozen=True, slots=True)
+class CollectionVerdict:
+    """What the valid entries show about one collection of randomised answers.
+
+    Parameters
+    ----------
+    name : str
+    campaign : str
+        The digest of the text that respondents read.
+    epsilon : Fraction
+        What each respondent loses at most, as the campaign declares. No table's budget is spent.
+    recomputed : Fraction
+        The same as its channels say: never above what is declared.
+    n_respondents_max : int
+        How many may answer.
+    n_respondents : int, optional
+        How many answered; None while it is open.
+    """
+
+    name: str
+    campaign: str
+    epsilon: Fraction
+    recomputed: Fraction
+    n_respondents_max: int
+    n_respondents: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """The result of an audit.
 
@@ -99,6 +126,8 @@ class Verdict:
         What could be shown neither right nor wrong.
     warnings : tuple of str
         Why the sums may be incomplete although no entry is wrong.
+    collections : tuple of CollectionVerdict
+        The results about collections, whose epsilon is each respondent's own.
     """
 
     n_entries: int
@@ -108,6 +137,7 @@ class Verdict:
     problem: str | None
     notes: tuple[str, ...]
     warnings: tuple[str, ...] = ()
+    collections: tuple[CollectionVerdict, ...] = ()
 
     @property
     def shared_budgets(self) -> dict[str, tuple[TableVerdict, ...]]:

@@ -16,6 +16,7 @@ from accountant.auditor.access import Access
 from accountant.auditor.bodies import Body, Opened, body_of
 from accountant.auditor.book import Book
 from accountant.auditor.chain import Chain
+from accountant.auditor.collections import CollectionClosed, CollectionOpened, Collections
 from accountant.auditor.credentials import Granted, Revoked
 from accountant.auditor.events import ClockCorrected, EventBody, Events, RollbackAccepted
 from accountant.auditor.fields import parsed
@@ -66,6 +67,7 @@ class _Audit:
         self._chain = Chain()
         self._access = Access()
         self._events = Events()
+        self._collections = Collections()
         self._blocks = BlockReader()
         self._books: dict[str, Book] = {}
         self._times: list[str] = []
@@ -138,6 +140,7 @@ class _Audit:
                 *self._events.notes(n_good),
             ),
             warnings=tuple(self._events.warnings(n_good)),
+            collections=self._collections.verdicts(n_good),
         )
 
     @property
@@ -156,6 +159,12 @@ class _Audit:
             self._access.take(body)
         elif isinstance(body, RollbackAccepted | ClockCorrected):
             self._take_event(entry, body)
+        elif isinstance(body, CollectionOpened | CollectionClosed):
+            if entry.table:
+                raise Wrong("an entry about a collection that names a table")
+            if isinstance(body, CollectionOpened) and body.name in self._books:
+                raise Wrong("a collection with the name of a table")
+            self._collections.take(entry.seq, body)
         elif entry.table in self._books:
             if isinstance(body, Begun):
                 shared = self._books[entry.table].shared_budget
@@ -185,6 +194,8 @@ class _Audit:
                 book.correct_clock(entry)
 
     def _open(self, entry: Entry, body: Opened) -> None:
+        if entry.table in self._collections.names():
+            raise Wrong("a table with the name of a collection")
         self._check_data(entry.table, body.data_fingerprint, body.shared_budget)
         self._books[entry.table] = Book(entry.seq, body)
 

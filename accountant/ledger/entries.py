@@ -19,8 +19,9 @@
     served          how many answers were given, free and paid, and how wide they were
     access_granted, access_revoked   a credential was issued, or revoked
     rollback_accepted, clock_corrected   about the ledger itself; see ledger_events.py
+    collection_opened, collection_closed   of randomised answers; see collections.py
 
-The last four are about no table; their table is the empty text. A ledger with an entry of any other
+The last six are about no table; their table is the empty text. A ledger with an entry of any other
 kind is refused as a whole, not read in part.
 
 Entries contain public things and released values only. Nothing here does input or output, checks
@@ -40,6 +41,7 @@ from accountant.ledger.charged import (
     ChargedStatistic,
     ChargedUnitCount,
 )
+from accountant.ledger.collections import CollectionBody
 from accountant.ledger.credentials import Credential
 from accountant.ledger.generations import GenerationBegun
 from accountant.ledger.ledger_events import EventBody
@@ -323,7 +325,7 @@ RuleBody: TypeAlias = (
 SimpleBody: TypeAlias = RuleBody | Charge | TakenOver | Measured | Served
 RewritingBody: TypeAlias = ChangesAccepted | GenerationBegun  # see acceptance.py
 TableBody: TypeAlias = SimpleBody | RewritingBody
-Body: TypeAlias = TableBody | AccessBody | EventBody
+Body: TypeAlias = TableBody | AccessBody | EventBody | CollectionBody
 
 
 @dataclass(frozen=True, slots=True)

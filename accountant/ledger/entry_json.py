@@ -10,6 +10,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Final
 
+from accountant.ledger import collections as of_collections
 from accountant.ledger.charge_json import read_charge, write_charge
 from accountant.ledger.credentials import Credential, Proof, Role, SealedVerifier
 from accountant.ledger.entries import (
@@ -300,6 +301,8 @@ _WRITERS: Final[dict[type[Any], tuple[str, Callable[[Any], Fields]]]] = {
     AccessRevoked: ("access_revoked", lambda body: {"id": body.credential_id, "by": body.by}),
     RollbackAccepted: ("rollback_accepted", _write_rollback),
     ClockCorrected: ("clock_corrected", lambda body: {"was": body.was, "by": body.by}),
+    of_collections.CollectionOpened: ("collection_opened", of_collections.write_opened),
+    of_collections.CollectionClosed: ("collection_closed", of_collections.write_closed),
 }
 _READERS: Final[dict[str, Callable[[Fields], Body]]] = {
     "table_opened": _read_opened,
@@ -323,4 +326,6 @@ _READERS: Final[dict[str, Callable[[Fields], Body]]] = {
     "clock_corrected": lambda fields: ClockCorrected(
         typed(fields["was"], str), typed(fields["by"], str)
     ),
+    "collection_opened": of_collections.read_opened,
+    "collection_closed": of_collections.read_closed,
 }

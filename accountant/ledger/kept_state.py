@@ -59,7 +59,7 @@ def state_bytes(replay: Replay) -> bytes:
         name: successor(one, read=GrowingSet()) for name, one in replay.histories.items()
     }
     stream = BytesIO()
-    _Writer(stream, PROTOCOL).dump((nothing_read, replay.access, replay.end))
+    _Writer(stream, PROTOCOL).dump((nothing_read, replay.access, replay.end, replay.collections))
     return stream.getvalue()
 
 
@@ -71,8 +71,8 @@ def state_of(content: bytes) -> Replay:
     PickleError, EOFError, AttributeError, ValueError, KeyError, TypeError, IndexError
         If it is none.
     """
-    histories, access, end = _Reader(BytesIO(content)).load()
-    return Replay(histories, access, end.n_entries, end.digest, end.at)
+    histories, access, end, collections = _Reader(BytesIO(content)).load()
+    return Replay(histories, access, end.n_entries, end.digest, end.at, collections)
 
 
 @cache

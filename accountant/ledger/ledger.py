@@ -19,6 +19,7 @@ from typing import Self
 
 from accountant.ledger.checkpoint import Checkpoint
 from accountant.ledger.clock import ClockGuard, utc_now
+from accountant.ledger.collections import CollectionBody, CollectionBook
 from accountant.ledger.credentials import AccessBook
 from accountant.ledger.entries import NO_TABLE, AccessBody, Body, Entry, TableBody
 from accountant.ledger.group_commit import GroupCommit
@@ -133,6 +134,11 @@ class Ledger:
         return self._replay.access
 
     @property
+    def collections(self) -> CollectionBook:
+        """Every collection of randomised answers."""
+        return self._replay.collections
+
+    @property
     def position(self) -> tuple[int, str]:
         """The number of entries that this process has read, and the digest of the last."""
         replay = self._replay
@@ -192,6 +198,12 @@ class Ledger:
     def append_access(self, build: Callable[[AccessBook], AccessBody]) -> int | None:
         """The same for an entry about access."""
         return self._done(_Request(NO_TABLE, lambda replay, _at: build(replay.access)))
+
+    def append_collection(
+        self, build: Callable[[CollectionBook], CollectionBody | None]
+    ) -> int | None:
+        """The same for an entry about a collection of randomised answers."""
+        return self._done(_Request(NO_TABLE, lambda replay, _at: build(replay.collections)))
 
     def append_event(
         self, build: Callable[[LedgerEnd], EventBody], stamp: Callable[[str, str], str]

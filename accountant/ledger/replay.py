@@ -10,6 +10,12 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from accountant.ledger.acceptance import after_acceptance
+from accountant.ledger.collections import (
+    COLLECTION_BODIES,
+    CollectionBody,
+    CollectionBook,
+    CollectionOpened,
+)
 from accountant.ledger.credentials import AccessBook
 from accountant.ledger.entries import (
     GENESIS,
@@ -44,6 +50,7 @@ class Replay:
     n_entries: int = 0
     head: str = GENESIS
     at: str = ""
+    collections: CollectionBook = field(default_factory=CollectionBook)
 
     @property
     def end(self) -> LedgerEnd:
@@ -109,6 +116,8 @@ class Replay:
             self._take_access(entry, body)
         elif isinstance(body, EVENTS):
             self._take_event(entry, body)
+        elif isinstance(body, COLLECTION_BODIES):
+            self._take_collection(entry, body)
         else:
             after = self._after(entry, body)
             # Kept without the others: what they are now is looked up whenever it is asked for.
@@ -125,6 +134,8 @@ class Replay:
                 self._check_new_data(entry.table, body.data_fingerprint, before.shared_budget)
                 return with_next_generation(successor(before, now=entry.at), body)
             case TableOpened():
+                if entry.table in self.collections.by_name:
+                    raise ValueError("a table with the name of a collection")
                 self._check_new_data(entry.table, body.data_fingerprint, body.shared_budget)
         return before.after(entry.seq, entry.at, body)
 
@@ -136,6 +147,13 @@ class Replay:
                 self.access = self.access.granted(body.credential)
             case AccessRevoked():
                 self.access = self.access.without(body.credential_id)
+
+    def _take_collection(self, entry: Entry, body: CollectionBody) -> None:
+        if entry.table != NO_TABLE:
+            raise ValueError("an entry about a collection must be about no table")
+        if isinstance(body, CollectionOpened) and body.name in self.histories:
+            raise ValueError("a collection with the name of a table")
+        self.collections = self.collections.after(body)
 
     def _take_event(self, entry: Entry, body: EventBody) -> None:
         if entry.table != NO_TABLE:

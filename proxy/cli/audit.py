@@ -18,7 +18,7 @@ from rich.table import Table
 from accountant.auditor import signed_head
 from accountant.auditor.signed_head import Head, SignedHead
 from accountant.auditor.transfer import exported, import_into
-from accountant.auditor.verdict import TableVerdict, Verdict
+from accountant.auditor.verdict import CollectionVerdict, TableVerdict, Verdict
 from accountant.auditor.verify import verify
 from accountant.ledger.limits import Window
 from accountant.ledger.open_ledger import open_store
@@ -95,6 +95,8 @@ def verify_ledger(
         typer.echo(f"Budget {name}: epsilon {spent:.6g} spent together by {who}{but_for}.")
     for line in renewals_told(verdict):
         typer.echo(line)
+    for collection in verdict.collections:
+        typer.echo(collection_told(collection))
     for note in verdict.notes:
         typer.echo(f"note: {note}")
     _refuse_problem(verdict)
@@ -202,6 +204,17 @@ def import_ledger(
         verdict = import_into(lambda: open_store(location), entries)
     typer.echo(f"Wrote {location}: {verdict.n_entries} entries, head {verdict.head}")
     typer.echo("Its key and its mark are still missing: copy them from the old ledger.")
+
+
+def collection_told(collection: CollectionVerdict) -> str:
+    """What a collection costs each of its respondents, whose budget is no table's."""
+    n_respondents = collection.n_respondents
+    state = "open" if n_respondents is None else f"closed with {n_respondents} answers"
+    return (
+        f"Collection {collection.name}: epsilon {float(collection.epsilon):.6g} for each "
+        f"respondent, of their own ({float(collection.recomputed):.6g} by its channels); {state}. "
+        f"Campaign {collection.campaign}."
+    )
 
 
 def renewals_told(verdict: Verdict) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 
+from accountant.ledger.collections import CollectionClosed, CollectionOpened
 from accountant.ledger.credentials import EVERY_TABLE, AccessBook, Credential
 from accountant.ledger.entries import (
     AccessGranted,
@@ -93,6 +94,12 @@ def _of_the_ledger(entry: Entry, body: Body) -> RuleChange | None:
             kind, by, detail = "ROLLBACK ACCEPTED", body.by, rollback_text(body)
         case ClockCorrected():
             kind, by, detail = "clock corrected", body.by, f"before: {body.was or 'no entry'}"
+        case CollectionOpened():
+            kind, subject, by = "collection opened", body.name, body.by
+            detail = f"for {body.n_respondents_max} respondents, each with an epsilon of their own"
+        case CollectionClosed():
+            kind, subject, by = "collection closed", body.name, body.by
+            detail = f"{body.n_respondents} respondents answered"
         case _:
             return None
     return RuleChange(entry.seq, entry.at, entry.table, kind, subject, detail, by)

@@ -16,6 +16,7 @@ import pytest
 from accountant.gate.open_table import open_table
 from accountant.ledger import kept_state as of_states
 from accountant.ledger.append_only import GrowingSet
+from accountant.ledger.collections import CollectionClosed, CollectionOpened
 from accountant.ledger.entries import BudgetJoined, DataPinned, Entry
 from accountant.ledger.entry_json import _READERS
 from accountant.ledger.kept_state import NotAState, code_digest, state_bytes, state_of
@@ -31,6 +32,7 @@ from cube.measurement import PlannedMeasurement
 from cube.query import Factor, counting
 from cube.statistic import PlannedUnitCount, UnitCount
 from tests.support import audited, growing_table
+from tests.support.campaigns import TEXTS
 from tests.support.counted_units import BY_CITY, EVERYBODY, HALF, QUARTER, bought, gate_on
 from tests.support.fakes import KnownTable
 from tests.support.gaussian import COUNTS, TERMS, with_gaussian_noise
@@ -97,12 +99,23 @@ def write_kept(folder: str) -> Callable[[Path], None]:
     return write
 
 
+def write_collections(path: Path) -> None:
+    """A collection that is open, and one that was closed."""
+    with open_ledger(path) as ledger:
+        for text in TEXTS[:2]:
+            opened = CollectionOpened(text, 10, is_by_invitation=False, by="owner")
+            ledger.append_collection(lambda _book, opened=opened: opened)  # type: ignore[misc]
+        closed = CollectionClosed("survey", 3, "ab" * 32, "owner")
+        ledger.append_collection(lambda _book: closed)
+
+
 LEDGERS: dict[str, Callable[[Path], None]] = {
     "short": write_short,
     "every kind": audited.write_ledger,
     "both noises": write_noise_of_both_kinds,
     "units": write_counts_of_units,
     "growth": write_growth,
+    "collections": write_collections,
     "kept_ledger": write_kept("kept_ledger"),
     "kept_shop": write_kept("kept_shop"),
 }

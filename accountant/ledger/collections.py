@@ -1,0 +1,162 @@
+"""Collections of randomised answers, as a ledger knows them: opened before an answer, and closed.
+
+    collection_opened  what respondents are asked and how they randomise it, as the one text that
+                       they read, too: what each of them loses at most follows from it alone
+    collection_closed  how many answered, and a digest of what their answers are counted as
+
+A respondent loses epsilon on their own device, so nothing here is spent of a table's budget. Both
+entries are about no table. Values only; what a campaign means is known to `local_dp` and, on its
+own, to the auditor. Proof: local_dp/proofs/campaigns.md.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from accountant.ledger.json_fields import Fields, typed
+from accountant.ledger.limits import check_name
+
+_DIGEST: Final = re.compile("[0-9a-f]{64}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionOpened:
+    """A collection is open for answers; who said so.
+
+    Parameters
+    ----------
+    campaign : str
+        The campaign's canonical text.
+    n_respondents_max : int
+        How many may answer.
+    is_by_invitation : bool
+        Whether only tokens that the owner has handed out are answers' tokens.
+    by : str
+    """
+
+    campaign: str
+    n_respondents_max: int
+    is_by_invitation: bool
+    by: str
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        if self.n_respondents_max < 1:
+            raise ValueError("a collection for nobody")
+
+    @property
+    def name(self) -> str:
+        """The campaign's own name for itself."""
+        campaign = json.loads(self.campaign)
+        if not isinstance(campaign, dict):
+            raise TypeError("a campaign that is no object")
+        return str(typed(campaign["name"], str))
+
+    @property
+    def digest(self) -> str:
+        """The name of the campaign for ever: the digest of its text."""
+        return hashlib.sha256(self.campaign.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionClosed:
+    """A collection takes no answers any more; who said so.
+
+    Parameters
+    ----------
+    name : str
+    n_respondents : int
+        How many answered.
+    counts_digest : str
+        A digest of the counts of their answers.
+    by : str
+    """
+
+    name: str
+    n_respondents: int
+    counts_digest: str
+    by: str
+
+    def __post_init__(self) -> None:
+        if self.n_respondents < 0 or not _DIGEST.fullmatch(self.counts_digest):
+            raise ValueError("a collection closed without a number of answers and their digest")
+
+
+CollectionBody: TypeAlias = CollectionOpened | CollectionClosed
+COLLECTION_BODIES: Final = (CollectionOpened, CollectionClosed)
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """One collection: how it was opened and, if it was, how it was closed."""
+
+    opened: CollectionOpened
+    closed: CollectionClosed | None = None
+
+
+@dataclass(frozen=True)
+class CollectionBook:
+    """Every collection by its name, computed from the ledger's entries."""
+
+    by_name: Mapping[str, Collection] = field(default_factory=lambda: MappingProxyType({}))
+
+    def after(self, body: CollectionBody) -> "CollectionBook":
+        """With one more entry; ValueError if it cannot follow."""
+        if isinstance(body, CollectionOpened):
+            digests = {one.opened.digest for one in self.by_name.values()}
+            if body.name in self.by_name or body.digest in digests:
+                raise ValueError("a collection opened twice")
+            return self._with(body.name, Collection(body))
+        known = self.by_name.get(body.name)
+        if known is None or known.closed is not None:
+            raise ValueError("a collection closed that is not open")
+        if body.n_respondents > known.opened.n_respondents_max:
+            raise ValueError("a collection that more answered than may")
+        return self._with(body.name, replace(known, closed=body))
+
+    def _with(self, name: str, collection: Collection) -> "CollectionBook":
+        return CollectionBook(MappingProxyType({**self.by_name, name: collection}))
+
+
+def write_opened(body: CollectionOpened) -> Fields:
+    """The fields of a `collection_opened`."""
+    return {
+        "campaign": body.campaign,
+        "respondents_max": body.n_respondents_max,
+        "by_invitation": body.is_by_invitation,
+        "by": body.by,
+    }
+
+
+def read_opened(fields: Fields) -> CollectionOpened:
+    """The body of a `collection_opened`."""
+    return CollectionOpened(
+        typed(fields["campaign"], str),
+        typed(fields["respondents_max"], int),
+        typed(fields["by_invitation"], bool),
+        typed(fields["by"], str),
+    )
+
+
+def write_closed(body: CollectionClosed) -> Fields:
+    """The fields of a `collection_closed`."""
+    return {
+        "name": body.name,
+        "respondents": body.n_respondents,
+        "counts_digest": body.counts_digest,
+        "by": body.by,
+    }
+
+
+def read_closed(fields: Fields) -> CollectionClosed:
+    """The body of a `collection_closed`."""
+    return CollectionClosed(
+        typed(fields["name"], str),
+        typed(fields["respondents"], int),
+        typed(fields["counts_digest"], str),
+        typed(fields["by"], str),
+    )

@@ -1,0 +1,340 @@
+"""The counts of collections, in one SQLite file: durable before an answer is acknowledged.
+
+Of a collection there is, for each combination, how many answers counted at each place of its
+channel's output, and the set of spent tokens, as keyed digests in the order of the digests. No
+answer is here, nor who gave it, nor when. What is left in the WAL until it is copied is in the
+order of commits; docs/threat_model.md says what follows.
+
+Many answers share one sync to the disk, and those that do are written together or not at all. A
+token counts once, whatever comes with it the second time, so that whoever got no acknowledgement
+sends the same again.
+
+Nothing here knows a campaign, the ledger, or what a token looks like.
+"""
+
+import contextlib
+import sqlite3
+import struct
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from hashlib import sha256
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accountant.ledger.group_commit import GroupCommit
+from cube.refusals import StoreUnavailable
+from proxy.collections.count_file import opened_counts
+
+Places: TypeAlias = Sequence[tuple[int, Sequence[int]]]  # of each combination: where it counts
+
+CHUNK: Final = 64  # counts that are read and written together: small enough to stay in their page
+COUNT: Final = np.dtype("<i8")
+HARMLESS: Final = ("SQLITE_BUSY", "SQLITE_FULL", "SQLITE_READONLY", "SQLITE_LOCKED")
+
+
+class Outcome(Enum):
+    """What became of an answer."""
+
+    COUNTED = "counted"
+    COUNTED_BEFORE = "counted before"
+    CLOSED = "closed"
+    FULL = "full"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Counts:
+    """What the answers to one collection are counted as, at one moment.
+
+    Parameters
+    ----------
+    n_respondents : int
+    n_answers : mapping of int to int
+        By the place of a combination; those without answers are left out.
+    chunks : mapping of (int, int) to ndarray of int64
+        By combination and number: `CHUNK` counts each; those that are all 0 are left out.
+    """
+
+    n_respondents: int
+    n_answers: Mapping[int, int]
+    chunks: Mapping[tuple[int, int], NDArray[np.int64]]
+
+    def of(self, combination: int, n_places: int) -> NDArray[np.int64]:
+        """The counts of one combination, at every place of its channel's output."""
+        found = np.zeros(-(-n_places // CHUNK) * CHUNK, dtype=np.int64)
+        for (one, chunk), counts in self.chunks.items():
+            if one == combination:
+                found[chunk * CHUNK : (chunk + 1) * CHUNK] = counts
+        return found[:n_places]
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of all counts, by which others are noticed."""
+        digest = sha256(self.n_respondents.to_bytes(8, "big"))
+        for combination, n_answers in sorted(self.n_answers.items()):
+            digest.update(struct.pack(">QQ", combination, n_answers))
+        for (combination, chunk), counts in sorted(self.chunks.items()):
+            digest.update(struct.pack(">QQ", combination, chunk) + counts.astype(COUNT).tobytes())
+        return digest.hexdigest()
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class _Arriving:
+    """One answer that a thread waits for; then what became of it, or why that is not known."""
+
+    collection: str
+    token: bytes
+    places: Places
+    n_respondents_max: int
+    is_done: bool = False
+    outcome: Outcome | None = None
+    error: Exception | None = None
+
+
+class CountStore:
+    """A file of counts; several processes may have it open. Thread-safe.
+
+    Parameters
+    ----------
+    path : Path
+        Created if there is no file.
+
+    Raises
+    ------
+    CannotStart
+        If it is no such file, is damaged, or cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.resolve()
+        self._is_lost = False
+        self._lock = threading.Lock()
+        self._connection = opened_counts(self.path)
+        self._waiting = GroupCommit(self._write)
+
+    def begin(self, collection: str) -> None:
+        """Have counts of a collection, all 0, unless there are some."""
+        with self._writing() as connection:
+            connection.execute(
+                "INSERT OR IGNORE INTO collections (name, n_respondents, is_closed)"
+                " VALUES (?, 0, 0)",
+                (collection,),
+            )
+
+    def count(
+        self, collection: str, token: bytes, places: Places, *, n_respondents_max: int
+    ) -> Outcome:
+        """Count an answer once for its token; what this returns is durable.
+
+        Raises
+        ------
+        StoreUnavailable
+            If it could not be written. The same may be sent again.
+        """
+        arriving = _Arriving(collection, token, places, n_respondents_max)
+        self._waiting.deal_with(arriving)
+        if arriving.error is not None:
+            raise arriving.error
+        if arriving.outcome is None:
+            raise _unavailable("no reason is known")
+        return arriving.outcome
+
+    def close_collection(self, collection: str) -> None:
+        """Count no further answer to a collection, from now on. Twice does no harm."""
+        with self._writing() as connection:
+            connection.execute("UPDATE collections SET is_closed = 1 WHERE name = ?", (collection,))
+        with self._lock, self._explained():
+            # Nothing is left of the order in which the last answers came.
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def counts(self, collection: str) -> Counts:
+        """The counts of a collection."""
+        with self._lock, self._explained():
+            self._connection.execute("BEGIN")  # one moment for all of them
+            try:
+                return self._read(collection)
+            finally:
+                self._roll_back()
+
+    def n_respondents(self, collection: str) -> int:
+        """How many answered."""
+        with self._lock, self._explained():
+            return _about(self._connection, collection)[1]
+
+    def close(self) -> None:
+        """Close the file. Closing twice does no harm."""
+        with self._lock:
+            with contextlib.suppress(sqlite3.Error):  # closed before, or the disk is in trouble
+                self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            self._connection.close()
+
+    def _read(self, collection: str) -> Counts:
+        number, n_respondents, _ = _about(self._connection, collection)
+        answered = self._connection.execute(
+            "SELECT combination, n FROM answered WHERE collection = ?", (number,)
+        )
+        n_answers = dict(answered.fetchall())
+        chunks = self._connection.execute(
+            "SELECT combination, chunk, counts FROM counts WHERE collection = ?", (number,)
+        )
+        found = {(one, chunk): _counts_in(blob) for one, chunk, blob in chunks}
+        return Counts(n_respondents, n_answers, found)
+
+    def _write(self, batch: Sequence[_Arriving]) -> None:
+        """Count all answers that wait, in one transaction."""
+        outcomes: list[Outcome | Exception] = []
+        try:
+            with self._writing() as connection:
+                counting = _Counting(connection)
+                for one in batch:
+                    try:
+                        outcomes.append(counting.take(one))
+                    except LookupError:
+                        outcomes.append(_unavailable("the collection has no counts"))
+                counting.write()
+        except BaseException as error:  # raised again in the thread of each waiting answer
+            for one in batch:
+                one.error = _copy(error)
+            if not isinstance(error, Exception):
+                raise
+        else:
+            for one, outcome in zip(batch, outcomes, strict=True):
+                if isinstance(outcome, Exception):
+                    one.error = outcome
+                else:
+                    one.outcome = outcome
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that is durable once it is left without an exception."""
+        with self._lock, self._explained():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+            except BaseException:
+                self._roll_back()
+                raise
+            try:
+                self._connection.execute("COMMIT")
+            except sqlite3.DatabaseError as error:
+                if not (getattr(error, "sqlite_errorname", None) or "").startswith(HARMLESS):
+                    # Only reading the disk again could show whether the commit is on it, and a
+                    # system that failed to write may return data that is not on the disk.
+                    self._is_lost = True
+                self._roll_back()
+                raise
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turn errors of SQLite into refusals; its text says nothing of what is stored."""
+        if self._is_lost:
+            raise _unavailable(
+                "writing failed, and what is on the disk is not known until a restart"
+            )
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise _unavailable(str(error)) from None
+
+    def _roll_back(self) -> None:
+        with contextlib.suppress(sqlite3.DatabaseError):  # on some errors SQLite has done it
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+
+
+@dataclass(slots=True, repr=False)
+class _Counting:
+    """One transaction: answers are added up first, and each chunk is written once."""
+
+    connection: sqlite3.Connection
+    _numbers: dict[str, int] = field(default_factory=dict)
+    _is_open: dict[int, bool] = field(default_factory=dict)
+    _n_respondents: dict[int, int] = field(default_factory=dict)
+    _n_answers: dict[tuple[int, int], int] = field(default_factory=dict)
+    _more: dict[tuple[int, int, int], NDArray[np.int64]] = field(default_factory=dict)
+
+    def take(self, arriving: _Arriving) -> Outcome:
+        """Count one answer, if it is to be counted; LookupError for an unknown collection."""
+        number = self._known(arriving.collection)
+        row = number, arriving.token
+        if self.connection.execute(
+            "SELECT 1 FROM spent WHERE collection = ? AND token = ?", row
+        ).fetchone():
+            return Outcome.COUNTED_BEFORE
+        if not self._is_open[number]:
+            return Outcome.CLOSED
+        if self._n_respondents[number] >= arriving.n_respondents_max:
+            return Outcome.FULL
+        self.connection.execute("INSERT INTO spent (collection, token) VALUES (?, ?)", row)
+        self._n_respondents[number] += 1
+        for combination, places in arriving.places:
+            of = number, combination
+            self._n_answers[of] = self._n_answers.get(of, 0) + 1
+            for place in places:
+                key = *of, place // CHUNK
+                if key not in self._more:
+                    self._more[key] = np.zeros(CHUNK, dtype=np.int64)
+                self._more[key][place % CHUNK] += 1
+        return Outcome.COUNTED
+
+    def write(self) -> None:
+        """Write what was added up."""
+        self.connection.executemany(
+            "UPDATE collections SET n_respondents = ? WHERE id = ?",
+            [(n, number) for number, n in self._n_respondents.items()],
+        )
+        self.connection.executemany(
+            "INSERT INTO answered (collection, combination, n) VALUES (?, ?, ?)"
+            " ON CONFLICT DO UPDATE SET n = n + excluded.n",
+            [(*of, n) for of, n in self._n_answers.items()],
+        )
+        for key, more in self._more.items():
+            found = self.connection.execute(
+                "SELECT counts FROM counts WHERE collection = ? AND combination = ? AND chunk = ?",
+                key,
+            ).fetchone()
+            counts = more if found is None else more + _counts_in(found[0])
+            self.connection.execute(
+                "INSERT OR REPLACE INTO counts (collection, combination, chunk, counts)"
+                " VALUES (?, ?, ?, ?)",
+                (*key, counts.astype(COUNT).tobytes()),
+            )
+
+    def _known(self, collection: str) -> int:
+        if collection not in self._numbers:
+            number, n_respondents, is_closed = _about(self.connection, collection)
+            self._numbers[collection] = number
+            self._n_respondents[number] = n_respondents
+            self._is_open[number] = not is_closed
+        return self._numbers[collection]
+
+
+def _about(connection: sqlite3.Connection, collection: str) -> tuple[int, int, bool]:
+    found = connection.execute(
+        "SELECT id, n_respondents, is_closed FROM collections WHERE name = ?", (collection,)
+    ).fetchone()
+    if found is None:
+        raise LookupError("a collection without counts")
+    return int(found[0]), int(found[1]), bool(found[2])
+
+
+def _counts_in(blob: bytes) -> NDArray[np.int64]:
+    return np.frombuffer(blob, dtype=COUNT).astype(np.int64)
+
+
+def _unavailable(why: str) -> StoreUnavailable:
+    return StoreUnavailable(
+        f"Answers cannot be kept just now: {why}.",
+        hint="Nothing is lost: send the same answer with the same token again later.",
+    )
+
+
+def _copy(error: BaseException) -> Exception:
+    """A separate exception for each thread that raises it."""
+    if isinstance(error, StoreUnavailable):
+        return StoreUnavailable(error.message, hint=error.hint)
+    return RuntimeError(f"an answer could not be counted ({type(error).__name__})")
