@@ -3,6 +3,7 @@
 import logging
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 
 from accountant.gate.gate import Gate
 from accountant.gate.open_table import open_table
@@ -13,6 +14,7 @@ from cube.refusals import LedgerUnavailable, TacitError
 from proxy.admin.head_signing import HeadSigner
 from proxy.admin.open_ledger import open_configured
 from proxy.api.requests import LOCAL, BudgetStatus
+from proxy.collections.service import CollectionService
 from proxy.config.ledger import LedgerSettings
 from proxy.config.settings import Settings
 from proxy.config.table_settings import TableSettings
@@ -35,15 +37,18 @@ from proxy.tables.renewing import Renewable, Renewing
 class Service:
     """An engine, its public tables, and the ledger that it writes."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts of a server
         self,
         engine: Engine,
         ledger: Ledger,
         public: tuple[PublicTable, ...],
         signer: HeadSigner | None = None,
+        *,
         moving: tuple[Advancing, Renewing] | None = None,
+        collections: CollectionService | None = None,
     ) -> None:
         self.engine = engine
+        self.collections = collections
         self.advancing, self.renewing = moving or (Advancing(()), Renewing(()))
         self.ledger = ledger
         self.keeping = Keeping(ledger)
@@ -69,6 +74,8 @@ class Service:
             self.write_usage()
         with suppress(OSError, TacitError):
             self.sign_head()
+        if self.collections is not None:
+            self.collections.close()
         self.ledger.close()
 
 
@@ -116,7 +123,11 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED) -> Service:
             if one.closing is None
         ]
         moving = Advancing(growing), Renewing(renewable)
-        return Service(engine, ledger, public, signer, moving)
+        names = [*tables, *(one.name for one in public)]
+        collections = CollectionService(ledger, _counts_file(settings), names)
+        return Service(
+            engine, ledger, public, signer, moving=moving, collections=collections
+        )
     except BaseException:
         ledger.close()
         raise
@@ -134,6 +145,14 @@ def _synthetic_store(settings: Settings) -> SyntheticStore | None:
     if folder is None and ledger is not None:
         folder = ledger.with_name(f"{ledger.name}.synthetic")
     return None if folder is None else SyntheticStore(folder, settings.server.synthetic_limits)
+
+
+def _counts_file(settings: Settings) -> Path | None:
+    """Where answers to collections are counted: by default beside the ledger, if it is a file."""
+    file, ledger = settings.server.collections_file, settings.ledger.path
+    if file is None and ledger is not None:
+        file = ledger.with_name(f"{ledger.name}.collections")
+    return file
 
 
 def _source(table: TableSettings, ledger: Ledger) -> Source | GrowingFile:

@@ -71,6 +71,7 @@ def start_wires(
         public=service.public,
         admin=ServedLedgerAdmin(service.ledger, names, report),
         synthetic=service.engine.synthetic,
+        collections=service.collections,
         monitoring=monitoring,
         times=server.times,
         share=share,

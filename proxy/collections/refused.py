@@ -36,5 +36,5 @@ def no_place() -> StoreUnavailable:
     """The refusal of a server that was given no place for answers."""
     return StoreUnavailable(
         "This server has no place for answers.",
-        hint="Its owner has to say where, in the configuration: collections under [server].",
+        hint="Its owner has to say where, in the configuration: collections_file under [server].",
     )

@@ -70,6 +70,8 @@ class ServerSettings:
         Where synthetic tables are kept; by default beside the ledger's file.
     synthetic_limits : SyntheticLimits
         Limits on what is kept there.
+    collections_file : Path, optional
+        Where answers to collections are counted; by default beside the ledger's file.
     times : CallTimes
         How long the work for a call may take.
     memory : MemoryLimits
@@ -85,6 +87,7 @@ class ServerSettings:
     postgres_listen: str | None = None
     synthetic_dir: Path | None = None
     synthetic_limits: SyntheticLimits = DEFAULT_LIMITS
+    collections_file: Path | None = None
     times: CallTimes = DEFAULT_TIMES
     workers: int = 1
     memory: MemoryLimits = DEFAULT_MEMORY
@@ -112,6 +115,7 @@ class ServerSection(BaseSettings):
     synthetic_rows_max: int = Field(default=DEFAULT_LIMITS.n_rows, ge=1, le=N_ROWS_HIGHEST)
     synthetic_bytes_max: int = Field(default=DEFAULT_LIMITS.n_bytes, ge=1, le=N_BYTES_HIGHEST)
     synthetic_tables_max: int = Field(default=DEFAULT_LIMITS.n_tables, ge=1)
+    collections_file: str | None = Field(default=None, min_length=1)
     workers: int = Field(default=1, ge=1, le=N_WORKERS_MAX)
 
     @classmethod
@@ -147,6 +151,9 @@ def read_server(values: Any, folder: Path, problems: Problems) -> ServerSettings
     directory = None if section.synthetic_dir is None else folder / section.synthetic_dir
     if directory is not None and not directory.is_dir():
         problems.add(("server", "synthetic_dir"), "should be an existing directory")
+    counts = None if section.collections_file is None else folder / section.collections_file
+    if counts is not None and (counts.is_dir() or not counts.parent.is_dir()):
+        problems.add(("server", "collections_file"), "should be a file in an existing directory")
     return ServerSettings(
         listen=section.listen,
         tls=tls,
@@ -154,6 +161,7 @@ def read_server(values: Any, folder: Path, problems: Problems) -> ServerSettings
         metrics_listen=section.metrics_listen,
         postgres_listen=section.postgres_listen,
         synthetic_dir=directory,
+        collections_file=counts,
         synthetic_limits=SyntheticLimits(
             n_rows=section.synthetic_rows_max,
             n_bytes=section.synthetic_bytes_max,

@@ -23,7 +23,7 @@ from proxy.api.requests import Caller
 from proxy.identity.authenticate import Authenticator, RejectionReason
 from proxy.identity.call_context import note_caller
 from proxy.identity.presented import Malformed, presented_by
-from proxy.identity.roles import HANDSHAKE, JOBS, MAY_CALL, OPEN_SERVICES
+from proxy.identity.roles import HANDSHAKE, JOBS, MAY_CALL, OPEN_SERVICES, RESPONDENTS
 from proxy.monitoring.logs import write_log
 from proxy.scheduling.fair_share import DEFAULT_TIMES, CallTimes, FairShare, Shift
 from proxy.scheduling.slow_clients import CallSlots, SlowClientGuard
@@ -32,6 +32,7 @@ N_CALLS_OF_ONE_MAX: Final = (
     40  # fewer than there are threads, so that one caller leaves room for others
 )
 N_OPEN_CALLS_MAX: Final = 8  # of services that need no credential
+N_ANSWERS_MAX: Final = 16  # of respondents at once, who need none either: many share one sync
 LOG_SECONDS: Final = 1.0  # between two log lines about rejected credentials
 
 Behaviour = Callable[[Any, grpc.ServicerContext], Any]
@@ -76,6 +77,7 @@ class IdentityInterceptor(grpc.ServerInterceptor):
         self._failures = FailureLog()
         self._places = CallSlots(N_CALLS_OF_ONE_MAX)
         self._open_places = CallSlots(N_OPEN_CALLS_MAX)
+        self._respondents = CallSlots(N_ANSWERS_MAX)
 
     # The handler's message types vary by method, so the signature is only as precise as Any.
     def intercept_service(
@@ -150,10 +152,11 @@ class IdentityInterceptor(grpc.ServerInterceptor):
         Each service has slots of its own: calls that fill those of reflection do not affect health.
         """
         service = method.rpartition("/")[0]
+        places = self._respondents if method.startswith(RESPONDENTS) else self._open_places
 
         def enter(context: grpc.ServicerContext) -> Admitted:
             shift = Shift(self._share, service, self._times, lambda: not context.is_active())
-            return Admitted(self._open_places.taken_by(service), shift)
+            return Admitted(places.taken_by(service), shift)
 
         return enter
 

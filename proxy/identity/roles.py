@@ -11,11 +11,17 @@ from typing import Final
 from accountant.ledger.credentials import Role
 
 TACIT: Final = "/tacit.v1.Tacit/"
+RESPONDENTS: Final = "/tacit.v1.Respondents/"
 FLIGHT: Final = "/arrow.flight.protocol.FlightService/"
 HANDSHAKE: Final = FLIGHT + "Handshake"
 
-# What anybody may call: the server's health, and the public description of its protocols.
-OPEN_SERVICES: Final = ("/grpc.health.v1.Health/", "/grpc.reflection.v1alpha.ServerReflection/")
+# What anybody may call: the server's health, the public description of its protocols, and answering
+# a collection, for which a respondent has a token of another kind (docs/threat_model.md).
+OPEN_SERVICES: Final = (
+    "/grpc.health.v1.Health/",
+    "/grpc.reflection.v1alpha.ServerReflection/",
+    RESPONDENTS,
+)
 
 _EVERYBODY: Final = frozenset(Role)
 WHO_ASKS: Final = frozenset({Role.ANALYST, Role.OWNER})
@@ -29,7 +35,10 @@ def _listed() -> Iterator[tuple[str, frozenset[Role]]]:
     for name in ("Create", "Preview", "Read", "Report", "Resample", "Drop"):
         yield f"{TACIT}{name}Synthetic", WHO_ASKS
     yield f"{TACIT}SyntheticLaw", WHO_ASKS
-    for name in ("ListTables", "ListSynthetic", "GetBudget"):
+    for name in ("CreateCollection", "InviteRespondents", "CloseCollection"):
+        yield TACIT + name, _OWNER
+    yield f"{TACIT}EstimateCollection", WHO_ASKS
+    for name in ("ListTables", "ListSynthetic", "ListCollections", "GetBudget"):
         yield TACIT + name, _EVERYBODY
     for name in ("ListLimits", "AuditReport"):
         yield TACIT + name, _WHO_OVERSEES

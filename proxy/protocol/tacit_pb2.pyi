@@ -703,3 +703,133 @@ class FreeWidth(_message.Message):
     answer: str
     half_width: float
     def __init__(self, answer: _Optional[str] = ..., half_width: _Optional[float] = ...) -> None: ...
+
+class CreateCollectionRequest(_message.Message):
+    __slots__ = ("campaign", "respondents_max", "by_invitation")
+    CAMPAIGN_FIELD_NUMBER: _ClassVar[int]
+    RESPONDENTS_MAX_FIELD_NUMBER: _ClassVar[int]
+    BY_INVITATION_FIELD_NUMBER: _ClassVar[int]
+    campaign: str
+    respondents_max: int
+    by_invitation: bool
+    def __init__(self, campaign: _Optional[str] = ..., respondents_max: _Optional[int] = ..., by_invitation: bool = ...) -> None: ...
+
+class Collection(_message.Message):
+    __slots__ = ("name", "digest", "campaign", "epsilon", "respondents", "respondents_max", "by_invitation", "closed", "opened_by")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    CAMPAIGN_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    RESPONDENTS_FIELD_NUMBER: _ClassVar[int]
+    RESPONDENTS_MAX_FIELD_NUMBER: _ClassVar[int]
+    BY_INVITATION_FIELD_NUMBER: _ClassVar[int]
+    CLOSED_FIELD_NUMBER: _ClassVar[int]
+    OPENED_BY_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    digest: str
+    campaign: str
+    epsilon: float
+    respondents: int
+    respondents_max: int
+    by_invitation: bool
+    closed: bool
+    opened_by: str
+    def __init__(self, name: _Optional[str] = ..., digest: _Optional[str] = ..., campaign: _Optional[str] = ..., epsilon: _Optional[float] = ..., respondents: _Optional[int] = ..., respondents_max: _Optional[int] = ..., by_invitation: bool = ..., closed: bool = ..., opened_by: _Optional[str] = ...) -> None: ...
+
+class InviteRespondentsRequest(_message.Message):
+    __slots__ = ("name", "n")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    N_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    n: int
+    def __init__(self, name: _Optional[str] = ..., n: _Optional[int] = ...) -> None: ...
+
+class InviteRespondentsReply(_message.Message):
+    __slots__ = ("tokens",)
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
+    tokens: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, tokens: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ListCollectionsRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class ListCollectionsReply(_message.Message):
+    __slots__ = ("collections",)
+    COLLECTIONS_FIELD_NUMBER: _ClassVar[int]
+    collections: _containers.RepeatedCompositeFieldContainer[Collection]
+    def __init__(self, collections: _Optional[_Iterable[_Union[Collection, _Mapping]]] = ...) -> None: ...
+
+class CloseCollectionRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class EstimateCollectionRequest(_message.Message):
+    __slots__ = ("name", "attributes", "confidence")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    attributes: _containers.RepeatedScalarFieldContainer[str]
+    confidence: float
+    def __init__(self, name: _Optional[str] = ..., attributes: _Optional[_Iterable[str]] = ..., confidence: _Optional[float] = ...) -> None: ...
+
+class EstimatedCell(_message.Message):
+    __slots__ = ("levels", "share", "low", "high", "method")
+    LEVELS_FIELD_NUMBER: _ClassVar[int]
+    SHARE_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    METHOD_FIELD_NUMBER: _ClassVar[int]
+    levels: _containers.RepeatedScalarFieldContainer[str]
+    share: float
+    low: float
+    high: float
+    method: str
+    def __init__(self, levels: _Optional[_Iterable[str]] = ..., share: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., method: _Optional[str] = ...) -> None: ...
+
+class EstimateCollectionReply(_message.Message):
+    __slots__ = ("cells", "respondents", "confidence")
+    CELLS_FIELD_NUMBER: _ClassVar[int]
+    RESPONDENTS_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    cells: _containers.RepeatedCompositeFieldContainer[EstimatedCell]
+    respondents: int
+    confidence: float
+    def __init__(self, cells: _Optional[_Iterable[_Union[EstimatedCell, _Mapping]]] = ..., respondents: _Optional[int] = ..., confidence: _Optional[float] = ...) -> None: ...
+
+class GetAssignmentRequest(_message.Message):
+    __slots__ = ("name", "token")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    token: str
+    def __init__(self, name: _Optional[str] = ..., token: _Optional[str] = ...) -> None: ...
+
+class Assignment(_message.Message):
+    __slots__ = ("campaign", "digest")
+    CAMPAIGN_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    campaign: str
+    digest: str
+    def __init__(self, campaign: _Optional[str] = ..., digest: _Optional[str] = ...) -> None: ...
+
+class SubmitAnswerRequest(_message.Message):
+    __slots__ = ("name", "token", "answer")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    ANSWER_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    token: str
+    answer: str
+    def __init__(self, name: _Optional[str] = ..., token: _Optional[str] = ..., answer: _Optional[str] = ...) -> None: ...
+
+class SubmitAnswerReply(_message.Message):
+    __slots__ = ("counted_before",)
+    COUNTED_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    counted_before: bool
+    def __init__(self, counted_before: bool = ...) -> None: ...

@@ -129,6 +129,31 @@ class TacitStub(object):
                 request_serializer=proxy_dot_protocol_dot_tacit__pb2.AuditReportRequest.SerializeToString,
                 response_deserializer=proxy_dot_protocol_dot_tacit__pb2.AuditReportReply.FromString,
                 _registered_method=True)
+        self.CreateCollection = channel.unary_unary(
+                '/tacit.v1.Tacit/CreateCollection',
+                request_serializer=proxy_dot_protocol_dot_tacit__pb2.CreateCollectionRequest.SerializeToString,
+                response_deserializer=proxy_dot_protocol_dot_tacit__pb2.Collection.FromString,
+                _registered_method=True)
+        self.InviteRespondents = channel.unary_unary(
+                '/tacit.v1.Tacit/InviteRespondents',
+                request_serializer=proxy_dot_protocol_dot_tacit__pb2.InviteRespondentsRequest.SerializeToString,
+                response_deserializer=proxy_dot_protocol_dot_tacit__pb2.InviteRespondentsReply.FromString,
+                _registered_method=True)
+        self.ListCollections = channel.unary_unary(
+                '/tacit.v1.Tacit/ListCollections',
+                request_serializer=proxy_dot_protocol_dot_tacit__pb2.ListCollectionsRequest.SerializeToString,
+                response_deserializer=proxy_dot_protocol_dot_tacit__pb2.ListCollectionsReply.FromString,
+                _registered_method=True)
+        self.CloseCollection = channel.unary_unary(
+                '/tacit.v1.Tacit/CloseCollection',
+                request_serializer=proxy_dot_protocol_dot_tacit__pb2.CloseCollectionRequest.SerializeToString,
+                response_deserializer=proxy_dot_protocol_dot_tacit__pb2.Collection.FromString,
+                _registered_method=True)
+        self.EstimateCollection = channel.unary_unary(
+                '/tacit.v1.Tacit/EstimateCollection',
+                request_serializer=proxy_dot_protocol_dot_tacit__pb2.EstimateCollectionRequest.SerializeToString,
+                response_deserializer=proxy_dot_protocol_dot_tacit__pb2.EstimateCollectionReply.FromString,
+                _registered_method=True)
 
 
 class TacitServicer(object):
@@ -272,6 +297,41 @@ class TacitServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CreateCollection(self, request, context):
+        """Opens a collection of randomised answers. For owners. Spends no table's budget: respondents lose their own epsilon.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def InviteRespondents(self, request, context):
+        """Tokens to hand out, for a collection by invitation. For owners; none is kept.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListCollections(self, request, context):
+        """The collections that the caller may know of.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CloseCollection(self, request, context):
+        """Takes no further answers. For owners. Closing twice does no harm.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def EstimateCollection(self, request, context):
+        """What the answers say of one attribute, or of several that were asked about together: shares with intervals. Free.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_TacitServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -369,6 +429,31 @@ def add_TacitServicer_to_server(servicer, server):
                     servicer.AuditReport,
                     request_deserializer=proxy_dot_protocol_dot_tacit__pb2.AuditReportRequest.FromString,
                     response_serializer=proxy_dot_protocol_dot_tacit__pb2.AuditReportReply.SerializeToString,
+            ),
+            'CreateCollection': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateCollection,
+                    request_deserializer=proxy_dot_protocol_dot_tacit__pb2.CreateCollectionRequest.FromString,
+                    response_serializer=proxy_dot_protocol_dot_tacit__pb2.Collection.SerializeToString,
+            ),
+            'InviteRespondents': grpc.unary_unary_rpc_method_handler(
+                    servicer.InviteRespondents,
+                    request_deserializer=proxy_dot_protocol_dot_tacit__pb2.InviteRespondentsRequest.FromString,
+                    response_serializer=proxy_dot_protocol_dot_tacit__pb2.InviteRespondentsReply.SerializeToString,
+            ),
+            'ListCollections': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListCollections,
+                    request_deserializer=proxy_dot_protocol_dot_tacit__pb2.ListCollectionsRequest.FromString,
+                    response_serializer=proxy_dot_protocol_dot_tacit__pb2.ListCollectionsReply.SerializeToString,
+            ),
+            'CloseCollection': grpc.unary_unary_rpc_method_handler(
+                    servicer.CloseCollection,
+                    request_deserializer=proxy_dot_protocol_dot_tacit__pb2.CloseCollectionRequest.FromString,
+                    response_serializer=proxy_dot_protocol_dot_tacit__pb2.Collection.SerializeToString,
+            ),
+            'EstimateCollection': grpc.unary_unary_rpc_method_handler(
+                    servicer.EstimateCollection,
+                    request_deserializer=proxy_dot_protocol_dot_tacit__pb2.EstimateCollectionRequest.FromString,
+                    response_serializer=proxy_dot_protocol_dot_tacit__pb2.EstimateCollectionReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -884,6 +969,261 @@ class Tacit(object):
             '/tacit.v1.Tacit/AuditReport',
             proxy_dot_protocol_dot_tacit__pb2.AuditReportRequest.SerializeToString,
             proxy_dot_protocol_dot_tacit__pb2.AuditReportReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateCollection(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tacit.v1.Tacit/CreateCollection',
+            proxy_dot_protocol_dot_tacit__pb2.CreateCollectionRequest.SerializeToString,
+            proxy_dot_protocol_dot_tacit__pb2.Collection.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def InviteRespondents(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tacit.v1.Tacit/InviteRespondents',
+            proxy_dot_protocol_dot_tacit__pb2.InviteRespondentsRequest.SerializeToString,
+            proxy_dot_protocol_dot_tacit__pb2.InviteRespondentsReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListCollections(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tacit.v1.Tacit/ListCollections',
+            proxy_dot_protocol_dot_tacit__pb2.ListCollectionsRequest.SerializeToString,
+            proxy_dot_protocol_dot_tacit__pb2.ListCollectionsReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CloseCollection(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tacit.v1.Tacit/CloseCollection',
+            proxy_dot_protocol_dot_tacit__pb2.CloseCollectionRequest.SerializeToString,
+            proxy_dot_protocol_dot_tacit__pb2.Collection.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EstimateCollection(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tacit.v1.Tacit/EstimateCollection',
+            proxy_dot_protocol_dot_tacit__pb2.EstimateCollectionRequest.SerializeToString,
+            proxy_dot_protocol_dot_tacit__pb2.EstimateCollectionReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+
+class RespondentsStub(object):
+    """For respondents, who need no credential. Whoever has a token may send one answer with it.
+    """
+
+    def __init__(self, channel):
+        """Constructor.
+
+        Args:
+            channel: A grpc.Channel.
+        """
+        self.GetAssignment = channel.unary_unary(
+                '/tacit.v1.Respondents/GetAssignment',
+                request_serializer=proxy_dot_protocol_dot_tacit__pb2.GetAssignmentRequest.SerializeToString,
+                response_deserializer=proxy_dot_protocol_dot_tacit__pb2.Assignment.FromString,
+                _registered_method=True)
+        self.SubmitAnswer = channel.unary_unary(
+                '/tacit.v1.Respondents/SubmitAnswer',
+                request_serializer=proxy_dot_protocol_dot_tacit__pb2.SubmitAnswerRequest.SerializeToString,
+                response_deserializer=proxy_dot_protocol_dot_tacit__pb2.SubmitAnswerReply.FromString,
+                _registered_method=True)
+
+
+class RespondentsServicer(object):
+    """For respondents, who need no credential. Whoever has a token may send one answer with it.
+    """
+
+    def GetAssignment(self, request, context):
+        """What is asked, and how it is to be randomised. The respondent's device checks all of it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SubmitAnswer(self, request, context):
+        """Counts a randomised answer, once for each token; it is durable when the reply is sent. May be repeated.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+
+def add_RespondentsServicer_to_server(servicer, server):
+    rpc_method_handlers = {
+            'GetAssignment': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetAssignment,
+                    request_deserializer=proxy_dot_protocol_dot_tacit__pb2.GetAssignmentRequest.FromString,
+                    response_serializer=proxy_dot_protocol_dot_tacit__pb2.Assignment.SerializeToString,
+            ),
+            'SubmitAnswer': grpc.unary_unary_rpc_method_handler(
+                    servicer.SubmitAnswer,
+                    request_deserializer=proxy_dot_protocol_dot_tacit__pb2.SubmitAnswerRequest.FromString,
+                    response_serializer=proxy_dot_protocol_dot_tacit__pb2.SubmitAnswerReply.SerializeToString,
+            ),
+    }
+    generic_handler = grpc.method_handlers_generic_handler(
+            'tacit.v1.Respondents', rpc_method_handlers)
+    server.add_generic_rpc_handlers((generic_handler,))
+    server.add_registered_method_handlers('tacit.v1.Respondents', rpc_method_handlers)
+
+
+ # This class is part of an EXPERIMENTAL API.
+class Respondents(object):
+    """For respondents, who need no credential. Whoever has a token may send one answer with it.
+    """
+
+    @staticmethod
+    def GetAssignment(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tacit.v1.Respondents/GetAssignment',
+            proxy_dot_protocol_dot_tacit__pb2.GetAssignmentRequest.SerializeToString,
+            proxy_dot_protocol_dot_tacit__pb2.Assignment.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SubmitAnswer(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tacit.v1.Respondents/SubmitAnswer',
+            proxy_dot_protocol_dot_tacit__pb2.SubmitAnswerRequest.SerializeToString,
+            proxy_dot_protocol_dot_tacit__pb2.SubmitAnswerReply.FromString,
             options,
             channel_credentials,
             insecure,

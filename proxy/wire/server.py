@@ -14,6 +14,7 @@ from grpc_reflection.v1alpha import reflection
 from cube.refusals import ConfigurationInvalid
 from proxy.admin.ledger_admin import LedgerAdmin
 from proxy.api.requests import QueryEngine
+from proxy.collections.service import CollectionService
 from proxy.config.address import DEFAULT_LISTEN, host_of, is_loopback
 from proxy.identity.authenticate import Authenticator
 from proxy.identity.interceptor import IdentityInterceptor
@@ -27,6 +28,7 @@ from proxy.synthetic_tables.service import NO_TABLES, SyntheticTableService
 from proxy.wire.errors import Firewall
 from proxy.wire.flight.service import FlightSqlService
 from proxy.wire.sessions.sessions import Sessions
+from proxy.wire.tacit.collections import RespondentsService
 from proxy.wire.tacit.service import TacitService
 from proxy.wire.tls import TlsIdentity
 from proxy.workers.crew import ALONE, Crew
@@ -54,6 +56,7 @@ _OPTIONS: Final = (
 )
 SERVICES: Final = (
     tacit_pb2.DESCRIPTOR.services_by_name["Tacit"].full_name,
+    tacit_pb2.DESCRIPTOR.services_by_name["Respondents"].full_name,
     flight_pb2.DESCRIPTOR.services_by_name["FlightService"].full_name,
 )
 
@@ -89,6 +92,7 @@ def start_server(  # noqa: PLR0913 - the parts of a server, by name
     public: tuple[PublicTable, ...] = (),
     admin: LedgerAdmin | None = None,
     synthetic: SyntheticTableService = NO_TABLES,
+    collections: CollectionService | None = None,
     monitoring: Monitoring | None = None,
     times: CallTimes = DEFAULT_TIMES,
     share: FairShare | None = None,
@@ -112,6 +116,8 @@ def start_server(  # noqa: PLR0913 - the parts of a server, by name
         For owners and auditors; if None, limits and reports are not offered.
     synthetic : SyntheticTableService, optional
         The synthetic tables; if None, there are none.
+    collections : CollectionService, optional
+        The collections of randomised answers; if None, there are none.
     monitoring : Monitoring, optional
         The listener for calls, and the state of the health service; by default nobody listens, and
         the server counts as ready.
@@ -143,8 +149,9 @@ def start_server(  # noqa: PLR0913 - the parts of a server, by name
     )
     sessions = Sessions()  # one for both protocols: a session is a connection
     tacit_pb2_grpc.add_TacitServicer_to_server(
-        TacitService(engine, sessions, admin, synthetic), server
+        TacitService(engine, sessions, admin, synthetic, collections), server
     )
+    tacit_pb2_grpc.add_RespondentsServicer_to_server(RespondentsService(collections), server)
     flight_pb2_grpc.add_FlightServiceServicer_to_server(
         FlightSqlService(engine, sessions, public, synthetic, crew), server
     )

@@ -84,6 +84,21 @@ CALLS: dict[str, Callable[[grpc.Channel, Metadata], object]] = {
     "SyntheticLaw": lambda channel, metadata: list(
         TacitStub(channel).SyntheticLaw(tacit_pb2.SyntheticLawRequest(), metadata=metadata)
     ),
+    "CreateCollection": lambda channel, metadata: TacitStub(channel).CreateCollection(
+        tacit_pb2.CreateCollectionRequest(), metadata=metadata
+    ),
+    "InviteRespondents": lambda channel, metadata: TacitStub(channel).InviteRespondents(
+        tacit_pb2.InviteRespondentsRequest(), metadata=metadata
+    ),
+    "ListCollections": lambda channel, metadata: TacitStub(channel).ListCollections(
+        tacit_pb2.ListCollectionsRequest(), metadata=metadata
+    ),
+    "CloseCollection": lambda channel, metadata: TacitStub(channel).CloseCollection(
+        tacit_pb2.CloseCollectionRequest(), metadata=metadata
+    ),
+    "EstimateCollection": lambda channel, metadata: TacitStub(channel).EstimateCollection(
+        tacit_pb2.EstimateCollectionRequest(), metadata=metadata
+    ),
     "Handshake": lambda channel, metadata: list(
         FlightServiceStub(channel).Handshake(
             iter([flight_pb2.HandshakeRequest()]), metadata=metadata

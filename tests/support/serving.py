@@ -7,6 +7,7 @@ import grpc
 
 from proxy.admin.ledger_admin import LedgerAdmin
 from proxy.api.requests import LOCAL, Caller, QueryEngine
+from proxy.collections.service import CollectionService
 from proxy.identity.authenticate import Authenticator
 from proxy.identity.presented import PresentedCredentials
 from proxy.scheduling.fair_share import DEFAULT_TIMES, CallTimes
@@ -32,6 +33,7 @@ def serving(  # noqa: PLR0913 - what a server is made of, by name
     synthetic: SyntheticTableService = NO_TABLES,
     *,
     public: tuple[PublicTable, ...] = (),
+    collections: CollectionService | None = None,
     times: CallTimes = DEFAULT_TIMES,
 ) -> Iterator[str]:
     authenticator = EverybodyLocal() if authenticator is None else authenticator
@@ -43,6 +45,7 @@ def serving(  # noqa: PLR0913 - what a server is made of, by name
         admin=admin,
         synthetic=synthetic,
         public=public,
+        collections=collections,
         times=times,
     )
     try:

@@ -29,6 +29,7 @@ from proxy.api.requests import (
     TableInfo,
     unknown_table,
 )
+from proxy.collections.service import CollectionService
 from proxy.identity.call_context import caller_of
 from proxy.protocol import tacit_pb2
 from proxy.synthetic_tables.record import SyntheticRecord
@@ -37,6 +38,7 @@ from proxy.wire.arrow_ipc import stream_bytes, stream_chunks
 from proxy.wire.errors import NotOffered, report_epsilon
 from proxy.wire.sessions.sessions import Sessions, check_in_range
 from proxy.wire.tacit.best_report import belief_of
+from proxy.wire.tacit.collections import CollectionMethods
 from proxy.wire.tacit.independence import check_is_test, independence_reply, independence_sql
 from proxy.wire.tacit.marginals import marginals_replies, marginals_request
 from proxy.wire.tacit.parameters import parameter_in
@@ -46,7 +48,7 @@ from proxy.wire.tacit.synthesis import SyntheticMethods
 REPORT_CHUNK_BYTES: Final = 2**20
 
 
-class TacitService(SyntheticMethods):
+class TacitService(SyntheticMethods, CollectionMethods):
     """The `tacit.v1` service of one engine.
 
     Parameters
@@ -59,6 +61,8 @@ class TacitService(SyntheticMethods):
         For owners and auditors; if None, their calls are not offered.
     synthetic : SyntheticTableService, optional
         The synthetic tables; if None, there are none.
+    collections : CollectionService, optional
+        The collections of randomised answers; if None, there are none.
     """
 
     def __init__(
@@ -67,8 +71,10 @@ class TacitService(SyntheticMethods):
         sessions: Sessions,
         admin: LedgerAdmin | None = None,
         synthetic: SyntheticTableService = NO_TABLES,
+        collections: CollectionService | None = None,
     ) -> None:
-        super().__init__(synthetic, sessions)
+        SyntheticMethods.__init__(self, synthetic, sessions)
+        CollectionMethods.__init__(self, collections)
         self._engine = engine
         self._given_admin = admin
 

@@ -116,7 +116,7 @@ def test_values_check_themselves() -> None:
         replace(OPENED, campaign="[]")
     for wrong in ({"n_respondents": -1}, {"counts_digest": "ab"}):
         with pytest.raises(ValueError, match="number of answers"):
-            replace(CLOSED, **wrong)  # type: ignore[arg-type]
+            replace(CLOSED, **wrong)
 
 
 def test_entries_are_about_no_table(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from cube.refusals import (
     TooLarge,
     UnknownName,
 )
+from local_dp.campaign import Level
 from local_dp.campaign_text import campaign_digest, campaign_text
 from local_dp.respondent import Entropy, check_campaign, randomised
 from proxy.api.requests import Caller
@@ -38,7 +39,7 @@ OWNER = Caller(Payer("owner"), Role.OWNER, (EVERY_TABLE,))
 ANALYST = Caller(Payer("ann"), Role.ANALYST, ("survey",))
 STRANGER = Caller(Payer("bob"), Role.OWNER, ("people",))
 TEXT = campaign_text(survey())
-ROW = {"education": "school", "smokes": False, "region": 3}
+ROW: dict[str, Level] = {"education": "school", "smokes": False, "region": 3}
 
 
 @pytest.fixture
@@ -91,7 +92,7 @@ def test_every_kind_of_channel_is_counted(service: CollectionService) -> None:
     text = campaign_text(wide())
     created(service, text=text)
     asked = check_campaign(text)
-    row = {"a": 17, "b": 1999}
+    row: dict[str, Level] = {"a": 17, "b": 1999}
     for _ in range(40):
         service.submit("wide", new_token(), randomised(asked, row, Entropy().below))
     assert service.estimates(OWNER, "wide").covered == (("a",), ("b",))

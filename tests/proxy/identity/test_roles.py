@@ -27,12 +27,15 @@ MAY: dict[Role, set[str]] = {
     Role.AUDITOR: {
         "ListTables",
         "ListSynthetic",
+        "ListCollections",
         "GetBudget",
         "ListLimits",
         "AuditReport",
         "Handshake",
     },
-    Role.ANALYST: CALLS.keys() - {"SetLimit", "ListLimits", "AuditReport"},
+    Role.ANALYST: CALLS.keys()
+    - {"SetLimit", "ListLimits", "AuditReport"}
+    - {"CreateCollection", "InviteRespondents", "CloseCollection"},
     Role.OWNER: set(CALLS),
 }
 
@@ -46,6 +49,9 @@ def test_the_calls_above_are_all_there_are() -> None:
     assert MAY_CALL.keys() == methods
     assert CALLS.keys() == {method.rpartition("/")[2] for method in methods}
     assert not any(method.startswith(OPEN_SERVICES) for method in methods)
+    answering = tacit_pb2.DESCRIPTOR.services_by_name["Respondents"]
+    assert {one.name for one in answering.methods} == {"GetAssignment", "SubmitAnswer"}
+    assert f"/{answering.full_name}/" in OPEN_SERVICES
 
 
 @pytest.mark.parametrize("method", CALLS)

@@ -1,0 +1,86 @@
+"""What a collection says of every cell of some attributes: shares with intervals."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cube.block import Partition, QueryBlock
+from cube.query import counting
+from cube.refusals import InvalidRequest, InvalidTarget, TooLarge
+from local_dp.campaign import Level
+from local_dp.estimates.collection import CollectionEstimates, NotCovered
+from planner.sql.messages import listed
+
+N_CELLS_MAX = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class EstimatedShare:
+    """The share of the respondents in one cell.
+
+    Parameters
+    ----------
+    levels : tuple of str, int, bool or None
+        One of each attribute.
+    share, low, high : float
+        The unbiased estimate, which may be below 0, and an interval.
+    method : str
+        How the interval was found: binomial, bounded or normal.
+    """
+
+    levels: tuple[Level, ...]
+    share: float
+    low: float
+    high: float
+    method: str
+
+
+def estimated_shares(
+    estimates: CollectionEstimates, attributes: Sequence[str], confidence: float
+) -> list[EstimatedShare]:
+    """The cells of some attributes, the last attribute's levels first.
+
+    Raises
+    ------
+    InvalidRequest
+        If the attributes were not asked about together, or nobody has answered.
+    InvalidTarget, TooLarge
+    """
+    campaign = estimates.campaign
+    scope = tuple(sorted(set(attributes)))
+    unknown = [name for name in scope if name not in campaign.by_name]
+    if not scope or unknown:
+        raise InvalidRequest(
+            f"There is no attribute {unknown[0][:64]!a}." if unknown else "No attribute is named.",
+            hint=f"Attributes of {campaign.name}: {listed(tuple(campaign.by_name))}.",
+        )
+    if not 0 < confidence < 1:
+        raise InvalidTarget("A confidence is above 0 and below 1.", hint="The usual one is 0.95.")
+    sizes = campaign.sizes(scope)
+    if math.prod(sizes) > N_CELLS_MAX:
+        raise TooLarge(f"At most {N_CELLS_MAX} cells are shown at once.", hint="Name fewer.")
+    labels = np.arange(math.prod(sizes), dtype=np.int64).reshape(sizes)
+    try:
+        answers = estimates.answer(QueryBlock(counting([]), Partition(scope, labels)))
+    except NotCovered as error:
+        raise _uncovered(error) from None
+    found = []
+    for place, answer in zip(np.ndindex(*sizes), answers, strict=True):
+        low, high = answer.interval(confidence)
+        levels = tuple(
+            campaign.by_name[name].levels[at] for name, at in zip(scope, place, strict=True)
+        )
+        shares = (one / estimates.n_respondents for one in (answer.value, low, high))
+        found.append(EstimatedShare(levels, *shares, answer.method.value))
+    return found
+
+
+def _uncovered(error: NotCovered) -> InvalidRequest:
+    if not error.covered:
+        return InvalidRequest("Nobody has answered yet.")
+    covered = "; ".join(", ".join(scope) for scope in error.covered)
+    return InvalidRequest(
+        f"Nobody was asked about {listed(error.scope)} together.", hint=f"Asked about: {covered}."
+    )
