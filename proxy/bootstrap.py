@@ -125,9 +125,7 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED) -> Service:
         moving = Advancing(growing), Renewing(renewable)
         names = [*tables, *(one.name for one in public)]
         collections = CollectionService(ledger, _counts_file(settings), names)
-        return Service(
-            engine, ledger, public, signer, moving=moving, collections=collections
-        )
+        return Service(engine, ledger, public, signer, moving=moving, collections=collections)
     except BaseException:
         ledger.close()
         raise

@@ -5,6 +5,9 @@ import { pathToFileURL } from "node:url";
 
 const { AnswersUnreadable, CampaignRefused, Entropy, LocalAnswers, Respondent, checkCampaign, randomised } =
   await import(pathToFileURL(process.argv[2]));
+const { LocalTokens, NotTaken, takePart } = await import(
+  new URL("taking_part.mjs", pathToFileURL(process.argv[2]))
+);
 
 /** Entropy that is known, and how much of it was read. */
 function tape(hex) {
@@ -72,10 +75,23 @@ const kinds = {
     );
     return { given, kept: Object.fromEntries(storage.kept) };
   },
+  async takePart({ url, row, limit, n, token }) {
+    const locks = new Locks();
+    const storage = new Storage({}, locks);
+    const respondent = new Respondent(new LocalAnswers({ storage, locks }), { epsilonUnitsMax: limit });
+    const tokens = new LocalTokens({ storage, locks });
+    const outcomes = [];
+    for (let visit = 0; visit < n; visit += 1) {
+      const mine = token ?? (await tokens.token(url));
+      outcomes.push(await takePart(url, mine, respondent, row).catch(named));
+    }
+    return { outcomes, kept: Object.fromEntries(storage.kept) };
+  },
 };
 
 function named(error) {
   if (error instanceof CampaignRefused) return { refused: error.message };
+  if (error instanceof NotTaken) return { notTaken: error.code, message: error.message };
   if (error instanceof AnswersUnreadable) return { unreadable: error.message };
   return { error: `${error.name}: ${error.message}` };
 }
