@@ -52,6 +52,7 @@ include_patterns = [
     "accountant/proofs/*.md",
     "local_dp/proofs/*.md",
     "streams/proofs/*.md",
+    "cube/exponential.md",
     "inference/*/*.md",
 ]
 exclude_patterns = ["build", "dist", "tests", ".*"]

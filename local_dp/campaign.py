@@ -21,15 +21,17 @@ from typing import TypeAlias
 
 from cube.axis import N_LEVELS_MAX, NAME_LENGTH_MAX, Axis, LevelValue
 from cube.cached import cached_property
+from cube.exponential import exp_below
+from cube.measurement import UNITS_PER_EPSILON
 from cube.query import Scope, check_scope
 from local_dp.channels.choice import AnyChannel, best_channel
-from local_dp.exponential import EPSILON_UNITS_MAX, UNITS_PER_EPSILON, exp_below
 from local_dp.views import View
 
 Level: TypeAlias = str | int | bool | None  # what JSON says the same way everywhere
 
 N_ATTRIBUTES_MAX = 1000
 N_COMBINATIONS_MAX = 10_000
+EPSILON_UNITS_MAX = 16 * UNITS_PER_EPSILON  # true in all but 1e-7 is not private
 INTEGER_MAX = 2**53 - 1  # a larger one is not the same number in every reader of JSON
 
 
@@ -204,7 +206,7 @@ def planned_campaign(
 
     Examples
     --------
-    >>> from local_dp.exponential import UNITS_PER_EPSILON
+    >>> from cube.measurement import UNITS_PER_EPSILON
     >>> yes_no = [Attribute(name, ("no", "yes")) for name in ("owns", "rents")]
     >>> campaign = planned_campaign(
     ...     "homes", yes_no, [(("owns", "rents"),)], epsilon_units=UNITS_PER_EPSILON

@@ -9,12 +9,12 @@ import math
 import numpy as np
 from scipy.special import ndtri
 
+from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import InvalidTarget
-from local_dp.campaign import Campaign
+from local_dp.campaign import EPSILON_UNITS_MAX, Campaign
 from local_dp.channels.channel import Channel
 from local_dp.channels.choice import best_channel
 from local_dp.estimates.inversion import TableEstimate
-from local_dp.exponential import EPSILON_UNITS_MAX, UNITS_PER_EPSILON
 
 N_CELLS_LOOKED_AT = 64  # of which the least precise is planned for; in most channels all are alike
 EPSILON_UNITS_MIN = UNITS_PER_EPSILON // 1024

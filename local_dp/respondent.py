@@ -3,7 +3,8 @@
 Meant to run on the respondent's own device: this file needs the standard library alone, and shares
 no code with what made the campaign. It computes on its own what an answer would lose, and
 refuses before anything is drawn. Draws are by whole numbers from the system's entropy; how bytes
-become an answer is fixed, so that other languages can do the same (`tests/local_dp/vectors.json`).
+become an answer, and what is refused in which words, is fixed, so that other languages can do the
+same: `respondent.mjs` does, for a web page (`tests/local_dp/vectors.json`).
 
 A kept answer is given again and never redrawn, and what all kept answers lose is added up: a
 campaign that comes back under another name finds the limit spent.
@@ -25,6 +26,7 @@ Below: TypeAlias = Callable[[int], int]  # a whole number from 0 up to, but not 
 
 FORMAT: Final = 1
 N_CHARACTERS_MAX = 2**24
+INTEGER_MAX = 2**53 - 1  # a larger one is not the same number in every reader of JSON
 N_CELLS_MAX = 2**20
 N_BUCKETS_MAX = 251
 EPSILON_BITS = 40
@@ -35,6 +37,10 @@ PROBABILITY = re.compile(r"([0-9]{1,40})/([0-9]{1,40})")
 
 class CampaignRefused(Exception):
     """The campaign is not what it has to be, or would lose too much; nothing was drawn."""
+
+
+class _NotHeld(Exception):
+    """What a campaign does not hold, in words."""
 
 
 @dataclass(frozen=True)
@@ -243,27 +249,32 @@ def check_campaign(text: str) -> Asked:
     """
     try:
         _require(len(text) <= N_CHARACTERS_MAX, "the campaign is too long")
-        return _checked(json.loads(text), sha256(text.encode()).hexdigest())
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise CampaignRefused(f"this is no campaign to answer: {error}") from None
+        value = json.loads(text, parse_int=_safe, parse_float=_safe, parse_constant=_safe)
+        return _checked(value, sha256(text.encode()).hexdigest())
+    except _NotHeld as found:
+        reason = str(found)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        reason = "it has not the form of one"
+    raise CampaignRefused(f"this is no campaign to answer: {reason}")
 
 
 def _checked(value: Any, digest: str) -> Asked:
-    _require(value["format"] == FORMAT, "its format is not known")
-    levels = {one["name"]: list(one["levels"]) for one in value["attributes"]}
-    _require(len(levels) == len(value["attributes"]), "two attributes have the same name")
+    _require(_whole(value["format"]) == FORMAT, "its format is not known")
+    attributes, combinations = _list(value["attributes"]), _list(value["combinations"])
+    levels = {_text(one["name"]): _list(one["levels"]) for one in attributes}
+    _require(len(levels) == len(attributes), "two attributes have the same name")
     for name, found in levels.items():
         told_apart = {(type(level), level) for level in found}
         _require(len(told_apart) == len(found) > 1, f"the levels of {name} are not distinct")
-    scopes = tuple(tuple(one["attributes"]) for one in value["combinations"])
+    scopes = tuple(tuple(_text(name) for name in _list(one["attributes"])) for one in combinations)
     channels = []
-    for scope, one in zip(scopes, value["combinations"], strict=True):
+    for scope, one in zip(scopes, combinations, strict=True):
         n_cells = 1
         for name in scope:
             n_cells *= len(levels[name])
         _require(1 < n_cells <= N_CELLS_MAX, "a combination has no or too many cells")
         channels.append(_channel(one["channel"], n_cells))
-    views = tuple(tuple(_whole(place) for place in view) for view in value["views"])
+    views = tuple(tuple(_whole(place) for place in _list(view)) for view in _list(value["views"]))
     n_answered, epsilon = _whole(value["answers"]), _whole(value["epsilon"])
     _require(0 < epsilon <= 16 << EPSILON_BITS, "its epsilon is out of range")
     _require(len(views) > 0, "it has no views")
@@ -282,7 +293,7 @@ def _checked(value: Any, digest: str) -> Asked:
 
 def _channel(value: Any, n_cells: int) -> _Response | _Unary | _Hashing:
     if value["kind"] == "randomised_response":
-        weights = tuple(_whole(weight) for weight in value["weights"])
+        weights = tuple(_whole(weight) for weight in _list(value["weights"]))
         _require(len(weights) == n_cells, "there is not one fake answer for each cell")
         _require(min(weights) >= 1, "a fake answer is never drawn, so that it would be a proof")
         return _Response(_probability(value["keep"]), weights)
@@ -308,7 +319,7 @@ def _position(levels: list[Level], name: str, row: Mapping[str, Level]) -> int:
 
 
 def _probability(value: Any) -> Fraction:
-    match = PROBABILITY.fullmatch(value)
+    match = PROBABILITY.fullmatch(_text(value))
     _require(match is not None and int(match[2]) > 0, "a probability is not exact")
     probability = Fraction(int(match[1]), int(match[2])) if match else Fraction(0)
     _require(0 < probability < 1, "a probability is not between 0 and 1")
@@ -320,9 +331,28 @@ def _whole(value: Any) -> int:
     return int(value)
 
 
+def _safe(number: str) -> int:
+    found = int(number)  # of a float, or of no number, it is a ValueError
+    if abs(found) > INTEGER_MAX:
+        raise ValueError("a number is too large")
+    return found
+
+
+def _list(value: Any) -> list[Any]:
+    if type(value) is not list:
+        raise TypeError("a list is expected")
+    return value
+
+
+def _text(value: Any) -> str:
+    if type(value) is not str:
+        raise TypeError("a text is expected")
+    return value
+
+
 def _require(holds: bool, otherwise: str) -> None:
     if not holds:
-        raise ValueError(otherwise)
+        raise _NotHeld(otherwise)
 
 
 def _exp_below(units: int) -> Fraction:

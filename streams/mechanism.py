@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
+from cube.exponential import EPSILON_MAX, decided, epsilon_units_of
 from streams.entropy import GRID
-from streams.exponential import EPSILON_MAX, decided, epsilon_units_of
 from streams.noise import GeometricNoise
 from streams.two_point import TwoPoint
 

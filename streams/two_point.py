@@ -9,8 +9,8 @@ all pairs that lose at most an epsilon, this one tells the two apart best (proof
 from dataclasses import dataclass
 from fractions import Fraction
 
+from cube.exponential import EPSILON_MAX, decided, epsilon_units_of
 from streams.entropy import GRID
-from streams.exponential import EPSILON_MAX, decided, epsilon_units_of
 
 
 @dataclass(frozen=True, slots=True)

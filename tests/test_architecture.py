@@ -58,7 +58,7 @@ FLOORS = {
         "campaign_text estimates submission",
         "campaign robustness",
         "channels views",
-        "exponential answer_store",
+        "answer_store",
         "respondent",
     ),
     "streams": (
@@ -68,7 +68,7 @@ FLOORS = {
         "mechanism population",
         "state noise buckets",
         "two_point sampling windows",
-        "entropy exponential",
+        "entropy",
     ),
     "planner": (
         "workload_scopes",

@@ -17,7 +17,8 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from local_dp.exponential import UNITS_PER_EPSILON, units_at_least
+from cube.exponential import epsilon_units_of
+from cube.measurement import UNITS_PER_EPSILON
 
 Floats: TypeAlias = NDArray[np.float64]
 Matrix: TypeAlias = Sequence[Sequence[Fraction]]
@@ -132,7 +133,7 @@ def eps_of_channel(matrix: Matrix) -> Fraction | float:
     ratio = ratio_of_channel(matrix)
     if not isinstance(ratio, Fraction):
         return ratio
-    return Fraction(units_at_least(ratio), UNITS_PER_EPSILON)
+    return Fraction(epsilon_units_of(ratio), UNITS_PER_EPSILON)
 
 
 def check_matrix(matrix: Matrix) -> None:

@@ -30,7 +30,7 @@ def best_channel(n_cells: int, epsilon_units: int, *, n_bits_max: int = N_BITS_M
 
     Examples
     --------
-    >>> from local_dp.exponential import UNITS_PER_EPSILON
+    >>> from cube.measurement import UNITS_PER_EPSILON
     >>> [type(best_channel(size, UNITS_PER_EPSILON)).__name__ for size in (4, 100, 10_000)]
     ['RandomisedResponse', 'UnaryEncoding', 'LocalHashing']
     """

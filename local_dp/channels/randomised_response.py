@@ -11,6 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from cube.exponential import exp_below
 from local_dp.channels.channel import (
     Floats,
     Matrix,
@@ -20,7 +21,6 @@ from local_dp.channels.channel import (
     check_enumerable,
     check_probability,
 )
-from local_dp.exponential import exp_below
 
 RATIO_BITS = 24  # exp(epsilon) is rounded down to so many bits behind the point
 N_CELLS_MAX = 2**16

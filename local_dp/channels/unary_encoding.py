@@ -12,8 +12,8 @@ from fractions import Fraction
 
 import numpy as np
 
+from cube.exponential import exp_below
 from local_dp.channels.channel import Floats, Matrix, check_enumerable
-from local_dp.exponential import exp_below
 
 COIN_BITS = 32  # the probability of a false bit is a multiple of 2**-32
 N_CELLS_MAX = 2**12  # an answer of 512 bytes; local hashing has short answers

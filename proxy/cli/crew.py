@@ -25,7 +25,7 @@ from proxy.cli.greeting import metrics_hint
 from proxy.cli.running import Running, running
 from proxy.config.settings import Settings
 from proxy.monitoring.gathered_lines import GatheredLines
-from proxy.monitoring.http import application, serving_http
+from proxy.monitoring.http import application, serving_metrics
 from proxy.monitoring.logs import configure_logs
 from proxy.workers.crew import Crew, Seat
 from proxy.workers.messages import CannotServe, End, Message, Orders, Serves, Vitals
@@ -70,7 +70,7 @@ def serve_with_workers(
         metrics_address = None
         if server.metrics_listen is not None:
             pages = application(roll.registry, lambda: roll.is_ready)
-            metrics_address = stack.enter_context(serving_http(server.metrics_listen, pages))
+            metrics_address = stack.enter_context(serving_metrics(server.metrics_listen, pages))
         # Its mode lets nobody in but this user.
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tacit-")))
         own = replace(server, listen=listen, postgres_listen=postgres_listen, metrics_listen=None)

@@ -40,6 +40,11 @@ def metrics_hint(address: str) -> str:
     return f"Metrics: http://{address}/metrics"
 
 
+def respondents_hint(address: str) -> str:
+    """Where respondents in browsers are served."""
+    return f"Respondents: http://{address}/collections/"
+
+
 def shell_hints(address: str, server: ServerSettings, config: Path) -> list[str]:
     """Commands that work as they are printed; with a certificate, if it is its own authority."""
     options = [f"--server {address}"]

@@ -4,7 +4,7 @@ import ctypes
 import gc
 import resource
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -13,8 +13,9 @@ import structlog
 from threadpoolctl import threadpool_limits
 
 from proxy.bootstrap import Service, build
-from proxy.cli.greeting import greeting, metrics_hint, postgres_hint
+from proxy.cli.greeting import greeting, metrics_hint, postgres_hint, respondents_hint
 from proxy.cli.wires import RunningWires, start_wires, tls_identity
+from proxy.collections.http import serving_respondents
 from proxy.config.settings import Settings
 from proxy.monitoring.health import Monitoring, Readiness
 from proxy.monitoring.metrics import Metrics
@@ -40,7 +41,7 @@ class Running:
     metrics : Metrics
     readiness : Readiness
     wires : RunningWires
-    metrics_address : str, optional
+    metrics_address, respondents_address : str, optional
     """
 
     settings: Settings
@@ -49,6 +50,7 @@ class Running:
     readiness: Readiness
     wires: RunningWires
     metrics_address: str | None
+    respondents_address: str | None
 
     def greeting(self, config: Path) -> list[str]:
         """The lines for the server's owner."""
@@ -58,6 +60,8 @@ class Running:
             told.insert(-1, postgres_hint(self.wires.postgres.address, server))
         if self.metrics_address is not None:
             told.insert(-1, metrics_hint(self.metrics_address))
+        if self.respondents_address is not None:
+            told.insert(-1, respondents_hint(self.respondents_address))
         return told
 
 
@@ -95,11 +99,14 @@ def running(settings: Settings, crew: Crew = ALONE) -> Iterator[Running]:
             watching(
                 service, metrics, readiness, settings.server.metrics_listen
             ) as metrics_address,
+            _for_respondents(settings, service, crew) as respondents,
         ):
             wires = start_wires(settings, service, tls, Monitoring(metrics, readiness), crew)
             address = wires.grpc.address
             try:
-                yield Running(settings, service, metrics, readiness, wires, metrics_address)
+                yield Running(
+                    settings, service, metrics, readiness, wires, metrics_address, respondents
+                )
                 readiness.end()
             finally:
                 wires.stop(GRACE_SECONDS)
@@ -107,6 +114,16 @@ def running(settings: Settings, crew: Crew = ALONE) -> Iterator[Running]:
     finally:
         service.close()
         gc.unfreeze()  # otherwise objects of native modules would be reported as leaked at exit
+
+
+def _for_respondents(
+    settings: Settings, service: Service, crew: Crew
+) -> AbstractContextManager[str | None]:
+    """Serve browsers, if that is wanted; of several workers, the first does it for all."""
+    listen = settings.server.respondents_listen
+    if listen is None or service.collections is None or crew.seat.place != 0:
+        return nullcontext()
+    return serving_respondents(listen, service.collections)
 
 
 def allow_many_connections() -> None:

@@ -64,6 +64,8 @@ class ServerSettings:
         Whether calls without a credential count as calls of the analyst ``anonymous``.
     metrics_listen : str, optional
         Where metrics are served for Prometheus, if at all.
+    respondents_listen : str, optional
+        Where respondents in browsers are served over plain HTTP, if at all.
     postgres_listen : str, optional
         ``host:port`` for PostgreSQL's clients, if they are served at all.
     synthetic_dir : Path, optional
@@ -84,6 +86,7 @@ class ServerSettings:
     tls: TlsFiles | None
     allow_anonymous: bool = False
     metrics_listen: str | None = None
+    respondents_listen: str | None = None
     postgres_listen: str | None = None
     synthetic_dir: Path | None = None
     synthetic_limits: SyntheticLimits = DEFAULT_LIMITS
@@ -106,6 +109,7 @@ class ServerSection(BaseSettings):
     tls_client_ca: str | None = None
     allow_anonymous: bool = False
     metrics_listen: str | None = None
+    respondents_listen: str | None = None
     postgres_listen: str | None = None
     statement_seconds: float = Field(default=DEFAULT_TIMES.statement, ge=5, le=3600)
     job_seconds: float = Field(default=DEFAULT_TIMES.job, ge=5, le=86_400)
@@ -145,9 +149,13 @@ def read_server(values: Any, folder: Path, problems: Problems) -> ServerSettings
         _check_wire(key, address, example, problems, wants_tls=wants_tls)
     if section.allow_anonymous:
         _check_anonymous(section, [address for address, _ in wires.values()], problems)
-    metrics_host = None if section.metrics_listen is None else host_of(section.metrics_listen)
-    if section.metrics_listen is not None and not (metrics_host and is_loopback(metrics_host)):
-        problems.add(("server", "metrics_listen"), 'should be loopback, such as "127.0.0.1:9464"')
+    for key, plain, port in (
+        ("metrics_listen", section.metrics_listen, 9464),
+        ("respondents_listen", section.respondents_listen, 9480),
+    ):
+        host = None if plain is None else host_of(plain)
+        if plain is not None and not (host and is_loopback(host)):
+            problems.add(("server", key), f'should be loopback, such as "127.0.0.1:{port}"')
     directory = None if section.synthetic_dir is None else folder / section.synthetic_dir
     if directory is not None and not directory.is_dir():
         problems.add(("server", "synthetic_dir"), "should be an existing directory")
@@ -159,6 +167,7 @@ def read_server(values: Any, folder: Path, problems: Problems) -> ServerSettings
         tls=tls,
         allow_anonymous=section.allow_anonymous,
         metrics_listen=section.metrics_listen,
+        respondents_listen=section.respondents_listen,
         postgres_listen=section.postgres_listen,
         synthetic_dir=directory,
         collections_file=counts,

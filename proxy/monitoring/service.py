@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 from proxy.api.requests import BudgetStatus
 from proxy.monitoring.health import LedgerWatch, Readiness, WatchedLedger
-from proxy.monitoring.http import application, serving_http
+from proxy.monitoring.http import application, serving_metrics
 from proxy.monitoring.metrics import Metrics
 
 TALLY_SECONDS: Final = 60.0  # between two ledger entries with answer counts
@@ -81,4 +81,4 @@ def watching(
             yield None
         else:
             pages = application(metrics.registry, lambda: readiness.is_ready)
-            yield stack.enter_context(serving_http(metrics_listen, pages))
+            yield stack.enter_context(serving_metrics(metrics_listen, pages))

@@ -132,7 +132,8 @@ class Supervisor:
         match message:
             case Serves(greeting):
                 place.serves_since = time.monotonic()
-                self._greeting = greeting
+                if number == 0:  # which has what only one of them does
+                    self._greeting = greeting
                 write_log(logging.INFO, "worker_serves", worker=number)
             case CannotServe(why):
                 write_log(logging.ERROR, "worker_cannot_start", worker=number, code=why.code)

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from cube.axis import BooleanAxis, CategoryAxis, DateAxis, IntegerAxis, NumericAxis
+from cube.exponential import epsilon_units_of, exp_below
+from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import InvalidRequest
 from local_dp.campaign import Attribute, Campaign, Combination, planned_campaign
 from local_dp.campaign_text import campaign_digest, campaign_text, read_campaign
 from local_dp.channels.local_hashing import LocalHashing
 from local_dp.channels.randomised_response import RandomisedResponse
 from local_dp.channels.unary_encoding import UnaryEncoding
-from local_dp.exponential import UNITS_PER_EPSILON, exp_below, units_at_least
 from local_dp.views import designed_views
 from tests.support.collections_of_answers import SURVEY, survey_campaign
 
@@ -84,7 +85,7 @@ def test_the_thesis_s_view_loses_what_the_specification_says() -> None:
         lost = Fraction(1)
         for n_cells in (6, 4, 6):
             lost *= RandomisedResponse.uniform(n_cells, Fraction(keep)).ratio
-        assert units_at_least(lost) / UNITS_PER_EPSILON == pytest.approx(expected, abs=0.005)
+        assert epsilon_units_of(lost) / UNITS_PER_EPSILON == pytest.approx(expected, abs=0.005)
 
 
 def test_respondents_are_shared_out_over_combinations() -> None:

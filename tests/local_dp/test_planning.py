@@ -6,13 +6,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import InvalidTarget
 from local_dp.channels.choice import AnyChannel, best_channel
 from local_dp.channels.local_hashing import LocalHashing
 from local_dp.channels.randomised_response import RandomisedResponse
 from local_dp.channels.unary_encoding import UnaryEncoding
 from local_dp.estimates.inversion import estimated
-from local_dp.exponential import UNITS_PER_EPSILON
 from local_dp.planning import (
     answers_needed,
     epsilon_units_needed,

@@ -11,22 +11,22 @@ from fractions import Fraction
 from itertools import product
 from math import prod
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cube.encoding import canonical_json
+from cube.exponential import epsilon_units_of, exp_below
+from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import InvalidRequest
 from local_dp.answer_store import AnswersUnreadable, FileAnswers
-from local_dp.campaign import Attribute, Campaign, Combination
+from local_dp.campaign import EPSILON_UNITS_MAX, Attribute, Campaign, Combination
 from local_dp.campaign_text import _channel_json, campaign_text, read_campaign
 from local_dp.channels.choice import AnyChannel
 from local_dp.channels.local_hashing import LocalHashing
 from local_dp.channels.randomised_response import RandomisedResponse
 from local_dp.channels.unary_encoding import UnaryEncoding
-from local_dp.exponential import EPSILON_UNITS_MAX, UNITS_PER_EPSILON, exp_below, units_at_least
 from local_dp.respondent import (
     Asked,
     CampaignRefused,
@@ -39,6 +39,7 @@ from local_dp.respondent import (
 )
 from tests.support.answer_vectors import PATH, Tape, vectors
 from tests.support.collections_of_answers import survey_campaign
+from tests.support.hostile_campaigns import HOSTILE, NO_CAMPAIGNS, hostile
 
 HALF = Fraction(1, 2)
 ROW = {"A": "old", "E": "high", "O": "emp", "R": "big", "S": "F", "T": "car"}
@@ -193,58 +194,6 @@ def test_a_campaign_under_another_name_finds_the_limit_spent() -> None:
         respondent.answer(text, ROW)
 
 
-def hostile(change: Callable[[dict[str, Any]], None]) -> str:
-    value = json.loads(campaign_text(survey_campaign(UNITS_PER_EPSILON)))
-    change(value)
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
-
-
-def first_channel(value: dict[str, Any]) -> dict[str, Any]:
-    """The first that is randomised response."""
-    channels: list[dict[str, Any]] = [one["channel"] for one in value["combinations"]]
-    return next(one for one in channels if one["kind"] == "randomised_response")
-
-
-HOSTILE: dict[str, Callable[[dict[str, Any]], None]] = {
-    "a zero in a fake table": lambda v: first_channel(v)["weights"].__setitem__(0, 0),
-    "a negative fake": lambda v: first_channel(v)["weights"].__setitem__(0, -1),
-    "a rare fake": lambda v: first_channel(v)["weights"].__setitem__(0, 1000),
-    "a fake too few": lambda v: first_channel(v)["weights"].pop(),
-    "half a weight": lambda v: first_channel(v)["weights"].__setitem__(0, 0.5),
-    "always the truth": lambda v: first_channel(v).update(keep="1/1"),
-    "more than the truth": lambda v: first_channel(v).update(keep="3/2"),
-    "mostly the truth": lambda v: first_channel(v).update(keep="99/100"),
-    "a float": lambda v: first_channel(v).update(keep=0.2),
-    "by nothing": lambda v: first_channel(v).update(keep="1/0"),
-    "no noise": lambda v: v["combinations"][0].update(
-        channel={"kind": "unary_encoding", "noise": "0/1"}
-    ),
-    "little noise": lambda v: v["combinations"][0].update(
-        channel={"kind": "unary_encoding", "noise": "1/1024"}
-    ),
-    "one bucket": lambda v: v["combinations"][0].update(
-        channel={"kind": "local_hashing", "keep": "1/4", "buckets": 1}
-    ),
-    "buckets that tell": lambda v: v["combinations"][0].update(
-        channel={"kind": "local_hashing", "keep": "1/2", "buckets": 5}
-    ),
-    "an unknown channel": lambda v: first_channel(v).update(kind="truth"),
-    "overlapping combinations": lambda v: v["views"].__setitem__(0, [0, 0, 1]),
-    "three answers of one epsilon": lambda v: v.update(answers=3),
-    "no answers": lambda v: v.update(answers=0),
-    "more answers than combinations": lambda v: v.update(answers=4),
-    "a smaller epsilon than it loses": lambda v: v.update(epsilon=UNITS_PER_EPSILON // 2),
-    "an epsilon beyond reason": lambda v: v.update(epsilon=17 * UNITS_PER_EPSILON),
-    "a negative epsilon": lambda v: v.update(epsilon=-1),
-    "a combination from behind": lambda v: v["views"].__setitem__(0, [-1]),
-    "no views": lambda v: v.update(views=[]),
-    "another format": lambda v: v.update(format=2),
-    "a name twice": lambda v: v["attributes"].append(v["attributes"][0]),
-    "a level twice": lambda v: v["attributes"][0]["levels"].append("old"),
-    "nothing": dict.clear,
-}
-
-
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_campaign_is_refused_before_anything_is_drawn(name: str) -> None:
     store = Memory()
@@ -258,7 +207,7 @@ def test_a_hostile_campaign_is_refused_before_anything_is_drawn(name: str) -> No
     assert not store.kept
 
 
-@pytest.mark.parametrize("text", ["", "[]", "7", "null", "[" * 100_000, '{"format":1}'])
+@pytest.mark.parametrize("text", NO_CAMPAIGNS)
 def test_what_is_no_campaign_is_refused(text: str) -> None:
     with pytest.raises(CampaignRefused):
         check_campaign(text)
@@ -353,7 +302,7 @@ def test_both_sides_draw_the_line_at_the_same_epsilon(
     # Far enough from 0 that every channel has a probability to round to.
     channels = [of[k](max(e, 2**24)) for k, e in zip(kinds, epsilons, strict=True)]
     lost = prod(sorted((one.ratio for one in channels), reverse=True)[:n_answered])
-    declared = units_at_least(Fraction(lost)) + off
+    declared = epsilon_units_of(Fraction(lost)) + off
     text = canonical_json(
         {
             "format": 1,

@@ -6,11 +6,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from cube.measurement import UNITS_PER_EPSILON
 from local_dp.channels.channel import Floats
 from local_dp.channels.choice import best_channel
 from local_dp.channels.local_hashing import LocalHashing
 from local_dp.channels.unary_encoding import UnaryEncoding
-from local_dp.exponential import UNITS_PER_EPSILON
 from local_dp.robustness import (
     GeometricNoise,
     LaplaceNoise,

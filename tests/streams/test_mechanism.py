@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cube.exponential import decided
 from streams.entropy import GRID
-from streams.exponential import decided
 from streams.mechanism import EPSILON_MIN, Mechanism
 from streams.noise import GeometricNoise
 from streams.two_point import TwoPoint

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cube.exponential import decided
 from streams.entropy import GRID
-from streams.exponential import decided
 from streams.two_point import TwoPoint
 
 EPSILONS = st.integers(2**20, 32 * 2**40).map(lambda units: Fraction(units, 2**40))

@@ -1,4 +1,4 @@
-"""Chromium without a window: what an HTML file looks like, as a picture.
+"""Chromium without a window: what an HTML file looks like as a picture, or a page that does things.
 
 Without Chromium its tests are skipped, unless TACIT_TESTS_NEED_SERVERS=1.
 """
@@ -6,6 +6,8 @@ Without Chromium its tests are skipped, unless TACIT_TESTS_NEED_SERVERS=1.
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support.postgres import missing
@@ -33,6 +35,20 @@ def find_chromium() -> str:
     if found is None:
         missing("there is no Chromium on this machine")
     return found
+
+
+@contextmanager
+def visiting(url: str, profile: Path) -> Iterator[None]:
+    """Keep a page open for as long as the block runs; what it stores is in the profile's folder."""
+    command = [find_chromium(), *FLAGS, f"--user-data-dir={profile}", "--remote-debugging-port=0"]
+    with subprocess.Popen(  # noqa: S603 - a program that was looked for
+        [*command, url], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        try:
+            yield
+        finally:
+            process.terminate()  # in good order, so that what was stored is on the disk
+            process.wait(SECONDS)
 
 
 def screenshot(page: Path, picture: Path, *, width: int = 1200, height: int = 1600) -> None:

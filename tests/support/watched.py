@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from proxy.api.requests import QueryEngine
 from proxy.monitoring.health import Monitoring, Readiness
-from proxy.monitoring.http import application, serving_http
+from proxy.monitoring.http import application, serving_metrics
 from proxy.monitoring.metrics import Metrics
 from proxy.wire.server import SERVICES, start_server
 from tests.support.serving import EverybodyLocal
@@ -47,7 +47,7 @@ def watched(engine: QueryEngine) -> Iterator[tuple[Metrics, grpc.Channel, str]]:
     try:
         with (
             grpc.insecure_channel(server.address) as channel,
-            serving_http("127.0.0.1:0", pages) as http,
+            serving_metrics("127.0.0.1:0", pages) as http,
         ):
             yield metrics, channel, f"http://{http}"
     finally:

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cube.exponential import exp_below
+from cube.measurement import UNITS_PER_EPSILON
 from local_dp.channels.channel import Floats, eps_of_channel, ratio_of_channel
 from local_dp.channels.choice import AnyChannel, best_channel
 from local_dp.channels.local_hashing import LocalHashing
 from local_dp.channels.randomised_response import RandomisedResponse, floored_weights
 from local_dp.channels.unary_encoding import UnaryEncoding
-from local_dp.exponential import UNITS_PER_EPSILON, exp_below
 
 # The keep-probabilities of the thesis, and the true epsilon of each for 2, 4, 6, 16, 18, 24 cells.
 TRUE_EPSILONS = {

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
+from cube.measurement import UNITS_PER_EPSILON
 from local_dp.channels.channel import Floats
 from local_dp.channels.choice import AnyChannel
 from local_dp.channels.local_hashing import LocalHashing
@@ -19,7 +20,6 @@ from local_dp.estimates.answers import answers
 from local_dp.estimates.inversion import estimated
 from local_dp.estimates.laws import BinomialLaw, BoundedLaw, IntervalMethod
 from local_dp.estimates.tally import Tally
-from local_dp.exponential import UNITS_PER_EPSILON
 from tests.support.answering import simulated
 
 HALF = Fraction(1, 2)

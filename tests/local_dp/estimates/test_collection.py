@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from cube.block import Partition, QueryBlock
+from cube.measurement import UNITS_PER_EPSILON
 from cube.query import Factor, LinearQuery, Term, counting
 from local_dp.campaign import Campaign, planned_campaign
 from local_dp.campaign_text import campaign_text
@@ -15,7 +16,6 @@ from local_dp.channels.channel import Floats
 from local_dp.estimates.collection import CollectionEstimates, NotCovered
 from local_dp.estimates.laws import IntervalMethod
 from local_dp.estimates.tally import Tally
-from local_dp.exponential import UNITS_PER_EPSILON
 from local_dp.respondent import Entropy, check_campaign, randomised
 from tests.support.answering import answered
 from tests.support.collections_of_answers import (

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint, brentq, minimize
 
+from cube.measurement import UNITS_PER_EPSILON
 from local_dp.channels.channel import Floats
 from local_dp.channels.choice import AnyChannel
 from local_dp.channels.local_hashing import LocalHashing
@@ -18,7 +19,6 @@ from local_dp.estimates.inversion import estimated
 from local_dp.estimates.likelihood import iterated_bayes, likeliest
 from local_dp.estimates.simplex import project_simplex
 from local_dp.estimates.tally import Tally, merged
-from local_dp.exponential import UNITS_PER_EPSILON
 from tests.support.answering import simulated
 from tests.support.collections_of_answers import survey_marginal
 

@@ -3,6 +3,7 @@
 Tokens and limits are set by other processes beside it, as an owner does.
 """
 
+import http.client
 import json
 import os
 import re
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -212,6 +213,24 @@ def test_data_that_changed_since_the_ledger_began_is_refused(configuration: Path
     assert refused.returncode == 1
     assert refused.stderr.startswith("error [data_changed]: ")
     assert refused.stdout == ""
+
+
+@pytest.mark.parametrize("n_workers", [1, 2])
+def test_respondents_in_browsers_are_served_where_the_configuration_says(
+    configuration: Path, n_workers: int
+) -> None:
+    more = f'respondents_listen = "127.0.0.1:0"\nworkers = {n_workers}\n[ledger]'
+    configuration.write_text(CONFIGURATION.replace("[ledger]", more))
+    with serving(configuration) as served:
+        found = re.search(r"Respondents: http://(\S+)/collections/", served.greeting)
+        assert found is not None
+        with closing(http.client.HTTPConnection(found[1], timeout=WAIT_SECONDS)) as connection:
+            headers = {"Authorization": f"Bearer {'0' * 64}"}
+            connection.request("GET", "/collections/survey/assignment", headers=headers)
+            reply = connection.getresponse()
+            assert (reply.status, json.loads(reply.read())["code"]) == (404, "unknown_name")
+        served.process.send_signal(signal.SIGTERM)
+        assert served.process.wait(WAIT_SECONDS) == 0
 
 
 def test_every_problem_of_a_configuration_reaches_the_terminal(tmp_path: Path) -> None:

@@ -39,6 +39,15 @@ def test_nobody_comes_in_without_a_credential_unless_that_is_said(folder: Path) 
     assert "anonymous" not in who_may_come_in(read(folder)).casefold()
 
 
+@pytest.mark.parametrize("key", ["metrics_listen", "respondents_listen"])
+def test_plain_http_is_for_this_machine_only(folder: Path, key: str) -> None:
+    assert getattr(read(folder), key) is None
+    assert getattr(read(folder, **{key: "[::1]:9480"}), key) == "[::1]:9480"
+    for listen in ("0.0.0.0:9480", "example.org:9480", "9480"):
+        with pytest.raises(ConfigurationInvalid, match=key):
+            read(folder, **{key: listen})
+
+
 @pytest.mark.parametrize("listen", ["127.0.0.1:0", "localhost:31337", "[::1]:0"])
 def test_it_may_be_said_of_loopback(folder: Path, listen: str) -> None:
     assert read(folder, listen=listen, allow_anonymous=True).allow_anonymous

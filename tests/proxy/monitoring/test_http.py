@@ -1,12 +1,13 @@
 """The pages for Prometheus: no request is quoted, and only this machine is answered."""
 
+import itertools
 import socket
 
 import pytest
 
 from cube import refusals
-from proxy.monitoring import http
-from proxy.monitoring.http import N_REQUESTS_MAX, application, serving_http
+from proxy.monitoring import loopback_http
+from proxy.monitoring.http import N_REQUESTS_MAX, application, serving_metrics
 from proxy.monitoring.metrics import Metrics
 from tests.support.engine_fake import CannedEngine
 from tests.support.watched import TABLES, WAIT_SECONDS, page, watched
@@ -53,7 +54,7 @@ def test_no_request_of_http_is_quoted(
 def test_silent_connections_are_given_up_and_others_served_afterwards(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(http._Handler, "timeout", 1.0)
+    monkeypatch.setattr(loopback_http._Handler, "timeout", 1.0)
     with watched(CannedEngine()) as (_, _channel, address):
         host, _, port = address.removeprefix("http://").rpartition(":")
         peers = [socket.create_connection((host, int(port))) for _ in range(N_REQUESTS_MAX + 4)]
@@ -73,7 +74,7 @@ def test_only_this_machine_is_shown_the_metrics(listen: str) -> None:
     pages = application(Metrics(TABLES).registry, lambda: True)
     with (
         pytest.raises(refusals.ConfigurationInvalid, match="is not a loopback address"),
-        serving_http(listen, pages),
+        serving_metrics(listen, pages),
     ):
         pass
 
@@ -81,14 +82,31 @@ def test_only_this_machine_is_shown_the_metrics(listen: str) -> None:
 def test_a_port_in_use_is_said_to_be() -> None:
     pages = application(Metrics(TABLES).registry, lambda: True)
     with (
-        serving_http("127.0.0.1:0", pages) as address,
+        serving_metrics("127.0.0.1:0", pages) as address,
         pytest.raises(refusals.ConfigurationInvalid, match="cannot be served on"),
-        serving_http(address, pages),
+        serving_metrics(address, pages),
     ):
         pass
 
 
 def test_ipv6_loopback_is_served() -> None:
     pages = application(Metrics(TABLES).registry, lambda: True)
-    with serving_http("[::1]:0", pages) as address:
+    with serving_metrics("[::1]:0", pages) as address:
         assert "tacit_ledger_entries" in page(f"http://{address}", "/metrics")
+
+
+def test_a_request_that_dribbles_in_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loopback_http, "REQUEST_SECONDS_MAX", 0.5)
+    with watched(CannedEngine()) as (_, _channel, address):
+        host, _, port = address.removeprefix("http://").rpartition(":")
+        with socket.create_connection((host, int(port)), timeout=0.05) as peer:
+            for byte in itertools.cycle(b"GET /healthz"):  # it never falls silent, nor ends
+                try:
+                    peer.send(bytes([byte]))
+                    if peer.recv(1) == b"":
+                        break
+                except TimeoutError:
+                    continue
+                except ConnectionError:
+                    break
+        assert page(address, "/healthz") == "alive\n"

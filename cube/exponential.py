@@ -1,9 +1,10 @@
-"""The exponential function between proved bounds, and what is decided by it, in whole numbers.
+"""The exponential between proved bounds, and the logarithm of a ratio from above, in integers.
 
 No float decides anything here. A power of e with a rational exponent other than 0 is irrational,
-so a comparison with a rational number is always decided by bounds that are narrow enough.
+so a comparison with a rational number is always decided by bounds that are narrow enough. Where
+several programs must draw the same line without deciding anything, they take `exp_below`.
 
-Proof: proofs/pan_privacy.md, "Numbers".
+The argument is in `exponential.md`.
 """
 
 import math
@@ -13,20 +14,20 @@ from typing import Final, TypeVar
 
 from cube.measurement import UNITS_PER_EPSILON
 
+EPSILON_MAX: Final = 32  # e**32: beyond it nothing is protected
+BITS_OF_LIMITS: Final = 128
 BITS_AT_FIRST: Final = 192
 BITS_MAX: Final = 2**14  # unreachable: two numbers that agree so far are the same by design
-EPSILON_MAX: Final = 32  # e**32: beyond it nothing is protected
 Decided = TypeVar("Decided", int, bool)
 
 
 def exp_bounds(exponent: Fraction, bits: int) -> tuple[Fraction, Fraction]:
-    """Bounds of ``e**exponent``, some ``2**-bits`` apart for small exponents.
+    """Bounds of ``e**exponent``: multiples of ``2**-bits``, few apart for small exponents.
 
     Notes
     -----
-    The series at ``exponent / 2**k``, at most 1/2, with each term rounded down for the lower bound
-    and up for the upper one; then squared `k` times, rounded likewise. At 1/2 and below, the terms
-    behind the n-th sum up to at most the n-th.
+    The series, with each term rounded down for the lower bound and up for the upper one, to which
+    the last term is added again: beyond twice the exponent, what follows a term is at most that.
 
     >>> low, high = exp_bounds(Fraction(1), 64)
     >>> float(low) == float(high) == math.e
@@ -34,21 +35,28 @@ def exp_bounds(exponent: Fraction, bits: int) -> tuple[Fraction, Fraction]:
     """
     if exponent < 0:
         raise ValueError("the exponent is not negative")
-    if exponent == 0:
-        return Fraction(1), Fraction(1)
-    n_squarings = max(0, math.ceil(2 * exponent) - 1).bit_length()
-    over, under = exponent.numerator, exponent.denominator << n_squarings
+    over, under = exponent.numerator, exponent.denominator
     low = high = lower_term = upper_term = one = 1 << bits
     place = 0
-    while upper_term > 1:
+    while upper_term > 1 or place * under < 2 * over:
         place += 1
         lower_term = lower_term * over // (under * place)
         upper_term = -(-upper_term * over // (under * place))
         low, high = low + lower_term, high + upper_term
-    high += upper_term
-    for _ in range(n_squarings):
-        low, high = low * low >> bits, -(-high * high >> bits)
-    return Fraction(low, one), Fraction(high, one)
+    return Fraction(low, one), Fraction(high + upper_term, one)
+
+
+def exp_below(units: int) -> Fraction:
+    """A rational not above ``exp(units / 2**40)``, and less than ``2**-80`` of it below.
+
+    Not decreasing in `units`. Everybody who follows the series gets this very number.
+
+    >>> float(exp_below(UNITS_PER_EPSILON)) == math.e
+    True
+    """
+    if type(units) is not int or not 0 <= units <= EPSILON_MAX * UNITS_PER_EPSILON:
+        raise ValueError(f"an epsilon is 0 to {EPSILON_MAX} in units of 2**-40, not {units} units")
+    return exp_bounds(Fraction(units, UNITS_PER_EPSILON), BITS_OF_LIMITS)[0]
 
 
 def decided(exponent: Fraction, of_power: Callable[[Fraction], Decided]) -> Decided:
@@ -69,7 +77,7 @@ def epsilon_units_of(ratio: Fraction) -> int:
     (0, 1.098612288668...)
     """
     if ratio < 1:
-        raise ValueError("a loss is at least 0")
+        raise ValueError(f"the larger of two probabilities is not {ratio} of the smaller")
 
     def covers(units: int) -> bool:
         return decided(Fraction(units, UNITS_PER_EPSILON), lambda power: power >= ratio)

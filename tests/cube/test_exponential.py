@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.exponential import EPSILON_MAX, decided, epsilon_units_of, exp_bounds
+from cube.exponential import EPSILON_MAX, decided, epsilon_units_of, exp_below, exp_bounds
+from cube.measurement import UNITS_PER_EPSILON
 
-UNIT = Fraction(1, 2**40)
-EXPONENTS = st.integers(1, EPSILON_MAX * 2**40).map(lambda units: units * UNIT)
+UNITS = st.integers(0, EPSILON_MAX * UNITS_PER_EPSILON)
+EXPONENTS = UNITS.filter(bool).map(lambda units: Fraction(units, UNITS_PER_EPSILON))
 
 
 def exactly(value: Fraction) -> mpmath.mpf:
@@ -32,6 +33,28 @@ def test_the_power_of_nothing_is_one() -> None:
         exp_bounds(Fraction(-1, 2), 64)
 
 
+@given(UNITS)
+def test_a_limit_is_below_by_less_than_a_tiny_part(units: int) -> None:
+    with mpmath.workprec(600):
+        power = mpmath.exp(exactly(Fraction(units, UNITS_PER_EPSILON)))
+        assert (
+            exactly(exp_below(units))
+            <= power
+            < exactly(exp_below(units) * (1 + Fraction(2) ** -80))
+        )
+
+
+@given(UNITS, st.integers(0, 2**20))
+def test_a_limit_does_not_decrease(units: int, more: int) -> None:
+    assert exp_below(max(0, units - more)) <= exp_below(units)
+
+
+@pytest.mark.parametrize("units", [-1, EPSILON_MAX * UNITS_PER_EPSILON + 1, 1.0])
+def test_an_epsilon_is_a_whole_number_of_units_in_range(units: int) -> None:
+    with pytest.raises(ValueError, match="units"):
+        exp_below(units)
+
+
 @given(EXPONENTS)
 def test_what_is_decided_is_what_high_precision_says(x: Fraction) -> None:
     with mpmath.workprec(600):
@@ -46,3 +69,13 @@ def test_a_loss_is_rounded_up_to_the_next_unit(ratio: Fraction) -> None:
     with mpmath.workprec(600):
         exact = mpmath.log(exactly(ratio)) * mpmath.mpf(2) ** 40
         assert units - 1 < exact <= units or units == exact == 0
+
+
+@given(UNITS)
+def test_there_and_back_is_the_same_epsilon(units: int) -> None:
+    assert epsilon_units_of(exp_below(units)) <= units
+
+
+def test_a_part_is_no_loss() -> None:
+    with pytest.raises(ValueError, match="probabilities"):
+        epsilon_units_of(Fraction(1, 2))

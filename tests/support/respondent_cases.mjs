@@ -1,0 +1,108 @@
+// Reads cases, a line of JSON each, and writes what local_dp/respondent.mjs makes of them.
+
+import { createInterface } from "node:readline";
+import { pathToFileURL } from "node:url";
+
+const { AnswersUnreadable, CampaignRefused, Entropy, LocalAnswers, Respondent, checkCampaign, randomised } =
+  await import(pathToFileURL(process.argv[2]));
+const { LocalTokens, NotTaken, takePart } = await import(
+  new URL("taking_part.mjs", pathToFileURL(process.argv[2]))
+);
+
+/** Entropy that is known, and how much of it was read. */
+function tape(hex) {
+  const bytes = Buffer.from(hex, "hex");
+  const found = { nRead: 0 };
+  found.entropy = new Entropy((nBytes) => {
+    const next = bytes.subarray(found.nRead, found.nRead + nBytes);
+    if (next.length !== nBytes) throw new Error("the tape is too short");
+    found.nRead += nBytes;
+    return next;
+  });
+  return found;
+}
+
+/** Storage and locks as a browser has them; nothing is read or written without the lock. */
+class Storage {
+  constructor(kept, locks) {
+    this.kept = new Map(Object.entries(kept));
+    this.locks = locks;
+  }
+  getItem(name) {
+    if (!this.locks.isHeld) throw new Error("the lock is not held");
+    return this.kept.get(name) ?? null;
+  }
+  setItem(name, text) {
+    if (!this.locks.isHeld) throw new Error("the lock is not held");
+    if (this.isFull) throw new Error("the storage is full");
+    this.kept.set(name, text);
+  }
+}
+
+class Locks {
+  last = Promise.resolve();
+  request(_, alone) {
+    const next = this.last.then(() => {
+      this.isHeld = true;
+      return alone();
+    });
+    this.last = next.catch(() => {}).then(() => {
+      this.isHeld = false;
+    });
+    return next;
+  }
+}
+
+const kinds = {
+  async answer({ campaign, row, entropy }) {
+    const asked = await checkCampaign(campaign);
+    const read = tape(entropy);
+    const answer = randomised(asked, row, (n) => read.entropy.below(n));
+    return { answer, nRead: read.nRead, epsilonUnits: Number(asked.epsilonUnits) };
+  },
+  below({ n, entropy }) {
+    return { drawn: tape(entropy).entropy.below(BigInt(n)).toString() };
+  },
+  async visits({ visits, limit, kept, isFull }) {
+    const locks = new Locks();
+    const storage = new Storage(kept, locks);
+    storage.isFull = isFull;
+    const store = new LocalAnswers({ storage, locks });
+    const respondent = new Respondent(store, { epsilonUnitsMax: limit });
+    // All at once: what they find is in the order of the lock.
+    const given = await Promise.all(
+      visits.map(({ campaign, row }) => respondent.answer(campaign, row).catch(named)),
+    );
+    return { given, kept: Object.fromEntries(storage.kept) };
+  },
+  async takePart({ url, row, limit, n, token }) {
+    const locks = new Locks();
+    const storage = new Storage({}, locks);
+    const respondent = new Respondent(new LocalAnswers({ storage, locks }), { epsilonUnitsMax: limit });
+    const tokens = new LocalTokens({ storage, locks });
+    const outcomes = [];
+    for (let visit = 0; visit < n; visit += 1) {
+      const mine = token ?? (await tokens.token(url));
+      outcomes.push(await takePart(url, mine, respondent, row).catch(named));
+    }
+    return { outcomes, kept: Object.fromEntries(storage.kept) };
+  },
+};
+
+function named(error) {
+  if (error instanceof CampaignRefused) return { refused: error.message };
+  if (error instanceof NotTaken) return { notTaken: error.code, message: error.message };
+  if (error instanceof AnswersUnreadable) return { unreadable: error.message };
+  return { error: `${error.name}: ${error.message}` };
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const { kind, ...asked } = JSON.parse(line);
+  let found;
+  try {
+    found = await kinds[kind](asked);
+  } catch (error) {
+    found = named(error);
+  }
+  console.log(JSON.stringify(found));
+}
