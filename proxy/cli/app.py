@@ -56,6 +56,10 @@ class Commands(DeferredGroup):
             "proxy.cli.collection",
             "Ask many people, each of whom randomises their answer before it leaves their device.",
         ),
+        "plan-collection": Deferred(
+            "proxy.cli.collection_plan",
+            "Plan a collection: give two of --epsilon, --respondents and --half-width.",
+        ),
         "token": Deferred(
             "proxy.cli.access",
             "Issue, list and revoke the credentials of a server's users.",

@@ -1,0 +1,111 @@
+"""The command `tacit plan-collection`: how many respondents, how precise, at which epsilon.
+
+From public numbers alone, before anybody is asked. It needs no server.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from rich.table import Table
+
+from cube.refusals import ConfigurationInvalid
+from proxy.cli.collection import AttributesOption, SizeOption
+from proxy.cli.collection_design import attributes_in
+from proxy.cli.collection_precision import Plan, made_plan
+from proxy.cli.files import not_written
+from proxy.cli.rendering import console, plain
+from proxy.reporting.make import drawn_with_matplotlib
+
+CONFIDENCE: Final = 0.95
+N_ROWS_SHOWN_MAX: Final = 40
+
+app = typer.Typer()
+
+
+@app.command(
+    epilog="Example: tacit plan-collection --attributes survey.toml --epsilon 1 --half-width 0.03"
+)
+def plan_collection(  # noqa: PLR0913, PLR0917 - one parameter per option
+    attributes: AttributesOption,
+    epsilon: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="What each respondent loses at most.")
+    ] = None,
+    respondents: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="How many will answer.")
+    ] = None,
+    width: Annotated[
+        float | None,
+        typer.Option(
+            "--half-width", metavar="SHARE", help="How far the share of a cell may be off."
+        ),
+    ] = None,
+    confidence: Annotated[
+        float, typer.Option(metavar="NUMBER", help="With which probability it is not.")
+    ] = CONFIDENCE,
+    size: SizeOption = 2,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Also draw it, into a file that ends in .svg."),
+    ] = None,
+) -> None:
+    """Plan a collection: give two of --epsilon, --respondents and --half-width.
+
+    Nobody is asked, and nothing is spent. Half-widths are of shares where all cells have equal
+    ones, which is the least favourable case of most channels.
+    """
+    draw = None if out is None else _drawer(out)
+    plan = made_plan(
+        attributes_in(attributes),
+        epsilon=epsilon,
+        n_respondents=respondents,
+        width=width,
+        confidence=confidence,
+        size=size,
+    )
+    console().print(plan_table(plan))
+    typer.echo(
+        f"{plan.n_respondents} respondents at epsilon {float(plan.campaign.epsilon):.6g} each: "
+        f"shares to within {plan.widest:.4g}, with probability {plan.confidence:g}."
+    )
+    if draw is not None and out is not None:
+        try:
+            out.write_bytes(draw(plan))
+        except OSError as error:
+            raise not_written(out, error) from None
+        typer.echo(f"Wrote {out}.")
+
+
+def plan_table(plan: Plan) -> Table:
+    """A line for each combination, the least precise first."""
+    shown = Table(header_style="bold")
+    shown.add_column("asked together")
+    shown.add_column("channel")
+    for heading in ("cells", "answers", "half-width"):
+        shown.add_column(heading, justify="right")
+    places = sorted(range(len(plan.campaign.combinations)), key=lambda one: -plan.half_width(one))
+    for place in places[:N_ROWS_SHOWN_MAX]:
+        one = plan.campaign.combinations[place]
+        kind = KINDS[type(one.channel).__name__]
+        numbers = (str(one.channel.n_cells), str(plan.n_answers(place)))
+        names = plain(", ".join(one.scope))
+        shown.add_row(names, kind, *numbers, f"{plan.half_width(place):.4g}")
+    return shown
+
+
+KINDS: Final = {
+    "RandomisedResponse": "randomised response",
+    "UnaryEncoding": "unary encoding",
+    "LocalHashing": "local hashing",
+}
+
+
+def _drawer(out: Path) -> Callable[[Plan], bytes]:
+    """The function that draws; refused first if it cannot."""
+    if out.suffix.lower() != ".svg":
+        raise ConfigurationInvalid(f"The name {out} does not end in .svg.")
+    with drawn_with_matplotlib("", what="A drawing of a plan"):
+        from proxy.cli.collection_chart import plan_svg  # noqa: PLC0415 - needs matplotlib
+
+        return plan_svg

@@ -1,0 +1,78 @@
+"""`tacit plan-collection`: two numbers determine the third; nothing is asked of a server."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from proxy.cli.collection_chart import plan_svg
+from proxy.cli.collection_design import attributes_in
+from proxy.cli.collection_precision import Plan, made_plan
+from tests.support.commands import Run
+
+ATTRIBUTES = (
+    'education = ["none", "school", "degree"]\nsmokes = [false, true]\nregion = [1, 2, 3]\n'
+)
+
+
+@pytest.fixture
+def attributes(tmp_path: Path) -> Path:
+    (tmp_path / "survey.toml").write_text(ATTRIBUTES)
+    return tmp_path / "survey.toml"
+
+
+def planned(path: Path, **given: object) -> Plan:
+    numbers = {"epsilon": None, "n_respondents": None, "width": None, "confidence": 0.95, "size": 2}
+    return made_plan(attributes_in(path), **{**numbers, **given})  # type: ignore[arg-type]
+
+
+def test_each_two_of_three_numbers_agree(attributes: Path) -> None:
+    by_width = planned(attributes, epsilon="1.5", width=0.05)
+    assert 0.049 < by_width.widest <= 0.05
+    by_number = planned(attributes, epsilon="1.5", n_respondents=by_width.n_respondents)
+    assert by_number == by_width
+    by_epsilon = planned(attributes, n_respondents=by_width.n_respondents, width=0.05)
+    assert float(by_epsilon.campaign.epsilon) == pytest.approx(1.5, rel=1e-2)
+    assert by_epsilon.widest <= 0.05 * (1 + 1e-5)
+
+
+def test_the_command_shows_it_and_draws_it(run: Run, attributes: Path, tmp_path: Path) -> None:
+    out = tmp_path / "plan.svg"
+    given = ("plan-collection", "--attributes", attributes, "--epsilon", "1")
+    told = run(*given, "--half-width", "0.05", "--out", out)
+    assert told.code == 0, told.err
+    found = re.search(r"(\d+) respondents at epsilon 1 each: shares to within 0.0[45]", told.out)
+    assert found
+    assert "randomised response" in told.out
+    again = planned(attributes, epsilon="1", n_respondents=int(found[1]))
+    assert out.read_bytes() == plan_svg(again)
+    assert b"<svg" in out.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ((), "Give two of"),
+        (("--epsilon", "1"), "Give two of"),
+        (("--epsilon", "1", "--respondents", "9", "--half-width", "0.1"), "Give two of"),
+        (("--epsilon", "17", "--respondents", "9"), "at most 16"),
+        (("--epsilon", "1", "--half-width", "2"), "below 1"),
+        (("--respondents", "2", "--half-width", "0.01"), "too few"),
+        (("--epsilon", "1", "--respondents", "9", "--out", "plan.png"), "does not end in .svg"),
+    ],
+)
+def test_what_makes_no_plan_is_refused(
+    run: Run, attributes: Path, more: tuple[str, ...], said: str
+) -> None:
+    ended = run("plan-collection", "--attributes", attributes, *more)
+    assert ended.code
+    assert said in ended.err
+
+
+@pytest.mark.parametrize("text", ["", "a = 1", "a = [1]", "a = [1, 1]", "a = [1.5, 2]", "a ="])
+def test_a_file_without_attributes_is_refused(run: Run, tmp_path: Path, text: str) -> None:
+    (tmp_path / "survey.toml").write_text(text)
+    given = ("--attributes", tmp_path / "survey.toml", "--epsilon", "1", "--respondents", "9")
+    ended = run("plan-collection", *given)
+    assert ended.code
+    assert "survey.toml" in ended.err
