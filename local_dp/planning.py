@@ -100,7 +100,8 @@ def epsilon_units_needed(
     InvalidTarget
         If no epsilon that is private is enough.
     """
-    low, high = EPSILON_UNITS_MIN, EPSILON_UNITS_MAX
+    low: int = EPSILON_UNITS_MIN
+    high: int = EPSILON_UNITS_MAX
     if not 0 < width < 1 or n_answers < 1:
         raise InvalidTarget("A half-width between 0 and 1, and at least one answer, are needed.")
 

@@ -18,9 +18,9 @@ from local_dp.answer_store import FileAnswers
 from local_dp.respondent import EPSILON_BITS, CampaignRefused, Level, Respondent
 from tacit_client import protobuf
 from tacit_client.accuracy import exact_text
+from tacit_client.calling import channel_to
 from tacit_client.connecting import address_of, refused
 from tacit_client.errors import missing_library, refusal_of_call
-from tacit_client.calling import channel_to
 
 SERVICE: Final = "/tacit.v1.Respondents/"
 TOKEN_BYTES: Final = 32

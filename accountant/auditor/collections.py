@@ -194,7 +194,8 @@ def _ratio(channel: Json, n_cells: int) -> Fraction:
         if len(weights) != n_cells or min(weights) < 1:
             raise Wrong("a fake answer that is never drawn, or of no cell: the truth is proved")
         keep = _probability(fields, "keep")
-        return 1 + keep * sum(weights) / ((1 - keep) * min(weights))
+        found: Fraction = 1 + keep * sum(weights) / ((1 - keep) * min(weights))
+        return found
     if kind == "unary_encoding":
         noise = _probability(fields_of(channel, ("kind", "noise")), "noise")
         if noise >= Fraction(1, 2) or COIN % noise.denominator:

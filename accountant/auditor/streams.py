@@ -140,7 +140,7 @@ def units_of_logarithm(ratio: Fraction) -> int:
     of_part, n_part = _artanh_doubled((part - 1) / (part + 1))
     low = k * of_two + of_part
     high = low + k * n_two + n_part
-    ends = {-(-one * UNITS_PER_EPSILON >> DIGITS) for one in (low, high)}
+    ends: set[int] = {-(-one * UNITS_PER_EPSILON >> DIGITS) for one in (low, high)}
     if len(ends) > 1:
         raise Wrong("a loss so near to a whole number of units that it is not decided")
     return ends.pop()

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import InvalidRequest, InvalidTarget
-from local_dp.campaign import Attribute, Campaign, planned_campaign
-from local_dp.exponential import EPSILON_UNITS_MAX, UNITS_PER_EPSILON
+from local_dp.campaign import EPSILON_UNITS_MAX, Attribute, Campaign, planned_campaign
 from local_dp.views import PAIR, View, designed_views
 from proxy.api.epsilon import exact_epsilon
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import InvalidRequest
 from local_dp.campaign import Attribute, Campaign
-from local_dp.exponential import UNITS_PER_EPSILON
 from local_dp.planning import epsilon_units_needed, half_width, respondents_needed
 from proxy.cli.collection_design import designed_campaign
 

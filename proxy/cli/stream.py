@@ -14,6 +14,7 @@ import typer
 from numpy.typing import NDArray
 from rich.table import Table
 
+from cube.exponential import EPSILON_MAX
 from cube.refusals import ConfigurationInvalid, InvalidRequest, InvalidTarget
 from proxy.api.epsilon import exact_epsilon
 from proxy.cli.client import ServerAddress, calling
@@ -22,7 +23,6 @@ from proxy.cli.options import asks_server
 from proxy.cli.rendering import console, plain
 from proxy.protocol import tacit_pb2
 from proxy.reporting.make import drawn_with_matplotlib
-from streams.exponential import EPSILON_MAX
 from streams.mechanism import EPSILON_MIN
 from streams.planning import SamplePlan, sample_for_error, sample_for_half_width
 

@@ -9,11 +9,11 @@ from typing import Final
 
 from accountant.ledger.limits import Window
 from accountant.ledger.stream_entries import StreamOpened
+from cube.exponential import EPSILON_MAX
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import InvalidTarget
 from planner.sql.stream_statements import CreateStream
 from streams.epoch import Epoch
-from streams.exponential import EPSILON_MAX
 from streams.mechanism import EPSILON_MIN, Mechanism
 from streams.noise import GeometricNoise
 from streams.population import Buckets, Everyone, Population, Sample

@@ -17,8 +17,8 @@ from accountant.auditor.verify import verify
 from accountant.ledger.entries import Entry
 from accountant.ledger.stores.sqlite_store import SqliteReader
 from cube.encoding import canonical_json
+from cube.exponential import epsilon_units_of
 from cube.measurement import UNITS_PER_EPSILON
-from streams.exponential import epsilon_units_of
 from streams.mechanism import Mechanism
 from streams.noise import GeometricNoise
 from streams.two_point import TwoPoint
@@ -47,7 +47,7 @@ def test_what_the_ledger_notes_is_right(written: Sequence[Entry]) -> None:
         *(epsilon, epsilon),
         *(1, 1),
     )
-    assert (hits.epsilon, hits.spent) == (epsilon, 0)
+    assert (hits.epsilon, hits.spent) == (epsilon, Fraction(0))
 
 
 @given(st.integers(2**63 + 1, 2**64 - 1), st.integers(1, 2**64 - 1))

@@ -38,6 +38,7 @@ def test_an_owner_sees_what_there_is(tmp_path: Path) -> None:
         assert release.receipt is not None
         assert release.receipt.epsilon_spent == 0
         assert release.receipt.columns[0].source == "history"
+        assert release.receipt.budget is not None
         assert release.receipt.budget.n_measurements > 0
         assert ask(engine, "SELECT * FROM data_privacy.history", LOCAL).data.num_rows > 0
         assert ask(engine, "SELECT * FROM data_privacy.history", EVE).data.num_rows == 0

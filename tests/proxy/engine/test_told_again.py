@@ -87,6 +87,8 @@ def test_any_purchase_ends_it(engine: Engine) -> None:
     assert after is not free
     assert after.receipt is not None
     assert free.receipt is not None
+    assert after.receipt.budget is not None
+    assert free.receipt.budget is not None
     assert after.receipt.budget.spent > free.receipt.budget.spent
     assert after.receipt.columns[0].high != free.receipt.columns[0].high
 
@@ -107,6 +109,7 @@ def test_a_limit_shows_at_once(engine: Engine, table: ServedTable) -> None:
     table.gate._ledger.append(SCHEMA.table, lambda _history: LimitSet(limit, "the owner"))
     receipt = ask(engine, COUNT, ANN).receipt
     assert receipt is not None
+    assert receipt.budget is not None
     assert [one.limit for one in receipt.budget.limits] == [Fraction(1, 4)]
 
 
