@@ -19,6 +19,7 @@ from proxy.config.ledger import LedgerSettings
 from proxy.config.settings import Settings
 from proxy.config.table_settings import TableSettings
 from proxy.engine.engine import Engine
+from proxy.engine.own_tables import CollectedTables, OwnTables
 from proxy.monitoring.events import UNWATCHED, Watcher
 from proxy.monitoring.logs import write_log
 from proxy.sources.extract_file import WhyMade
@@ -117,7 +118,10 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED) -> Service:
         previews = [one.schema.table for one in settings.tables if one.has_previews]
         streams = _streams(settings, ledger)
         store = _synthetic_store(settings)
-        engine = Engine(tables, public, watcher, store, previews, streams, streams)
+        names = [*tables, *(one.name for one in public)]
+        collections = CollectionService(ledger, _counts_file(settings), names)
+        own = OwnTables(streams, CollectedTables(collections))
+        engine = Engine(tables, public, watcher, store, previews, own, streams)
         growing = [
             Growing(tables[one.schema.table].gate, one.closing)
             for one in settings.tables
@@ -129,8 +133,6 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED) -> Service:
             if one.closing is None
         ]
         moving = Advancing(growing), Renewing(renewable)
-        names = [*tables, *(one.name for one in public)]
-        collections = CollectionService(ledger, _counts_file(settings), names)
         return Service(engine, ledger, public, signer, moving=moving, collections=collections)
     except BaseException:
         ledger.close()

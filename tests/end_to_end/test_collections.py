@@ -1,4 +1,4 @@
-"""A collection by the command line and a real server: 1,000 respondents, then estimates."""
+"""A collection by the command line and a real server: 1,000 respondents, estimates, then SQL."""
 
 import json
 import random
@@ -132,6 +132,16 @@ def test_a_thousand_respondents_and_what_they_say(
         # Three times the 95 % half-width: passed by one cell in 10**8.
         assert abs(share - count / N_RESPONDENTS) < 3 * (high - low) / 2
 
+    by_education = "SELECT education, COUNT(*) AS n FROM survey GROUP BY education"
+    counted = owner("query", by_education)
+    rows = re.findall(r"│ (\w+) +│ +([\d.]+) │ +\[([\d.]+), ([\d.]+)\] │ randomized", counted)
+    assert [one[0] for one in rows] == ["degree", "none", "school"]
+    for education, n, low, high in rows:
+        count = sum(one["education"] == education for one in people)
+        # As above, but for intervals that end at the range of what may be.
+        assert abs(float(n) - count) < 3 * (float(high) - float(low))
+    assert "each at epsilon 3 of their own; to ask is free" in counted
+    assert "│ closed" in owner("query", "SELECT table_name, state FROM data_privacy.collections")
     told = run("audit", "verify", folder / "people.ledger").out
     assert "Collection survey: epsilon 3 for each respondent, of their own" in told
     assert "closed with 1000 answers" in told
