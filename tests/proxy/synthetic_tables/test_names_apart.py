@@ -12,6 +12,7 @@ from planner.domain.table_names import SyntheticName, TableNames, WrittenName
 from proxy.api.requests import LOCAL, Caller, QueryRequest
 from proxy.config.synthetic_limits import SyntheticLimits
 from proxy.engine.engine import Engine
+from proxy.engine.own_views import LISTED_VIEWS
 from proxy.protocol import flight_sql_pb2
 from proxy.wire.flight.catalog import Catalog, metadata_table
 from tests.support.synthetic import ANN, BOB, EVE, asked, synthetic_engine
@@ -158,7 +159,7 @@ def test_a_catalog_lists_each_table_where_sql_finds_it(engine: Engine) -> None:
         assert views <= found
         return found - views
 
-    views = {("data_privacy", name) for name in ("budgets", "domains", "history", "losses")}
+    views = {("data_privacy", name) for name in LISTED_VIEWS}
     assert listed(EVE) == {("public", "staff"), ("public", "s"), ("public", "t")}
     assert listed(LOCAL) == {
         ("public", "people"),

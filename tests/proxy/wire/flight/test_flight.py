@@ -28,7 +28,7 @@ REFUSED_COMMANDS = [
 ]
 
 
-VIEWS = ["budgets", "domains", "history", "losses"]
+VIEWS = ["budgets", "collections", "domains", "history", "losses"]
 
 
 def packed(message: Message) -> bytes:
