@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 BLOCK = re.compile(r"(service|message) (\w+) \{(\})?")
 CALL = re.compile(r"rpc (\w+)\((stream )?(\w+)\) returns \((stream )?(\w+)\);")
 FIELD = re.compile(r"(?:(optional|repeated) )?([\w.]+) (\w+) = (\d+);")
-SCALARS = frozenset({"bool", "bytes", "double", "int32", "int64", "string", "uint64"})
+SCALARS = frozenset({"bool", "bytes", "double", "int32", "int64", "sfixed64", "string", "uint64"})
 
 
 @dataclass(frozen=True, slots=True)
