@@ -172,7 +172,7 @@ def completer(sitting: Sitting) -> PromptCompleter:
         ("SELECT COUNT(*) FROM people AS p WHERE p.ci", {"p.city"}),
         ("SELECT * FROM data_privacy.bud", {"data_privacy.budgets"}),
         ("\\bu", {"\\budget"}),
-        ("\\d sta", {"staff"}),
+        ("\\d staf", {"staff"}),
         ("\\set half", {"half_width"}),
         ("\\format c", {"csv"}),
         ("\\set half_width 5", set()),

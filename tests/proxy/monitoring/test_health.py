@@ -161,19 +161,19 @@ def status(url: str) -> int:
 def test_every_service_is_unready_while_the_ledger_cannot_be_written_and_then_ready() -> None:
     services = ("", *SERVICES)
     with watched(SwitchedLedger()) as server:
-        assert [server.health(service) for service in services] == [SERVING] * 3
+        assert [server.health(service) for service in services] == [SERVING] * len(services)
         assert status(f"{server.http}/readyz") == 200
         assert value(server.metrics, "tacit_epsilon_left", table="people") == 1.5
         server.ledger.fails_an_append(LedgerUnavailable("The disk is full."))
         wait_until(lambda: not server.readiness.is_ready)
-        assert [server.health(service) for service in services] == [NOT_SERVING] * 3
+        assert [server.health(service) for service in services] == [NOT_SERVING] * len(services)
         assert status(f"{server.http}/readyz") == 503
         assert status(f"{server.http}/healthz") == 200
         wait_until(lambda: value(server.metrics, "tacit_ledger_writable") == 0)
         assert TacitStub(server.channel).ListTables(tacit_pb2.ListTablesRequest()).tables
         server.ledger.is_mended()
         wait_until(lambda: server.readiness.is_ready)
-        assert [server.health(service) for service in services] == [SERVING] * 3
+        assert [server.health(service) for service in services] == [SERVING] * len(services)
         assert status(f"{server.http}/readyz") == 200
         wait_until(lambda: value(server.metrics, "tacit_ledger_writable") == 1)
 
