@@ -17,9 +17,9 @@ from cube.cached import cached_property
 from cube.classes import first_places
 from cube.grid import Grid
 from cube.query import Scope
+from inference.blue.cell_partition import CellPartition, TouchedCells
 
 N_GRID_CELLS_MAX = 2**20  # products of classes laid out at once: 8 MB an array
-N_LABELS_PER_CELL = 16  # up to this many, marking the used labels is faster than sorting the cells
 N_ENTRIES_MAX = 2**24  # rows times atoms: 128 MB, and a few such arrays while estimating
 
 
@@ -90,8 +90,8 @@ class Atoms:
         -------
         atoms : Atoms
         parents : (n_atoms of the new,) ndarray of int64
-            The old atom that each new one is a piece of. The first of an atom's pieces has its
-            number, and further pieces come after all old atoms. The number of old atoms stands for
+            The old atom that each new one is a piece of. One of an atom's pieces has its number,
+            and further pieces come after all old atoms. The number of old atoms stands for
             none: no old row has a coefficient on a power that is new.
         rows : (n_rows of all blocks, n_atoms of the new) ndarray of float64
             The rows' coefficients on the new atoms.
@@ -103,23 +103,19 @@ class Atoms:
         if not _can_be_laid_out(grid, len(blocks)):
             return None
         old = self._on(grid)
-        signatures = []
-        of_cell = old
+        partition, touched = CellPartition(old), []
         for block in blocks:
-            coefficient, group = row_signature(grid, block)
-            of_cell = _common_refinement(of_cell, group, coefficient)
-            if int(of_cell.max()) >= n_atoms_max:
+            touched.append(TouchedCells.of_block(grid, block))
+            if not partition.split(touched[-1], n_atoms_max):
                 return None  # there are no fewer with the blocks that are left
-            signatures.append((coefficient, group))
-        atoms = Atoms(grid, _numbered_after(old, of_cell))
-        first = atoms.representatives
-        if first.size > n_atoms_max or n_rows * first.size > N_ENTRIES_MAX:
+        if n_rows * partition.n_parts > N_ENTRIES_MAX:
             return None
+        atoms = Atoms(grid, partition.part_of)
         on_atoms = [
-            _spread(coefficient[first], group[first], block.n_rows)
-            for (coefficient, group), block in zip(signatures, blocks, strict=True)
+            one.on_parts(atoms.of_cell, (block.n_rows, atoms.n_atoms))
+            for one, block in zip(touched, blocks, strict=True)
         ]
-        return atoms, old[first], np.concatenate(on_atoms)
+        return atoms, old[atoms.representatives], np.concatenate(on_atoms)
 
     def fitting(
         self, blocks: Sequence[QueryBlock], *, n_atoms_max: int, n_rows_max: int
@@ -131,14 +127,12 @@ class Atoms:
         grid = self.grid.refined(blocks)
         if not _can_be_laid_out(grid, len(blocks)):
             return None
-        of_cell, n_rows, places = self._on(grid), 0, []
+        partition, n_rows, places = CellPartition(self._on(grid)), 0, []
         for place, block in enumerate(blocks):
             if n_rows + block.n_rows > n_rows_max:
                 continue
-            coefficient, group = row_signature(grid, block)
-            finer = _common_refinement(of_cell, group, coefficient)
-            if int(finer.max()) < n_atoms_max:
-                of_cell, n_rows = finer, n_rows + block.n_rows
+            if partition.split(TouchedCells.of_block(grid, block), n_atoms_max):
+                n_rows += block.n_rows
                 places.append(place)
         return places
 
@@ -218,42 +212,3 @@ def _spread(
     (touched,) = np.nonzero(group >= 0)
     on_atoms[group[touched], touched] = coefficient[touched]
     return on_atoms
-
-
-def _common_refinement(
-    of_cell: NDArray[np.int64], group: NDArray[np.int64], coefficient: NDArray[np.float64]
-) -> NDArray[np.int64]:
-    """The coarsest partition on which all three are constant, numbered densely."""
-    joint = _dense(of_cell * (int(group.max()) + 2) + group + 1)
-    if coefficient.min() == coefficient.max():
-        return joint
-    n_values, value = _distinct(coefficient)
-    return _dense(joint * n_values + value)
-
-
-def _numbered_after(old: NDArray[np.int64], of_cell: NDArray[np.int64]) -> NDArray[np.int64]:
-    """A refinement of `old`, renumbered so that the first piece of an atom keeps its number."""
-    kept = of_cell[first_places(old)]
-    n_pieces = int(of_cell.max()) + 1
-    number = np.full(n_pieces, -1, dtype=np.int64)
-    number[kept] = np.arange(kept.size)
-    number[number < 0] = np.arange(kept.size, n_pieces)
-    return number[of_cell]
-
-
-def _distinct(coefficient: NDArray[np.float64]) -> tuple[int, NDArray[np.int64]]:
-    """The number of distinct coefficients, and which of them each cell has."""
-    if np.isin(coefficient, (0.0, 1.0)).all():  # a count, the usual case: needs no sorting
-        return 2, coefficient.astype(np.int64)
-    values, which = np.unique(coefficient, return_inverse=True)
-    return values.size, which.astype(np.int64)
-
-
-def _dense(labels: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The same partition, its labels renumbered ``0 .. n - 1``."""
-    n_labels = int(labels.max()) + 1
-    if n_labels > N_LABELS_PER_CELL * labels.size:
-        return np.unique(labels, return_inverse=True)[1].astype(np.int64)
-    used = np.zeros(n_labels, dtype=np.bool_)
-    used[labels] = True
-    return (np.cumsum(used) - 1)[labels]

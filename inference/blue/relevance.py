@@ -5,7 +5,6 @@ interval still exact, only wider. So the rows are taken scope by scope, the most
 while the product of their axes' classes and the number of rows stay within limits.
 """
 
-import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
@@ -62,11 +61,14 @@ def relevant_rows(
     wanted = frozenset(scope)
 
     def cells(axes: Collection[str]) -> int:
-        return math.prod(n_classes.get(name, 1) for name in axes)
+        n_cells = 1
+        for name in axes:  # every scope of the history is asked about: no generator
+            n_cells *= n_classes.get(name, 1)
+        return n_cells
 
     def relevance(candidate: Scope) -> tuple[bool, bool, int, Scope]:
-        axes = frozenset(candidate)
-        return (not axes >= wanted, not axes & wanted, cells(candidate), candidate)
+        is_within = len(candidate) >= len(wanted) and wanted.issubset(candidate)
+        return (not is_within, wanted.isdisjoint(candidate), cells(candidate), candidate)
 
     axes, scopes, n_chosen = set(wanted), list[Scope](), 0
     for candidate in sorted((known for known in n_rows if n_rows[known]), key=relevance):
