@@ -71,6 +71,53 @@ def test_the_grid_of_the_specification_with_all_draws() -> None:
     check_grid(20_000)
 
 
+def test_a_box_of_noise_is_as_wide_as_its_tails_say() -> None:
+    """All four cells are within 4.363 scales in 95 % of tables; the published box has 9 sigma.
+
+    100,000 tables: .003 is 4 standard errors.
+    """
+    within = 1 - math.exp(-4.363)  # one cell
+    assert within**4 == pytest.approx(0.95, abs=1e-4)
+    drawn = LaplaceNoise(20.0).tables(np.zeros((2, 2)), 100_000, np.random.default_rng(6))
+    assert (np.abs(drawn) <= 4.363 * 20).all(axis=(1, 2)).mean() == pytest.approx(0.95, abs=0.003)
+    # What was printed: 9 sigma with another sigma, Chebyshev's bound, and two digits exchanged.
+    sigma = math.sqrt(2) * 2 / EPSILON
+    assert (sigma, 9 * sigma) == pytest.approx((28.28, 254.6), abs=0.05)
+    assert 9 * math.sqrt(2 * 2 / EPSILON) == pytest.approx(56.9, abs=0.05)
+    assert math.isclose(0.9876**4, 0.9513, abs_tol=5e-5)
+    assert math.exp(-9 * math.sqrt(2)) == pytest.approx(3.0e-6, rel=0.02)
+    assert 1 - (1 - math.exp(-9 * math.sqrt(2))) ** 4 == pytest.approx(1.2e-5, rel=0.02)
+
+
+@pytest.mark.parametrize("phi", [0.0, 0.05])
+def test_the_more_epsilon_the_fewer_flips_in_the_end(phi: float) -> None:
+    """2,000 records, whose noise at epsilon .1 flips .116 and .404: at epsilon 8 none is left."""
+    rng = np.random.default_rng(7)
+    found = [
+        flip_probability(associated(2_000, phi), noise, generator=rng, n_draws=4_000).probability
+        for epsilon in (0.1, 1.0, 8.0)
+        for noise in (LaplaceNoise(2 / epsilon),)
+    ]
+    assert found == sorted(found, reverse=True)
+    assert found[0] > 0.1
+    # At phi = .05 the statistic is 5.0, and 3.8 is critical: with little noise it stays.
+    assert found[-1] < 0.001
+
+
+def test_the_further_from_the_critical_value_the_fewer_flips() -> None:
+    """Either way, for one size of the table: 4,000 draws, with differences of .05 and more."""
+    rng = np.random.default_rng(8)
+    found = {
+        phi: flip_probability(
+            associated(7_000, phi), LaplaceNoise(20.0), generator=rng, n_draws=4_000
+        ).probability
+        for phi in (0.0, 0.015, 0.0234, 0.035, 0.06)
+    }
+    assert found[0.0] < found[0.015] - 0.05 < found[0.0234] - 0.1
+    assert found[0.06] < found[0.035] - 0.05 < found[0.0234] - 0.1
+    assert max(found[0.0], found[0.06]) < 0.02
+
+
 def test_geometric_noise_of_equal_variance_does_about_the_same() -> None:
     """20,000 draws: .02 is 4 standard errors."""
     scale = 20.0
