@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from proxy.cli.collection_precision import Plan
+from proxy.collections.plan import Plan
 from proxy.reporting.svg import INK, LIMIT, SPENT, drawing
 
 WIDTH, HEIGHT = 420.0, 260.0  # points

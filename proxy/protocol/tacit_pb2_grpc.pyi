@@ -83,6 +83,9 @@ class TacitServicer:
     def EstimateCollection(
         self, request: tacit_pb2.EstimateCollectionRequest, context: grpc.ServicerContext
     ) -> tacit_pb2.EstimateCollectionReply: ...
+    def PlanCollection(
+        self, request: tacit_pb2.PlanCollectionRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.PlanCollectionReply: ...
 
 class TacitStub:
     def __init__(self, channel: grpc.Channel) -> None: ...
@@ -140,6 +143,9 @@ class TacitStub:
     ]
     EstimateCollection: grpc.UnaryUnaryMultiCallable[
         tacit_pb2.EstimateCollectionRequest, tacit_pb2.EstimateCollectionReply
+    ]
+    PlanCollection: grpc.UnaryUnaryMultiCallable[
+        tacit_pb2.PlanCollectionRequest, tacit_pb2.PlanCollectionReply
     ]
 
 def add_TacitServicer_to_server(servicer: TacitServicer, server: grpc.Server) -> None: ...

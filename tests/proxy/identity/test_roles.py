@@ -28,6 +28,7 @@ MAY: dict[Role, set[str]] = {
         "ListTables",
         "ListSynthetic",
         "ListCollections",
+        "PlanCollection",
         "GetBudget",
         "ListLimits",
         "AuditReport",
