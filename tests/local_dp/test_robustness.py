@@ -16,6 +16,7 @@ from local_dp.robustness import (
     LaplaceNoise,
     RandomisedAnswers,
     TableNoise,
+    doubt_of_release,
     flip_probability,
 )
 
@@ -180,11 +181,110 @@ def test_local_tables_are_unbiased_for_the_given_counts(channel: UnaryEncoding) 
     assert np.allclose(found.sum(axis=(1, 2)), 1000)
 
 
+def calibration(
+    declared: TableNoise,
+    drawn: TableNoise,
+    truths: Floats,
+    inside: tuple[float, float],
+    rng: np.random.Generator,
+) -> tuple[float, float, float]:
+    """How often releases are said to be wrong, how often they are, and the error of both.
+
+    Of tables that are drawn evenly from a box, for releases so far inside of it that its ends don't
+    matter: then what is known of the table after a release is what the doubt is made of.
+    """
+    doubts, wrong = [], []
+    for truth in truths:
+        noisy = drawn.tables(truth, 1, rng)[0]
+        if noisy.min() < inside[0] or noisy.max() > inside[1]:
+            continue
+        found = doubt_of_release(noisy, declared, generator=rng, n_draws=50)
+        doubts.append(found.probability)
+        without = flip_probability(truth, NOTHING, generator=rng, n_draws=1)
+        wrong.append(found.is_dependent != without.is_dependent)
+    error = math.sqrt(np.var(np.array(wrong) - np.array(doubts)) / len(wrong))
+    return float(np.mean(doubts)), float(np.mean(wrong)), error
+
+
+NOTHING = GeometricNoise(Fraction(1, 10**12))
+
+
+@pytest.mark.parametrize("noise", [LaplaceNoise(20.0), GeometricNoise(Fraction(20, 21))])
+def test_a_release_is_as_often_wrong_as_it_is_doubted(noise: TableNoise) -> None:
+    """Central noise, some 2,000 releases: within 4 standard errors; half the noise is noticed."""
+    rng = np.random.default_rng(9)
+    truths = rng.integers(100, 601, (12_000, 2, 2)).astype(float)
+    said, is_wrong, error = calibration(noise, noise, truths, (200, 500), rng)
+    assert 0.05 < is_wrong < 0.5
+    assert error < 0.01
+    assert abs(said - is_wrong) < 4 * error
+    half = LaplaceNoise(10.0)
+    said, is_wrong, error = calibration(half, noise, truths, (200, 500), rng)
+    assert abs(said - is_wrong) > 4 * error
+
+
+@pytest.mark.parametrize(
+    "channel",
+    [best_channel(4, UNITS_PER_EPSILON), UnaryEncoding.for_epsilon(4, UNITS_PER_EPSILON)],
+    ids=repr,
+)
+def test_a_collection_is_as_often_wrong_as_it_is_doubted(channel: UnaryEncoding) -> None:
+    """20,000 people whose answers have noise of some 1 % of them: within 4 standard errors."""
+    rng = np.random.default_rng(10)
+    shares = rng.uniform(0.2, 0.3, (16_000, 3))
+    shares = np.column_stack([shares, 1 - shares.sum(axis=1)])
+    shares = shares[(shares[:, 3] > 0.2) & (shares[:, 3] < 0.3)]
+    truths = np.rint(20_000 * shares).reshape(-1, 2, 2)
+    noise = RandomisedAnswers(channel)
+    said, is_wrong, error = calibration(noise, noise, truths, (4_600, 5_400), rng)
+    assert 0.05 < is_wrong < 0.5
+    assert error < 0.025
+    assert abs(said - is_wrong) < 4 * error
+
+
+def test_where_no_count_is_small_doubt_is_how_often_the_noise_flips_such_a_table() -> None:
+    """Noise that is as often positive as negative; 20,000 draws each: 4 standard errors."""
+    rng = np.random.default_rng(11)
+    for phi in (0.0, 0.03, 0.05):
+        after = doubt_of_release(associated(2_000, phi), LaplaceNoise(20.0), generator=rng)
+        before = flip_probability(associated(2_000, phi), LaplaceNoise(20.0), generator=rng)
+        error = math.hypot(after.standard_error, before.standard_error)
+        assert abs(after.probability - before.probability) < 4 * error
+        assert (after.statistic, after.critical) == (before.statistic, before.critical)
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        LaplaceNoise(20.0),
+        GeometricNoise(Fraction(20, 21)),
+        RandomisedAnswers(best_channel(4, UNITS_PER_EPSILON)),
+        RandomisedAnswers(UnaryEncoding.for_epsilon(4, UNITS_PER_EPSILON)),
+        RandomisedAnswers(LocalHashing.for_epsilon(4, UNITS_PER_EPSILON)),
+    ],
+    ids=repr,
+)
+def test_tables_that_a_release_may_come_from_have_no_count_below_0(noise: TableNoise) -> None:
+    """Though the release has. They are near it, and of as many people where that is known."""
+    noisy = np.array([[450.0, -30.0], [20.0, 560.0]])
+    truths = noise.truths(noisy, 2_000, np.random.default_rng(12))
+    assert truths.shape == (2_000, 2, 2)
+    assert truths.min() == 0
+    assert np.abs(truths.mean(axis=0) - np.maximum(noisy, 0)).max() < 40
+    if isinstance(noise, RandomisedAnswers):
+        assert np.allclose(truths.sum(axis=(1, 2)), 1000)
+    found = doubt_of_release(noisy, noise, generator=np.random.default_rng(13), n_draws=500)
+    assert found.is_dependent
+    assert found.probability < 0.01
+
+
 def test_what_is_no_table_is_refused() -> None:
     rng = np.random.default_rng(5)
     for table in (np.ones(4), np.ones((1, 4)), -np.ones((2, 2)), np.zeros((2, 2))):
         with pytest.raises(ValueError, match="table"):
             flip_probability(table, LaplaceNoise(1.0), generator=rng)
+        with pytest.raises(ValueError, match="table"):
+            doubt_of_release(table, LaplaceNoise(1.0), generator=rng)
     with pytest.raises(ValueError, match="cells"):
         flip_probability(
             np.ones((2, 3)), RandomisedAnswers(UnaryEncoding(4, Fraction(1, 4))), generator=rng
