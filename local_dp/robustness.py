@@ -222,8 +222,15 @@ def doubt_of_release(
     """
     _check(noisy, level, n_draws)
     given = _likelihood_ratio(np.maximum(noisy, LEAST_COUNT)[np.newaxis])
-    truths = noise.truths(noisy, n_draws, generator)
-    return _flips(given, _likelihood_ratio(truths), noisy, level)
+    others = plausible_statistics(noisy, noise, generator=generator, n_draws=n_draws)
+    return _flips(given, others, noisy, level)
+
+
+def plausible_statistics(
+    noisy: Floats, noise: TableNoise, *, generator: np.random.Generator, n_draws: int = N_DRAWS
+) -> Floats:
+    """The statistics, (n_draws,), of tables that a noisy one may come from."""
+    return _likelihood_ratio(noise.truths(noisy, n_draws, generator))
 
 
 def _check(table: Floats, level: float, n_draws: int) -> None:
