@@ -38,7 +38,9 @@ def _listed() -> Iterator[tuple[str, frozenset[Role]]]:
     for name in ("CreateCollection", "InviteRespondents", "CloseCollection"):
         yield TACIT + name, _OWNER
     yield f"{TACIT}EstimateCollection", WHO_ASKS
-    for name in ("ListTables", "ListSynthetic", "ListCollections", "PlanCollection", "GetBudget"):
+    for name in ("ListTables", "ListSynthetic", "ListCollections", "GetBudget"):
+        yield TACIT + name, _EVERYBODY
+    for name in ("PlanCollection", "PlanRobustness"):
         yield TACIT + name, _EVERYBODY
     for name in ("ListLimits", "AuditReport"):
         yield TACIT + name, _WHO_OVERSEES

@@ -870,6 +870,42 @@ class PlannedCombination(_message.Message):
     half_width: float
     def __init__(self, attributes: _Optional[_Iterable[str]] = ..., channel: _Optional[str] = ..., cells: _Optional[int] = ..., keep: _Optional[float] = ..., answers: _Optional[int] = ..., half_width: _Optional[float] = ...) -> None: ...
 
+class PlanRobustnessRequest(_message.Message):
+    __slots__ = ("counts", "columns", "epsilon", "level", "released")
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    RELEASED_FIELD_NUMBER: _ClassVar[int]
+    counts: _containers.RepeatedScalarFieldContainer[float]
+    columns: int
+    epsilon: str
+    level: float
+    released: str
+    def __init__(self, counts: _Optional[_Iterable[float]] = ..., columns: _Optional[int] = ..., epsilon: _Optional[str] = ..., level: _Optional[float] = ..., released: _Optional[str] = ...) -> None: ...
+
+class PlanRobustnessReply(_message.Message):
+    __slots__ = ("dependent", "statistic", "critical", "flips")
+    DEPENDENT_FIELD_NUMBER: _ClassVar[int]
+    STATISTIC_FIELD_NUMBER: _ClassVar[int]
+    CRITICAL_FIELD_NUMBER: _ClassVar[int]
+    FLIPS_FIELD_NUMBER: _ClassVar[int]
+    dependent: bool
+    statistic: float
+    critical: float
+    flips: _containers.RepeatedCompositeFieldContainer[NoiseFlip]
+    def __init__(self, dependent: bool = ..., statistic: _Optional[float] = ..., critical: _Optional[float] = ..., flips: _Optional[_Iterable[_Union[NoiseFlip, _Mapping]]] = ...) -> None: ...
+
+class NoiseFlip(_message.Message):
+    __slots__ = ("noise", "probability", "standard_error")
+    NOISE_FIELD_NUMBER: _ClassVar[int]
+    PROBABILITY_FIELD_NUMBER: _ClassVar[int]
+    STANDARD_ERROR_FIELD_NUMBER: _ClassVar[int]
+    noise: str
+    probability: float
+    standard_error: float
+    def __init__(self, noise: _Optional[str] = ..., probability: _Optional[float] = ..., standard_error: _Optional[float] = ...) -> None: ...
+
 class GetAssignmentRequest(_message.Message):
     __slots__ = ("name", "token")
     NAME_FIELD_NUMBER: _ClassVar[int]

@@ -86,6 +86,9 @@ class TacitServicer:
     def PlanCollection(
         self, request: tacit_pb2.PlanCollectionRequest, context: grpc.ServicerContext
     ) -> tacit_pb2.PlanCollectionReply: ...
+    def PlanRobustness(
+        self, request: tacit_pb2.PlanRobustnessRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.PlanRobustnessReply: ...
 
 class TacitStub:
     def __init__(self, channel: grpc.Channel) -> None: ...
@@ -146,6 +149,9 @@ class TacitStub:
     ]
     PlanCollection: grpc.UnaryUnaryMultiCallable[
         tacit_pb2.PlanCollectionRequest, tacit_pb2.PlanCollectionReply
+    ]
+    PlanRobustness: grpc.UnaryUnaryMultiCallable[
+        tacit_pb2.PlanRobustnessRequest, tacit_pb2.PlanRobustnessReply
     ]
 
 def add_TacitServicer_to_server(servicer: TacitServicer, server: grpc.Server) -> None: ...

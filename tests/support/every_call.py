@@ -102,6 +102,9 @@ CALLS: dict[str, Callable[[grpc.Channel, Metadata], object]] = {
     "PlanCollection": lambda channel, metadata: TacitStub(channel).PlanCollection(
         tacit_pb2.PlanCollectionRequest(), metadata=metadata
     ),
+    "PlanRobustness": lambda channel, metadata: TacitStub(channel).PlanRobustness(
+        tacit_pb2.PlanRobustnessRequest(), metadata=metadata
+    ),
     "Observe": lambda channel, metadata: TacitStub(channel).Observe(
         iter([tacit_pb2.ObserveRequest()]), metadata=metadata
     ),

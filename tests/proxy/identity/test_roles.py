@@ -29,6 +29,7 @@ MAY: dict[Role, set[str]] = {
         "ListSynthetic",
         "ListCollections",
         "PlanCollection",
+        "PlanRobustness",
         "GetBudget",
         "ListLimits",
         "AuditReport",

@@ -1,25 +1,31 @@
 """Plans over a real server: the figures of the specification, and what a server won't compute."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import grpc
+import numpy as np
 import pytest
 
 from accountant.ledger.credentials import Role
 from accountant.ledger.open_ledger import open_ledger
+from proxy.collections.robustness import NoiseKind, NoisyTest
 from proxy.identity.authenticate import LedgerAuthenticator
 from proxy.protocol import tacit_pb2
 from proxy.protocol.tacit_pb2_grpc import TacitStub
 from tests.support.engine_fake import CannedEngine
+from tests.support.every_call import Metadata
 from tests.support.identities import bearer, token_for
 from tests.support.serving import serving
 
 Plan = Callable[..., tacit_pb2.PlanCollectionReply]
+Robustness = Callable[..., tacit_pb2.PlanRobustnessReply]
+Served = tuple[TacitStub, Metadata]
+COUNTS = (510, 490, 490, 510)  # 2,000 records, phi = .02
 YES_NO = (("smokes", 2), ("drinks", 2))
 
 
 @pytest.fixture(scope="module")
-def plan(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plan]:
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Asked by an auditor, who may ask least, of a server without collections."""
     with open_ledger(tmp_path_factory.mktemp("plans") / "ledger") as ledger:
         authenticator = LedgerAuthenticator(ledger, allow_anonymous=False)
@@ -28,15 +34,39 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plan]:
             serving(CannedEngine(), authenticator=authenticator) as address,
             grpc.insecure_channel(address) as channel,
         ):
+            yield TacitStub(channel), metadata
 
-            def asked(
-                attributes: tuple[tuple[str, int], ...] = YES_NO, **numbers: object
-            ) -> tacit_pb2.PlanCollectionReply:
-                named = [tacit_pb2.PlannedAttribute(name=name, levels=n) for name, n in attributes]
-                request = tacit_pb2.PlanCollectionRequest(attributes=named, **numbers)  # type: ignore[arg-type]
-                return TacitStub(channel).PlanCollection(request, metadata=metadata)
 
-            yield asked
+@pytest.fixture
+def plan(served: Served) -> Plan:
+    stub, metadata = served
+
+    def asked(
+        attributes: tuple[tuple[str, int], ...] = YES_NO, **numbers: object
+    ) -> tacit_pb2.PlanCollectionReply:
+        named = [tacit_pb2.PlannedAttribute(name=name, levels=n) for name, n in attributes]
+        request = tacit_pb2.PlanCollectionRequest(attributes=named, **numbers)  # type: ignore[arg-type]
+        return stub.PlanCollection(request, metadata=metadata)
+
+    return asked
+
+
+@pytest.fixture
+def robustness(served: Served) -> Robustness:
+    stub, metadata = served
+
+    def asked(
+        counts: Sequence[float] = COUNTS, columns: int = 2, epsilon: str = "0.05", **more: object
+    ) -> tacit_pb2.PlanRobustnessReply:
+        request = tacit_pb2.PlanRobustnessRequest(
+            counts=counts,
+            columns=columns,
+            epsilon=epsilon,
+            **more,  # type: ignore[arg-type]
+        )
+        return stub.PlanRobustness(request, metadata=metadata)
+
+    return asked
 
 
 def test_two_numbers_determine_the_third(plan: Plan) -> None:
@@ -109,5 +139,65 @@ def test_what_makes_no_plan_is_refused(
 ) -> None:
     with pytest.raises(grpc.RpcError) as refused:
         plan(attributes, **numbers)
+    assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert said in str(refused.value.details())
+
+
+def test_noise_is_asked_for_before_a_release(robustness: Robustness) -> None:
+    """Noise of scale 20 flips .198 of the specification's tables: 4 errors of both simulations."""
+    found = robustness()
+    assert [one.noise for one in found.flips] == ["central", "local"]
+    central, local = found.flips
+    assert central.probability == pytest.approx(0.198, abs=0.016)
+    assert central.standard_error == pytest.approx(0.0028, abs=1e-4)
+    assert local.probability > central.probability
+    assert (found.dependent, round(found.statistic, 1), round(found.critical, 3)) == (
+        False,
+        0.8,
+        3.841,
+    )
+    assert robustness() == found
+    assert robustness(level=0.5).dependent
+    wide = robustness((10, 0, 0, 10, 10, 0), 3)
+    assert wide.critical == pytest.approx(5.991, abs=1e-3)  # two degrees of freedom
+
+
+def test_noise_is_asked_for_after_a_release(robustness: Robustness) -> None:
+    for kind in NoiseKind:
+        found = robustness(released=kind.value)
+        (flip,) = found.flips
+        doubt = NoisyTest.at(np.array(COUNTS, dtype=float).reshape(2, 2), "0.05").doubt(kind)
+        assert flip.noise == kind
+        assert (flip.probability, flip.standard_error) == (
+            doubt.probability,
+            doubt.standard_error,
+        )
+    assert robustness((-1.5, 9, 8, 2), released="central").flips
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"counts": ()}, "0 counts"),
+        ({"columns": 3}, "4 counts are no rows of 3 columns"),
+        ({"columns": 0}, "4 counts"),
+        ({"columns": -2}, "4 counts"),
+        ({"columns": 2**62}, "4 counts"),
+        ({"columns": 4}, "two rows"),
+        ({"counts": (1,) * 66}, "at most 64 counts"),
+        ({"counts": (1, 1, 1, -1)}, "below 0"),
+        ({"counts": (1, 1, 1, float("nan"))}, "Counts are at most"),
+        ({"counts": (0, 0, 0, 0)}, "more than 0 together"),
+        ({"epsilon": ""}, "decimal number"),
+        ({"epsilon": "16.1"}, "at most 16"),
+        ({"level": 0.0}, "level"),
+        ({"released": "both"}, '"central" or "local"'),
+    ],
+)
+def test_what_cannot_be_tested_is_refused(
+    robustness: Robustness, asked: dict[str, object], said: str
+) -> None:
+    with pytest.raises(grpc.RpcError) as refused:
+        robustness(**asked)
     assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
     assert said in str(refused.value.details())
