@@ -81,26 +81,41 @@ def respondents_needed(
 
     Each combination is answered by its `Campaign.expected_share` of them.
     """
-    needed = 1
-    for place, one in enumerate(campaign.combinations):
-        answers = answers_needed(
-            one.channel, width, confidence=confidence, simultaneous=simultaneous
+    shares = {
+        (one.channel, campaign.expected_share(place))
+        for place, one in enumerate(campaign.combinations)
+    }
+    return max(
+        math.ceil(
+            answers_needed(channel, width, confidence=confidence, simultaneous=simultaneous) / share
         )
-        needed = max(needed, math.ceil(answers / campaign.expected_share(place)))
-    return needed
+        for channel, share in shares
+    )
 
 
 def epsilon_units_needed(
-    n_cells: int, n_answers: int, width: float, *, confidence: float = 0.95
+    n_cells: int,
+    n_answers: int,
+    width: float,
+    *,
+    confidence: float = 0.95,
+    at_least: int = EPSILON_UNITS_MIN,
 ) -> int:
     """The smallest epsilon, in units of 2**-40, at which the best channel has the precision.
+
+    Parameters
+    ----------
+    n_cells, n_answers : int
+    width, confidence : float
+    at_least : int
+        An epsilon that is not gone below, such as that of another combination.
 
     Raises
     ------
     InvalidTarget
         If no epsilon that is private is enough.
     """
-    low: int = EPSILON_UNITS_MIN
+    low: int = at_least
     high: int = EPSILON_UNITS_MAX
     if not 0 < width < 1 or n_answers < 1:
         raise InvalidTarget("A half-width between 0 and 1, and at least one answer, are needed.")

@@ -1,8 +1,9 @@
 """Whether noise would turn a dependence into independence, or the other way round.
 
 The likelihood-ratio test on a noisy table, made as if there were no noise, against the same test on
-the table itself: how often do they disagree? Simulated, for a table that is public or made up. What
-it shows is a reason to use a test that knows the noise (`inference.independence`), or more epsilon.
+the table itself: how often do they disagree? Simulated, before a release for a table that is public
+or made up, and after it for the noisy table, over tables that it may come from. What it shows is a
+reason to use a test that knows the noise (`inference.independence`), or more epsilon.
 """
 
 import math
@@ -11,11 +12,14 @@ from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import xlogy
 from scipy.stats import chi2
 
 from local_dp.channels.channel import Floats
 from local_dp.channels.choice import AnyChannel
+from local_dp.channels.unary_encoding import UnaryEncoding
+from local_dp.estimates.simplex import project_simplex
 
 LEAST_COUNT = 0.5  # noisy counts below are raised to it, so that the statistic is defined
 N_DRAWS = 20_000
@@ -26,6 +30,13 @@ class TableNoise(Protocol):
 
     def tables(self, table: Floats, n_draws: int, generator: np.random.Generator) -> Floats:
         """Independent noisy tables, (n_draws, n_rows, n_columns)."""
+
+    def truths(self, noisy: Floats, n_draws: int, generator: np.random.Generator) -> Floats:
+        """Tables that a noisy one may come from, (n_draws, n_rows, n_columns).
+
+        The noisy one less noise that is drawn anew, moved to the nearest table without negative
+        counts: what is known of the table if nothing was known before, nearly.
+        """
 
 
 @dataclass(frozen=True)
@@ -47,6 +58,10 @@ class LaplaceNoise:
     def tables(self, table: Floats, n_draws: int, generator: np.random.Generator) -> Floats:
         """Each count with noise of its own."""
         return np.asarray(table + generator.laplace(0, self.scale, (n_draws, *table.shape)))
+
+    def truths(self, noisy: Floats, n_draws: int, generator: np.random.Generator) -> Floats:
+        """Less noise, which is as often positive as negative."""
+        return np.maximum(self.tables(noisy, n_draws, generator), 0.0)
 
 
 @dataclass(frozen=True)
@@ -71,6 +86,10 @@ class GeometricNoise:
         one, other = generator.geometric(1 - float(self.ratio), shape)
         return np.asarray(table + one - other)
 
+    def truths(self, noisy: Floats, n_draws: int, generator: np.random.Generator) -> Floats:
+        """Less noise, which is as often positive as negative."""
+        return np.maximum(self.tables(noisy, n_draws, generator), 0.0)
+
 
 @dataclass(frozen=True)
 class RandomisedAnswers:
@@ -89,18 +108,36 @@ class RandomisedAnswers:
         cells = np.rint(table.ravel()).astype(np.int64)
         if cells.size != self.channel.n_cells:
             raise ValueError(f"the channel is for {self.channel.n_cells} cells")
-        counts = np.zeros((n_draws, self.channel.n_tallies))
-        for cell, n_true in enumerate(cells.tolist()):
-            alone = np.zeros(cells.size)
-            alone[cell] = 1.0
-            rates = self.channel.rates(alone)
-            if self.channel.is_categorical:
-                counts += generator.multinomial(n_true, rates / rates.sum(), n_draws)
-            else:
-                counts += generator.binomial(n_true, rates, (n_draws, rates.size))
         n = int(cells.sum())
-        found = [n * self.channel.inverted(one / n) for one in counts]
-        return np.array(found).reshape(n_draws, *table.shape)
+        of_each = np.eye(cells.size)
+        parts = self._heard(cells, n_draws, generator) @ self.channel.contributions(of_each)
+        return (parts + n * self.channel.constants(of_each)).reshape(n_draws, *table.shape)
+
+    def _heard(
+        self, cells: NDArray[np.int64], n_draws: int, generator: np.random.Generator
+    ) -> Floats:
+        """How many answers count at each place, (n_draws, n_tallies)."""
+        shape = (n_draws, self.channel.n_tallies)
+        if isinstance(self.channel, UnaryEncoding):  # every bit has a coin of its own
+            fakes = generator.binomial(cells.sum() - cells, float(self.channel.noise), shape)
+            return np.asarray(generator.binomial(cells, 0.5, shape) + fakes, dtype=np.float64)
+        counts = np.zeros(shape)
+        for cell, n_true in enumerate(cells.tolist()):
+            rates = self.channel.rates(np.eye(1, cells.size, cell)[0])
+            counts += generator.multinomial(n_true, rates / rates.sum(), n_draws)
+        return counts
+
+    def truths(self, noisy: Floats, n_draws: int, generator: np.random.Generator) -> Floats:
+        """Less noise as the nearest table has it, for as many respondents.
+
+        Noise of answers depends on the answers, but hardly more on the truth than on what is near.
+        """
+        total = float(noisy.sum())
+        near = np.rint(project_simplex(noisy.ravel(), total)).reshape(noisy.shape)
+        found = noisy - (self.tables(near, n_draws, generator) - near)
+        for place in np.flatnonzero(found.min(axis=(1, 2)) < 0):
+            found[place] = project_simplex(found[place].ravel(), total).reshape(noisy.shape)
+        return np.asarray(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +149,7 @@ class Flip:
     probability, standard_error : float
         Of a different decision; the error is that of the simulation.
     statistic, critical : float
-        Of the table without noise, and from where on it counts as dependent.
+        Of the table that was given, and from where on it counts as dependent.
     """
 
     probability: float
@@ -122,7 +159,7 @@ class Flip:
 
     @property
     def is_dependent(self) -> bool:
-        """What the test says without noise."""
+        """What the test says of the table that was given."""
         return self.statistic >= self.critical
 
 
@@ -151,17 +188,68 @@ def flip_probability(
     ``G**2 = 2 sum w log(w n / (row column))``. What decides is how far it is from its critical
     value, compared with the noise; the size of the table matters only through that.
     """
-    if table.ndim != 2 or min(table.shape) < 2 or table.min() < 0 or not table.sum() > 0:  # noqa: PLR2004
+    if table.min(initial=0.0) < 0:
+        raise ValueError("a table without noise has no count below 0")
+    _check(table, level, n_draws)
+    noisy = np.maximum(noise.tables(table, n_draws, generator), LEAST_COUNT)
+    return _flips(_likelihood_ratio(table[np.newaxis]), _likelihood_ratio(noisy), table, level)
+
+
+def doubt_of_release(
+    noisy: Floats,
+    noise: TableNoise,
+    *,
+    generator: np.random.Generator,
+    level: float = 0.05,
+    n_draws: int = N_DRAWS,
+) -> Flip:
+    """The probability that the test says of a noisy table what it would not say of the true one.
+
+    Parameters
+    ----------
+    noisy : (n_rows, n_columns) ndarray of float64
+        A release, of counts with noise or of counts estimated from answers: some may be below 0.
+    noise : TableNoise
+        That it has.
+    generator, level, n_draws :
+        As in `flip_probability`.
+
+    Notes
+    -----
+    Over tables that it may come from, if nothing else is known of the true one. Where no count is
+    near 0, that is how often the same noise would flip a true table like this. It reads a release
+    alone, so that it costs nothing.
+    """
+    _check(noisy, level, n_draws)
+    given = _likelihood_ratio(np.maximum(noisy, LEAST_COUNT)[np.newaxis])
+    others = plausible_statistics(noisy, noise, generator=generator, n_draws=n_draws)
+    return _flips(given, others, noisy, level)
+
+
+def plausible_statistics(
+    noisy: Floats, noise: TableNoise, *, generator: np.random.Generator, n_draws: int = N_DRAWS
+) -> Floats:
+    """The statistics, (n_draws,), of tables that a noisy one may come from."""
+    return _likelihood_ratio(noise.truths(noisy, n_draws, generator))
+
+
+def _check(table: Floats, level: float, n_draws: int) -> None:
+    if table.ndim != 2 or min(table.shape) < 2:  # noqa: PLR2004
         raise ValueError("a table of counts has at least two rows and two columns")
+    if not np.isfinite(table).all() or not table.sum() > 0:
+        raise ValueError("a table of counts has finite ones, which add up to more than 0")
     if not 0 < level < 1 or n_draws < 1:
         raise ValueError("a level between 0 and 1 and at least one draw are needed")
+
+
+def _flips(given: Floats, others: Floats, table: Floats, level: float) -> Flip:
+    """How often other statistics are on the other side of the critical value than the given one."""
     degrees = (table.shape[0] - 1) * (table.shape[1] - 1)
     critical = float(chi2.isf(level, degrees))
-    statistic = float(_likelihood_ratio(table[np.newaxis])[0])
-    noisy = np.maximum(noise.tables(table, n_draws, generator), LEAST_COUNT)
-    flipped = (_likelihood_ratio(noisy) >= critical) != (statistic >= critical)
-    share = float(flipped.mean())
-    return Flip(share, math.sqrt(share * (1 - share) / n_draws), statistic, critical)
+    statistic = float(given[0])
+    share = float(((others >= critical) != (statistic >= critical)).mean())
+    error = math.sqrt(share * (1 - share) / others.size)
+    return Flip(share, error, statistic, critical)
 
 
 def _likelihood_ratio(tables: Floats) -> Floats:

@@ -54,9 +54,9 @@ FLOORS = {
         "tables",
     ),
     "local_dp": (
-        "planning",
+        "planning robustness",
         "campaign_text estimates submission",
-        "campaign robustness",
+        "campaign",
         "channels views",
         "answer_store",
         "respondent",

@@ -60,6 +60,10 @@ class Commands(DeferredGroup):
             "proxy.cli.collection_plan",
             "Plan a collection: give two of --epsilon, --respondents and --half-width.",
         ),
+        "plan-robustness": Deferred(
+            "proxy.cli.robustness",
+            "How often noise changes what a test of dependence says of a table.",
+        ),
         "token": Deferred(
             "proxy.cli.access",
             "Issue, list and revoke the credentials of a server's users.",

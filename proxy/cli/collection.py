@@ -16,10 +16,11 @@ from local_dp.answer_store import AnswersUnreadable, FileAnswers
 from local_dp.campaign_text import campaign_digest, campaign_text
 from local_dp.respondent import CampaignRefused, Respondent
 from proxy.cli.client import ServerAddress, calling, responding
-from proxy.cli.collection_design import attributes_in, designed_campaign, epsilon_units
+from proxy.cli.collection_attributes import attributes_in
 from proxy.cli.files import not_written
 from proxy.cli.options import ConfidenceOption, asks_server
 from proxy.cli.rendering import console, plain
+from proxy.collections.design import designed_campaign, epsilon_units
 from proxy.collections.tokens import new_token
 from proxy.protocol import tacit_pb2
 

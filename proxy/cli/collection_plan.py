@@ -11,14 +11,14 @@ import typer
 from rich.table import Table
 
 from cube.refusals import ConfigurationInvalid
+from local_dp.views import PAIR
 from proxy.cli.collection import AttributesOption, SizeOption
-from proxy.cli.collection_design import attributes_in
-from proxy.cli.collection_precision import Plan, made_plan
+from proxy.cli.collection_attributes import attributes_in
 from proxy.cli.files import not_written
 from proxy.cli.rendering import console, plain
+from proxy.collections.plan import CONFIDENCE, Plan, made_plan
 from proxy.reporting.make import drawn_with_matplotlib
 
-CONFIDENCE: Final = 0.95
 N_ROWS_SHOWN_MAX: Final = 40
 
 app = typer.Typer()
@@ -44,7 +44,7 @@ def plan_collection(  # noqa: PLR0913, PLR0917 - one parameter per option
     confidence: Annotated[
         float, typer.Option(metavar="NUMBER", help="With which probability it is not.")
     ] = CONFIDENCE,
-    size: SizeOption = 2,
+    size: SizeOption = PAIR,
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="FILE", help="Also draw it, into a file that ends in .svg."),
@@ -82,23 +82,15 @@ def plan_table(plan: Plan) -> Table:
     shown = Table(header_style="bold")
     shown.add_column("asked together")
     shown.add_column("channel")
-    for heading in ("cells", "answers", "half-width"):
+    for heading in ("cells", "truth told", "answers", "half-width"):
         shown.add_column(heading, justify="right")
     places = sorted(range(len(plan.campaign.combinations)), key=lambda one: -plan.half_width(one))
     for place in places[:N_ROWS_SHOWN_MAX]:
         one = plan.campaign.combinations[place]
-        kind = KINDS[type(one.channel).__name__]
-        numbers = (str(one.channel.n_cells), str(plan.n_answers(place)))
+        numbers = (str(one.channel.n_cells), f"{plan.keep(place):.4g}", str(plan.n_answers(place)))
         names = plain(", ".join(one.scope))
-        shown.add_row(names, kind, *numbers, f"{plan.half_width(place):.4g}")
+        shown.add_row(names, plan.channel_name(place), *numbers, f"{plan.half_width(place):.4g}")
     return shown
-
-
-KINDS: Final = {
-    "RandomisedResponse": "randomised response",
-    "UnaryEncoding": "unary encoding",
-    "LocalHashing": "local hashing",
-}
 
 
 def _drawer(out: Path) -> Callable[[Plan], bytes]:

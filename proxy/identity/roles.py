@@ -40,6 +40,8 @@ def _listed() -> Iterator[tuple[str, frozenset[Role]]]:
     yield f"{TACIT}EstimateCollection", WHO_ASKS
     for name in ("ListTables", "ListSynthetic", "ListCollections", "GetBudget"):
         yield TACIT + name, _EVERYBODY
+    for name in ("PlanCollection", "PlanRobustness"):
+        yield TACIT + name, _EVERYBODY
     for name in ("ListLimits", "AuditReport"):
         yield TACIT + name, _WHO_OVERSEES
     for name in ("SetLimit", "Observe"):

@@ -816,6 +816,96 @@ class EstimateCollectionReply(_message.Message):
     confidence: float
     def __init__(self, cells: _Optional[_Iterable[_Union[EstimatedCell, _Mapping]]] = ..., respondents: _Optional[int] = ..., confidence: _Optional[float] = ...) -> None: ...
 
+class PlanCollectionRequest(_message.Message):
+    __slots__ = ("attributes", "size", "epsilon", "respondents", "half_width", "confidence")
+    ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    RESPONDENTS_FIELD_NUMBER: _ClassVar[int]
+    HALF_WIDTH_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    attributes: _containers.RepeatedCompositeFieldContainer[PlannedAttribute]
+    size: int
+    epsilon: str
+    respondents: int
+    half_width: float
+    confidence: float
+    def __init__(self, attributes: _Optional[_Iterable[_Union[PlannedAttribute, _Mapping]]] = ..., size: _Optional[int] = ..., epsilon: _Optional[str] = ..., respondents: _Optional[int] = ..., half_width: _Optional[float] = ..., confidence: _Optional[float] = ...) -> None: ...
+
+class PlannedAttribute(_message.Message):
+    __slots__ = ("name", "levels")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    LEVELS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    levels: int
+    def __init__(self, name: _Optional[str] = ..., levels: _Optional[int] = ...) -> None: ...
+
+class PlanCollectionReply(_message.Message):
+    __slots__ = ("epsilon", "respondents", "half_width", "confidence", "combinations")
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    RESPONDENTS_FIELD_NUMBER: _ClassVar[int]
+    HALF_WIDTH_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    COMBINATIONS_FIELD_NUMBER: _ClassVar[int]
+    epsilon: float
+    respondents: int
+    half_width: float
+    confidence: float
+    combinations: _containers.RepeatedCompositeFieldContainer[PlannedCombination]
+    def __init__(self, epsilon: _Optional[float] = ..., respondents: _Optional[int] = ..., half_width: _Optional[float] = ..., confidence: _Optional[float] = ..., combinations: _Optional[_Iterable[_Union[PlannedCombination, _Mapping]]] = ...) -> None: ...
+
+class PlannedCombination(_message.Message):
+    __slots__ = ("attributes", "channel", "cells", "keep", "answers", "half_width")
+    ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
+    CHANNEL_FIELD_NUMBER: _ClassVar[int]
+    CELLS_FIELD_NUMBER: _ClassVar[int]
+    KEEP_FIELD_NUMBER: _ClassVar[int]
+    ANSWERS_FIELD_NUMBER: _ClassVar[int]
+    HALF_WIDTH_FIELD_NUMBER: _ClassVar[int]
+    attributes: _containers.RepeatedScalarFieldContainer[str]
+    channel: str
+    cells: int
+    keep: float
+    answers: int
+    half_width: float
+    def __init__(self, attributes: _Optional[_Iterable[str]] = ..., channel: _Optional[str] = ..., cells: _Optional[int] = ..., keep: _Optional[float] = ..., answers: _Optional[int] = ..., half_width: _Optional[float] = ...) -> None: ...
+
+class PlanRobustnessRequest(_message.Message):
+    __slots__ = ("counts", "columns", "epsilon", "level", "released")
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    RELEASED_FIELD_NUMBER: _ClassVar[int]
+    counts: _containers.RepeatedScalarFieldContainer[float]
+    columns: int
+    epsilon: str
+    level: float
+    released: str
+    def __init__(self, counts: _Optional[_Iterable[float]] = ..., columns: _Optional[int] = ..., epsilon: _Optional[str] = ..., level: _Optional[float] = ..., released: _Optional[str] = ...) -> None: ...
+
+class PlanRobustnessReply(_message.Message):
+    __slots__ = ("dependent", "statistic", "critical", "flips")
+    DEPENDENT_FIELD_NUMBER: _ClassVar[int]
+    STATISTIC_FIELD_NUMBER: _ClassVar[int]
+    CRITICAL_FIELD_NUMBER: _ClassVar[int]
+    FLIPS_FIELD_NUMBER: _ClassVar[int]
+    dependent: bool
+    statistic: float
+    critical: float
+    flips: _containers.RepeatedCompositeFieldContainer[NoiseFlip]
+    def __init__(self, dependent: bool = ..., statistic: _Optional[float] = ..., critical: _Optional[float] = ..., flips: _Optional[_Iterable[_Union[NoiseFlip, _Mapping]]] = ...) -> None: ...
+
+class NoiseFlip(_message.Message):
+    __slots__ = ("noise", "probability", "standard_error")
+    NOISE_FIELD_NUMBER: _ClassVar[int]
+    PROBABILITY_FIELD_NUMBER: _ClassVar[int]
+    STANDARD_ERROR_FIELD_NUMBER: _ClassVar[int]
+    noise: str
+    probability: float
+    standard_error: float
+    def __init__(self, noise: _Optional[str] = ..., probability: _Optional[float] = ..., standard_error: _Optional[float] = ...) -> None: ...
+
 class GetAssignmentRequest(_message.Message):
     __slots__ = ("name", "token")
     NAME_FIELD_NUMBER: _ClassVar[int]

@@ -159,6 +159,16 @@ class TacitStub(object):
                 request_serializer=proxy_dot_protocol_dot_tacit__pb2.EstimateCollectionRequest.SerializeToString,
                 response_deserializer=proxy_dot_protocol_dot_tacit__pb2.EstimateCollectionReply.FromString,
                 _registered_method=True)
+        self.PlanCollection = channel.unary_unary(
+                '/tacit.v1.Tacit/PlanCollection',
+                request_serializer=proxy_dot_protocol_dot_tacit__pb2.PlanCollectionRequest.SerializeToString,
+                response_deserializer=proxy_dot_protocol_dot_tacit__pb2.PlanCollectionReply.FromString,
+                _registered_method=True)
+        self.PlanRobustness = channel.unary_unary(
+                '/tacit.v1.Tacit/PlanRobustness',
+                request_serializer=proxy_dot_protocol_dot_tacit__pb2.PlanRobustnessRequest.SerializeToString,
+                response_deserializer=proxy_dot_protocol_dot_tacit__pb2.PlanRobustnessReply.FromString,
+                _registered_method=True)
 
 
 class TacitServicer(object):
@@ -345,6 +355,22 @@ class TacitServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def PlanCollection(self, request, context):
+        """Of epsilon, respondents and half-width, the third from two, before anybody is asked. From these numbers alone: no
+        data is read, and nothing is spent.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PlanRobustness(self, request, context):
+        """How often noise changes what a usual test of dependence says of a table that is public or made up; or how likely it
+        did, of a table that was released. Reads no data and spends nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_TacitServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -472,6 +498,16 @@ def add_TacitServicer_to_server(servicer, server):
                     servicer.EstimateCollection,
                     request_deserializer=proxy_dot_protocol_dot_tacit__pb2.EstimateCollectionRequest.FromString,
                     response_serializer=proxy_dot_protocol_dot_tacit__pb2.EstimateCollectionReply.SerializeToString,
+            ),
+            'PlanCollection': grpc.unary_unary_rpc_method_handler(
+                    servicer.PlanCollection,
+                    request_deserializer=proxy_dot_protocol_dot_tacit__pb2.PlanCollectionRequest.FromString,
+                    response_serializer=proxy_dot_protocol_dot_tacit__pb2.PlanCollectionReply.SerializeToString,
+            ),
+            'PlanRobustness': grpc.unary_unary_rpc_method_handler(
+                    servicer.PlanRobustness,
+                    request_deserializer=proxy_dot_protocol_dot_tacit__pb2.PlanRobustnessRequest.FromString,
+                    response_serializer=proxy_dot_protocol_dot_tacit__pb2.PlanRobustnessReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -1149,6 +1185,60 @@ class Tacit(object):
             '/tacit.v1.Tacit/EstimateCollection',
             proxy_dot_protocol_dot_tacit__pb2.EstimateCollectionRequest.SerializeToString,
             proxy_dot_protocol_dot_tacit__pb2.EstimateCollectionReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PlanCollection(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tacit.v1.Tacit/PlanCollection',
+            proxy_dot_protocol_dot_tacit__pb2.PlanCollectionRequest.SerializeToString,
+            proxy_dot_protocol_dot_tacit__pb2.PlanCollectionReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PlanRobustness(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tacit.v1.Tacit/PlanRobustness',
+            proxy_dot_protocol_dot_tacit__pb2.PlanRobustnessRequest.SerializeToString,
+            proxy_dot_protocol_dot_tacit__pb2.PlanRobustnessReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -83,6 +83,12 @@ class TacitServicer:
     def EstimateCollection(
         self, request: tacit_pb2.EstimateCollectionRequest, context: grpc.ServicerContext
     ) -> tacit_pb2.EstimateCollectionReply: ...
+    def PlanCollection(
+        self, request: tacit_pb2.PlanCollectionRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.PlanCollectionReply: ...
+    def PlanRobustness(
+        self, request: tacit_pb2.PlanRobustnessRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.PlanRobustnessReply: ...
 
 class TacitStub:
     def __init__(self, channel: grpc.Channel) -> None: ...
@@ -140,6 +146,12 @@ class TacitStub:
     ]
     EstimateCollection: grpc.UnaryUnaryMultiCallable[
         tacit_pb2.EstimateCollectionRequest, tacit_pb2.EstimateCollectionReply
+    ]
+    PlanCollection: grpc.UnaryUnaryMultiCallable[
+        tacit_pb2.PlanCollectionRequest, tacit_pb2.PlanCollectionReply
+    ]
+    PlanRobustness: grpc.UnaryUnaryMultiCallable[
+        tacit_pb2.PlanRobustnessRequest, tacit_pb2.PlanRobustnessReply
     ]
 
 def add_TacitServicer_to_server(servicer: TacitServicer, server: grpc.Server) -> None: ...

@@ -95,6 +95,20 @@ def class_distance(truth: Dag, found: Dag) -> int:
     return len(changed | (one.undirected ^ other.undirected))
 
 
+def count_error(truth: Floats, found: Floats) -> float:
+    """The sum of the absolute errors of a table's counts, in records.
+
+    Counts are taken as they are, those below 0 too; tables of shares are first multiplied by the
+    number of records.
+
+    >>> count_error(np.array([30.0, 10.0]), np.array([27.5, -1.0]))
+    13.5
+    """
+    if truth.shape != found.shape:
+        raise ValueError(f"tables of shapes {truth.shape} and {found.shape}")
+    return float(np.abs(found - truth).sum())
+
+
 def kl_divergence(truth: Floats, found: Floats) -> float:
     """The Kullback-Leibler divergence of two tables' shares, in bits.
 

@@ -38,6 +38,23 @@ def test_the_numbers_of_answers_of_the_specification(keep: str, expected: int) -
     assert answers_needed(channel, 0.02, share=0.25) == answers_needed(channel, 0.02)
 
 
+def test_the_published_rule_to_stop_tells_nothing_about_the_truth() -> None:
+    """Two blocks agree to within its full width, 2 z sigma without p: always, or hardly ever.
+
+    Without fakes 99.4 % agree whatever their size, so that it stops at once. With the fakes of p =
+    .048 blocks are 20 times as far apart, and it does not stop. 4000 pairs: 4 standard errors.
+    """
+    rng = np.random.default_rng(3)
+    z, share = 1.959964, 0.25
+    for n in (100, 10_000):
+        seen = rng.binomial(n, share, (4000, 2)) / n
+        agree = np.abs(np.diff(seen)[:, 0]) < 2 * z * math.sqrt(share * (1 - share) / n)
+        assert agree.mean() == pytest.approx(0.9944, abs=0.006)
+        keep = 0.048
+        apart = np.abs(np.diff(seen)[:, 0]) / keep
+        assert (apart < 2 * z * math.sqrt(share * (1 - share) / n)).mean() < 0.2
+
+
 @pytest.mark.parametrize("channel", CHANNELS, ids=repr)
 def test_planned_widths_are_reached(channel: AnyChannel) -> None:
     """95 % of the errors of 60 trials and all cells are within the width; its 10 % are 2 errors."""

@@ -16,6 +16,7 @@ from local_dp.robustness import (
     LaplaceNoise,
     RandomisedAnswers,
     TableNoise,
+    doubt_of_release,
     flip_probability,
 )
 
@@ -69,6 +70,53 @@ def test_the_grid_of_the_specification() -> None:
 @pytest.mark.slow
 def test_the_grid_of_the_specification_with_all_draws() -> None:
     check_grid(20_000)
+
+
+def test_a_box_of_noise_is_as_wide_as_its_tails_say() -> None:
+    """All four cells are within 4.363 scales in 95 % of tables; the published box has 9 sigma.
+
+    100,000 tables: .003 is 4 standard errors.
+    """
+    within = 1 - math.exp(-4.363)  # one cell
+    assert within**4 == pytest.approx(0.95, abs=1e-4)
+    drawn = LaplaceNoise(20.0).tables(np.zeros((2, 2)), 100_000, np.random.default_rng(6))
+    assert (np.abs(drawn) <= 4.363 * 20).all(axis=(1, 2)).mean() == pytest.approx(0.95, abs=0.003)
+    # What was printed: 9 sigma with another sigma, Chebyshev's bound, and two digits exchanged.
+    sigma = math.sqrt(2) * 2 / EPSILON
+    assert (sigma, 9 * sigma) == pytest.approx((28.28, 254.6), abs=0.05)
+    assert 9 * math.sqrt(2 * 2 / EPSILON) == pytest.approx(56.9, abs=0.05)
+    assert math.isclose(0.9876**4, 0.9513, abs_tol=5e-5)
+    assert math.exp(-9 * math.sqrt(2)) == pytest.approx(3.0e-6, rel=0.02)
+    assert 1 - (1 - math.exp(-9 * math.sqrt(2))) ** 4 == pytest.approx(1.2e-5, rel=0.02)
+
+
+@pytest.mark.parametrize("phi", [0.0, 0.05])
+def test_the_more_epsilon_the_fewer_flips_in_the_end(phi: float) -> None:
+    """2,000 records, whose noise at epsilon .1 flips .116 and .404: at epsilon 8 none is left."""
+    rng = np.random.default_rng(7)
+    found = [
+        flip_probability(associated(2_000, phi), noise, generator=rng, n_draws=4_000).probability
+        for epsilon in (0.1, 1.0, 8.0)
+        for noise in (LaplaceNoise(2 / epsilon),)
+    ]
+    assert found == sorted(found, reverse=True)
+    assert found[0] > 0.1
+    # At phi = .05 the statistic is 5.0, and 3.8 is critical: with little noise it stays.
+    assert found[-1] < 0.001
+
+
+def test_the_further_from_the_critical_value_the_fewer_flips() -> None:
+    """Either way, for one size of the table: 4,000 draws, with differences of .05 and more."""
+    rng = np.random.default_rng(8)
+    found = {
+        phi: flip_probability(
+            associated(7_000, phi), LaplaceNoise(20.0), generator=rng, n_draws=4_000
+        ).probability
+        for phi in (0.0, 0.015, 0.0234, 0.035, 0.06)
+    }
+    assert found[0.0] < found[0.015] - 0.05 < found[0.0234] - 0.1
+    assert found[0.06] < found[0.035] - 0.05 < found[0.0234] - 0.1
+    assert max(found[0.0], found[0.06]) < 0.02
 
 
 def test_geometric_noise_of_equal_variance_does_about_the_same() -> None:
@@ -133,11 +181,110 @@ def test_local_tables_are_unbiased_for_the_given_counts(channel: UnaryEncoding) 
     assert np.allclose(found.sum(axis=(1, 2)), 1000)
 
 
+def calibration(
+    declared: TableNoise,
+    drawn: TableNoise,
+    truths: Floats,
+    inside: tuple[float, float],
+    rng: np.random.Generator,
+) -> tuple[float, float, float]:
+    """How often releases are said to be wrong, how often they are, and the error of both.
+
+    Of tables that are drawn evenly from a box, for releases so far inside of it that its ends don't
+    matter: then what is known of the table after a release is what the doubt is made of.
+    """
+    doubts, wrong = [], []
+    for truth in truths:
+        noisy = drawn.tables(truth, 1, rng)[0]
+        if noisy.min() < inside[0] or noisy.max() > inside[1]:
+            continue
+        found = doubt_of_release(noisy, declared, generator=rng, n_draws=50)
+        doubts.append(found.probability)
+        without = flip_probability(truth, NOTHING, generator=rng, n_draws=1)
+        wrong.append(found.is_dependent != without.is_dependent)
+    error = math.sqrt(np.var(np.array(wrong) - np.array(doubts)) / len(wrong))
+    return float(np.mean(doubts)), float(np.mean(wrong)), error
+
+
+NOTHING = GeometricNoise(Fraction(1, 10**12))
+
+
+@pytest.mark.parametrize("noise", [LaplaceNoise(20.0), GeometricNoise(Fraction(20, 21))])
+def test_a_release_is_as_often_wrong_as_it_is_doubted(noise: TableNoise) -> None:
+    """Central noise, some 2,000 releases: within 4 standard errors; half the noise is noticed."""
+    rng = np.random.default_rng(9)
+    truths = rng.integers(100, 601, (12_000, 2, 2)).astype(float)
+    said, is_wrong, error = calibration(noise, noise, truths, (200, 500), rng)
+    assert 0.05 < is_wrong < 0.5
+    assert error < 0.01
+    assert abs(said - is_wrong) < 4 * error
+    half = LaplaceNoise(10.0)
+    said, is_wrong, error = calibration(half, noise, truths, (200, 500), rng)
+    assert abs(said - is_wrong) > 4 * error
+
+
+@pytest.mark.parametrize(
+    "channel",
+    [best_channel(4, UNITS_PER_EPSILON), UnaryEncoding.for_epsilon(4, UNITS_PER_EPSILON)],
+    ids=repr,
+)
+def test_a_collection_is_as_often_wrong_as_it_is_doubted(channel: UnaryEncoding) -> None:
+    """20,000 people whose answers have noise of some 1 % of them: within 4 standard errors."""
+    rng = np.random.default_rng(10)
+    shares = rng.uniform(0.2, 0.3, (16_000, 3))
+    shares = np.column_stack([shares, 1 - shares.sum(axis=1)])
+    shares = shares[(shares[:, 3] > 0.2) & (shares[:, 3] < 0.3)]
+    truths = np.rint(20_000 * shares).reshape(-1, 2, 2)
+    noise = RandomisedAnswers(channel)
+    said, is_wrong, error = calibration(noise, noise, truths, (4_600, 5_400), rng)
+    assert 0.05 < is_wrong < 0.5
+    assert error < 0.025
+    assert abs(said - is_wrong) < 4 * error
+
+
+def test_where_no_count_is_small_doubt_is_how_often_the_noise_flips_such_a_table() -> None:
+    """Noise that is as often positive as negative; 20,000 draws each: 4 standard errors."""
+    rng = np.random.default_rng(11)
+    for phi in (0.0, 0.03, 0.05):
+        after = doubt_of_release(associated(2_000, phi), LaplaceNoise(20.0), generator=rng)
+        before = flip_probability(associated(2_000, phi), LaplaceNoise(20.0), generator=rng)
+        error = math.hypot(after.standard_error, before.standard_error)
+        assert abs(after.probability - before.probability) < 4 * error
+        assert (after.statistic, after.critical) == (before.statistic, before.critical)
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        LaplaceNoise(20.0),
+        GeometricNoise(Fraction(20, 21)),
+        RandomisedAnswers(best_channel(4, UNITS_PER_EPSILON)),
+        RandomisedAnswers(UnaryEncoding.for_epsilon(4, UNITS_PER_EPSILON)),
+        RandomisedAnswers(LocalHashing.for_epsilon(4, UNITS_PER_EPSILON)),
+    ],
+    ids=repr,
+)
+def test_tables_that_a_release_may_come_from_have_no_count_below_0(noise: TableNoise) -> None:
+    """Though the release has. They are near it, and of as many people where that is known."""
+    noisy = np.array([[450.0, -30.0], [20.0, 560.0]])
+    truths = noise.truths(noisy, 2_000, np.random.default_rng(12))
+    assert truths.shape == (2_000, 2, 2)
+    assert truths.min() == 0
+    assert np.abs(truths.mean(axis=0) - np.maximum(noisy, 0)).max() < 40
+    if isinstance(noise, RandomisedAnswers):
+        assert np.allclose(truths.sum(axis=(1, 2)), 1000)
+    found = doubt_of_release(noisy, noise, generator=np.random.default_rng(13), n_draws=500)
+    assert found.is_dependent
+    assert found.probability < 0.01
+
+
 def test_what_is_no_table_is_refused() -> None:
     rng = np.random.default_rng(5)
     for table in (np.ones(4), np.ones((1, 4)), -np.ones((2, 2)), np.zeros((2, 2))):
         with pytest.raises(ValueError, match="table"):
             flip_probability(table, LaplaceNoise(1.0), generator=rng)
+        with pytest.raises(ValueError, match="table"):
+            doubt_of_release(table, LaplaceNoise(1.0), generator=rng)
     with pytest.raises(ValueError, match="cells"):
         flip_probability(
             np.ones((2, 3)), RandomisedAnswers(UnaryEncoding(4, Fraction(1, 4))), generator=rng

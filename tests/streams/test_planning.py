@@ -52,6 +52,30 @@ def test_the_table_of_sample_sizes(
 
 
 @pytest.mark.parametrize(
+    ("epsilon", "in_optberns", "in_roths"),
+    [
+        (0.05, 3.81, 11.7),
+        (0.1, 3.66, 11.3),
+        (0.2, 3.42, 10.4),
+        (0.3, 3.22, 9.7),
+        (0.4, 3.05, 9.1),
+        (0.5, 2.89, 8.6),
+    ],
+)
+def test_how_many_times_smaller_samples_became(
+    epsilon: float, in_optberns: float, in_roths: float
+) -> None:
+    """Dwork's in terms of OptBern's, and those of the bound before it in terms of Dwork's."""
+    n_dwork, n_optbern = (
+        sample_size(lambda _, rates=one: rates, 0.1, 0.1, NO_LIMIT).n_bits  # type: ignore[misc]
+        for one in (dwork(epsilon)[0], optbern(epsilon)[0])
+    )
+    assert math.isclose(n_dwork / n_optbern, in_optberns, abs_tol=0.006)
+    before = 128 * math.log(10) / (epsilon * 0.1) ** 2
+    assert math.isclose(before / n_dwork, in_roths, abs_tol=0.051)
+
+
+@pytest.mark.parametrize(
     ("error", "chance", "epsilon", "of_dwork", "of_optbern"),
     [
         (0.1, 0.05, 0.1, 320_336, 86_956),

@@ -38,8 +38,12 @@ def test_both_ratios_of_a_state_are_within_the_loss() -> None:
     """The published condition for a 0 was written with the wrong ratio: any centre seemed right."""
     law = TwoPoint.for_epsilon(Fraction(1, 2))
     assert law.p1 / law.p0 == (1 - law.p0) / (1 - law.p1) == law.odds
-    centre, x = 0.8, 0.8 * math.tanh(0.25)  # the published family at c = .8
-    assert math.isclose(math.log((1 - centre + x) / (1 - centre - x)), 4.58, abs_tol=0.01)
+    # The published family, at the centre c. Below 1/2 a 0 hides more than it may; above, less.
+    for centre, lost in ((0.2, 0.123), (0.5, 0.5), (0.6, 0.77), (0.8, 4.58)):
+        x = centre * math.tanh(0.25)
+        assert math.isclose(math.log((centre + x) / (centre - x)), 0.5)
+        zero = math.log((1 - centre + x) / (1 - centre - x))
+        assert math.isclose(zero, lost, abs_tol=0.005)
 
 
 @pytest.mark.parametrize("threshold", [0, GRID // 2, GRID, -1])

@@ -99,6 +99,12 @@ CALLS: dict[str, Callable[[grpc.Channel, Metadata], object]] = {
     "EstimateCollection": lambda channel, metadata: TacitStub(channel).EstimateCollection(
         tacit_pb2.EstimateCollectionRequest(), metadata=metadata
     ),
+    "PlanCollection": lambda channel, metadata: TacitStub(channel).PlanCollection(
+        tacit_pb2.PlanCollectionRequest(), metadata=metadata
+    ),
+    "PlanRobustness": lambda channel, metadata: TacitStub(channel).PlanRobustness(
+        tacit_pb2.PlanRobustnessRequest(), metadata=metadata
+    ),
     "Observe": lambda channel, metadata: TacitStub(channel).Observe(
         iter([tacit_pb2.ObserveRequest()]), metadata=metadata
     ),

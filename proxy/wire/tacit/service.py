@@ -40,6 +40,7 @@ from proxy.wire.arrow_ipc import stream_bytes, stream_chunks
 from proxy.wire.errors import NotOffered, report_epsilon
 from proxy.wire.sessions.sessions import Sessions, check_in_range
 from proxy.wire.tacit.best_report import belief_of
+from proxy.wire.tacit.collection_plans import PlanningMethods
 from proxy.wire.tacit.collections import CollectionMethods
 from proxy.wire.tacit.independence import check_is_test, independence_reply, independence_sql
 from proxy.wire.tacit.marginals import marginals_replies, marginals_request
@@ -51,7 +52,7 @@ from proxy.wire.tacit.synthesis import SyntheticMethods
 REPORT_CHUNK_BYTES: Final = 2**20
 
 
-class TacitService(SyntheticMethods, CollectionMethods, StreamMethods):
+class TacitService(SyntheticMethods, CollectionMethods, PlanningMethods, StreamMethods):
     """The `tacit.v1` service of one engine.
 
     Parameters

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from cube.measurement import UNITS_PER_EPSILON
 from local_dp.channels.channel import Floats
 from local_dp.channels.choice import AnyChannel
 from local_dp.channels.local_hashing import LocalHashing
@@ -21,17 +20,9 @@ from local_dp.estimates.inversion import estimated
 from local_dp.estimates.laws import BinomialLaw, BoundedLaw, IntervalMethod
 from local_dp.estimates.tally import Tally
 from tests.support.answering import simulated
+from tests.support.covered_answers import KINDS, SIZES, channel_of, covered
 
 HALF = Fraction(1, 2)
-
-
-def of(kind: type[AnyChannel], n_cells: int, epsilon: float) -> AnyChannel:
-    units = int(epsilon * UNITS_PER_EPSILON)
-    if kind is RandomisedResponse:
-        return RandomisedResponse.for_epsilon((1,) * n_cells, units)
-    if kind is UnaryEncoding:
-        return UnaryEncoding.for_epsilon(n_cells, units)
-    return LocalHashing.for_epsilon(n_cells, units)
 
 
 def column(*coefficients: float) -> Floats:
@@ -127,8 +118,8 @@ def test_the_bounded_law_is_wider_than_the_binomial(place: float, n: int) -> Non
     assert bounded.half_width(0.95) == max(bounded.ends(0.95))
 
 
-@pytest.mark.parametrize("kind", [RandomisedResponse, UnaryEncoding, LocalHashing])
-@pytest.mark.parametrize("n_cells", [4, 24, 500])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n_cells", SIZES)
 def test_normal_intervals_cover_as_often_as_they_say(kind: type[AnyChannel], n_cells: int) -> None:
     """Cells, half of them together, and a sum, in many trials, all put together.
 
@@ -136,46 +127,23 @@ def test_normal_intervals_cover_as_often_as_they_say(kind: type[AnyChannel], n_c
     0.95 and more, odds of .03 for each at most, but seeded; a deviation wrong by 20 % covers 90 or
     98 %.
     """
-    assert coverage(kind, n_cells, n_trials={4: 300, 24: 40, 500: 10}[n_cells]) == pytest.approx(
-        0.95, abs=0.02
-    )
+    found = covered(kind, n_cells, n_trials={4: 300, 24: 40, 500: 10}[n_cells], seed=n_cells)
+    assert found.mean() == pytest.approx(0.95, abs=0.02)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [RandomisedResponse, UnaryEncoding, LocalHashing])
-@pytest.mark.parametrize("n_cells", [4, 24, 500])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n_cells", SIZES)
 def test_normal_intervals_cover_between_94_and_96_percent(
     kind: type[AnyChannel], n_cells: int
 ) -> None:
     """10,000 intervals and more: the bar is 4.5 standard errors off."""
     n_trials = {4: 2000, 24: 600, 500: 160}[n_cells]
-    assert coverage(kind, n_cells, n_trials=n_trials) == pytest.approx(0.95, abs=0.01)
+    found = covered(kind, n_cells, n_trials=n_trials, seed=n_cells)
+    assert found.mean() == pytest.approx(0.95, abs=0.01)
 
 
-def coverage(kind: type[AnyChannel], n_cells: int, *, n_trials: int) -> float:
-    channel = of(kind, n_cells, 1.0)
-    rng = np.random.default_rng(n_cells)
-    shares = 1 / np.arange(1.0, n_cells + 1)
-    shares /= shares.sum()
-    queries = np.column_stack(
-        [
-            np.eye(n_cells)[:, : min(n_cells, 60)],
-            np.arange(n_cells) % 2 == 0,
-            np.arange(n_cells) / n_cells,
-        ]
-    ).astype(float)
-    truth = shares @ queries
-    covered = []
-    n_answers = 5000 if n_cells < 500 else 50_000  # so that the rarest cell has answers enough
-    for _ in range(n_trials):
-        found = answers(estimated([simulated(channel, shares, n_answers, rng)]), queries)
-        assert {one.method for one in found} == {IntervalMethod.NORMAL}
-        ends = np.array([one.interval(0.95) for one in found])
-        covered.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
-    return float(np.mean(covered))
-
-
-@pytest.mark.parametrize("kind", [RandomisedResponse, UnaryEncoding, LocalHashing])
+@pytest.mark.parametrize("kind", KINDS)
 def test_exact_intervals_of_rare_cells_cover_where_normal_ones_would_not(
     kind: type[AnyChannel],
 ) -> None:
@@ -183,7 +151,7 @@ def test_exact_intervals_of_rare_cells_cover_where_normal_ones_would_not(
 
     The promise is 95 %; 92 % is 1.7 standard errors below, if it were only just kept.
     """
-    channel = of(kind, 30, 3.0)
+    channel = channel_of(kind, 30, 3.0)
     rng = np.random.default_rng(8)
     shares = np.zeros(30)
     shares[:2] = 0.5
@@ -201,7 +169,10 @@ def test_exact_intervals_of_rare_cells_cover_where_normal_ones_would_not(
 @settings(max_examples=20, deadline=None)
 @given(st.integers(2, 40), st.floats(0.3, 4.0))
 def test_two_blocks_of_one_kind_are_pooled_by_what_they_know(n_cells: int, epsilon: float) -> None:
-    sharp, blunt = of(RandomisedResponse, n_cells, epsilon), of(UnaryEncoding, n_cells, epsilon / 2)
+    sharp, blunt = (
+        channel_of(RandomisedResponse, n_cells, epsilon),
+        channel_of(UnaryEncoding, n_cells, epsilon / 2),
+    )
     rng = np.random.default_rng(n_cells)
     shares = np.full(n_cells, 1 / n_cells)
     tallies = [simulated(channel, shares, 4000, rng) for channel in (sharp, blunt)]

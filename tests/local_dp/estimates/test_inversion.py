@@ -49,6 +49,8 @@ def test_golden_vectors_of_reconstruction() -> None:
     # The thesis solves with rows where columns belong.
     transposed = np.linalg.solve(HYBRID, seen)
     assert np.allclose(transposed, [0.4470, 0.2326, 0.1549, 0.1405], rtol=0, atol=5e-5)
+    assert transposed.sum() == pytest.approx(0.975, abs=5e-4)
+    assert np.linalg.cond(HYBRID) == pytest.approx(1.8, abs=0.05)  # no reason to be inaccurate
     inside = np.array([0.38, 0.27, 0.17, 0.18])
     expected = [0.3662, 0.3293, 0.1747, 0.1298]
     assert np.allclose(np.linalg.solve(HYBRID.T, inside), expected, rtol=0, atol=5e-5)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from proxy.cli.collection_attributes import attributes_in
 from proxy.cli.collection_chart import plan_svg
-from proxy.cli.collection_design import attributes_in
-from proxy.cli.collection_precision import Plan, made_plan
+from proxy.collections.plan import Plan, made_plan
 from tests.support.commands import Run
 
 ATTRIBUTES = (

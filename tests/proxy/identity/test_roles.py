@@ -28,6 +28,8 @@ MAY: dict[Role, set[str]] = {
         "ListTables",
         "ListSynthetic",
         "ListCollections",
+        "PlanCollection",
+        "PlanRobustness",
         "GetBudget",
         "ListLimits",
         "AuditReport",

@@ -9,6 +9,7 @@ from scipy.spatial.distance import jensenshannon
 from synthesis.networks.comparison import (
     LinkCounts,
     class_distance,
+    count_error,
     hamming_distance,
     js_distance,
     js_divergence,
@@ -31,6 +32,31 @@ def test_what_was_missed_is_no_false_alarm() -> None:
     assert counts.average_recall == 3 / 4
     assert counts.accuracy == 5 / 6
     assert LinkCounts.of(FOUND, TRUTH) == LinkCounts(1, 1, 0, 4)
+
+
+def test_each_kind_of_error_has_its_own_count() -> None:
+    """Of 6 ordered pairs: a to b is found, b to c is missed, a to c and c to b are made up.
+
+    With the two kinds exchanged, as they are in print, sensitivity would be 1/3.
+    """
+    counts = LinkCounts.of(TRUTH, Dag(NAMES, frozenset({("a", "b"), ("a", "c"), ("c", "b")})))
+    assert counts == LinkCounts(
+        true_positives=1, false_positives=2, false_negatives=1, true_negatives=2
+    )
+    assert (counts.sensitivity, counts.specificity) == (1 / 2, 2 / 4)
+    assert (counts.average_recall, counts.accuracy) == (1 / 2, 3 / 6)
+
+
+def test_errors_of_counts_add_up_in_records() -> None:
+    truth = np.array([[4.0, 1.0], [0.0, 5.0]])
+    found = np.array([[3.0, 3.0], [-0.5, 5.0]])
+    assert count_error(truth, found) == count_error(found, truth) == 1 + 2 + 0.5
+    assert count_error(truth, truth) == 0
+    # It sees that a total is wrong, which a distance of shares does not.
+    assert count_error(truth, 2 * truth) == truth.sum()
+    assert js_distance(truth, 2 * truth) == 0
+    with pytest.raises(ValueError, match="shapes"):
+        count_error(truth, np.ones(4))
 
 
 @pytest.mark.parametrize("dag", [TRUTH, Dag(NAMES), Dag(("a",))])

@@ -1,43 +1,12 @@
-"""A campaign from a file of attributes: a TOML file with the levels of each."""
+"""The campaign that asks about every pair of attributes, or every larger set: its design."""
 
-import tomllib
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Final
 
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import InvalidRequest, InvalidTarget
 from local_dp.campaign import EPSILON_UNITS_MAX, Attribute, Campaign, planned_campaign
 from local_dp.views import PAIR, View, designed_views
 from proxy.api.epsilon import exact_epsilon
-
-EXAMPLE: Final = (
-    'smokes = [false, true], a line for each attribute, and education = ["none", "..."]'
-)
-
-
-def attributes_in(path: Path) -> tuple[Attribute, ...]:
-    """The attributes of a file, in its order.
-
-    Raises
-    ------
-    InvalidRequest
-    """
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-        found = tuple(
-            Attribute(name, tuple(levels if isinstance(levels, list) else ()))
-            for name, levels in content.items()
-        )
-    except OSError as error:
-        raise InvalidRequest(f"{path} cannot be read: {error.strerror}.") from None
-    except (ValueError, TypeError) as error:
-        raise InvalidRequest(
-            f"{path} does not hold attributes: {error}.", hint=f"Write {EXAMPLE}."
-        ) from None
-    if not found:
-        raise InvalidRequest(f"{path} holds no attributes.", hint=f"Write {EXAMPLE}.")
-    return found
 
 
 def epsilon_units(text: str) -> int:
@@ -56,7 +25,7 @@ def views_of(names: Sequence[str], size: int) -> tuple[View, ...]:
     if size > len(names):
         raise InvalidRequest(
             f"There are {len(names)} attributes, so no combination of {size}.",
-            hint="Name a smaller --size; 1 asks about each attribute by itself.",
+            hint="Name a smaller size; 1 asks about each attribute by itself.",
         )
     return designed_views(names, size)
 
@@ -70,9 +39,9 @@ def designed_campaign(
     ------
     InvalidRequest, InvalidTarget
     """
-    views = views_of([one.name for one in attributes], min(size, len(attributes)))
     units = epsilon_units(epsilon)
     try:
+        views = views_of([one.name for one in attributes], min(size, len(attributes)))
         return planned_campaign(name, attributes, views, epsilon_units=units, n_answered=n_answered)
     except ValueError as error:
         raise InvalidRequest(f"This is no campaign: {error}.") from None

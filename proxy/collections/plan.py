@@ -5,12 +5,28 @@ from dataclasses import dataclass
 from typing import Final
 
 from cube.measurement import UNITS_PER_EPSILON
-from cube.refusals import InvalidRequest
+from cube.refusals import InvalidRequest, InvalidTarget
 from local_dp.campaign import Attribute, Campaign
-from local_dp.planning import epsilon_units_needed, half_width, respondents_needed
-from proxy.cli.collection_design import designed_campaign
+from local_dp.channels.local_hashing import LocalHashing
+from local_dp.channels.randomised_response import RandomisedResponse
+from local_dp.channels.unary_encoding import UnaryEncoding
+from local_dp.planning import (
+    EPSILON_UNITS_MIN,
+    epsilon_units_needed,
+    half_width,
+    respondents_needed,
+)
+from local_dp.views import PAIR
+from proxy.collections.design import designed_campaign
 
 N_GIVEN: Final = 2
+N_RESPONDENTS_MAX: Final = 10**11  # more than there are people
+CONFIDENCE: Final = 0.95
+CHANNELS: Final = {
+    RandomisedResponse: "randomised response",
+    UnaryEncoding: "unary encoding",
+    LocalHashing: "local hashing",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +53,27 @@ class Plan:
         channel = self.campaign.combinations[place].channel
         return half_width(channel, self.n_answers(place), confidence=self.confidence)
 
+    def channel_name(self, place: int) -> str:
+        """How a combination is answered, in words."""
+        return CHANNELS[type(self.campaign.combinations[place].channel)]
+
+    def keep(self, place: int) -> float:
+        """How often the truth is told: the true cell, its bucket, or (one half) its bit.
+
+        This is what epsilon becomes. Otherwise a fake is told, which may be the truth as well.
+        """
+        channel = self.campaign.combinations[place].channel
+        return 0.5 if isinstance(channel, UnaryEncoding) else float(channel.keep)
+
     @property
     def widest(self) -> float:
-        """That of the least precise combination."""
-        return max(self.half_width(place) for place in range(len(self.campaign.combinations)))
+        """The half-width of the least precise combination."""
+        places = range(len(self.campaign.combinations))
+        alike = {
+            (self.campaign.combinations[place].channel, self.n_answers(place)): place
+            for place in places
+        }
+        return max(map(self.half_width, alike.values()))
 
 
 def made_plan(  # noqa: PLR0913 - two of three numbers, and how
@@ -49,8 +82,8 @@ def made_plan(  # noqa: PLR0913 - two of three numbers, and how
     epsilon: str | None,
     n_respondents: int | None,
     width: float | None,
-    confidence: float,
-    size: int,
+    confidence: float = CONFIDENCE,
+    size: int = PAIR,
 ) -> Plan:
     """The plan that two of three numbers determine.
 
@@ -59,22 +92,29 @@ def made_plan(  # noqa: PLR0913 - two of three numbers, and how
     InvalidRequest, InvalidTarget
     """
     if sum(one is not None for one in (epsilon, n_respondents, width)) != N_GIVEN:
-        raise InvalidRequest("Give two of --epsilon, --respondents and --half-width.")
+        raise InvalidRequest("Give two of epsilon, respondents and half-width.")
     named = "1" if epsilon is None else epsilon
     campaign = designed_campaign("plan", attributes, epsilon=named, size=size)
     if n_respondents is None and width is not None:
         n_respondents = respondents_needed(campaign, width, confidence=confidence)
     if n_respondents is None:
         raise AssertionError("two of three were given")
+    if not 1 <= n_respondents <= N_RESPONDENTS_MAX:
+        raise InvalidTarget(f"A plan is for 1 to {N_RESPONDENTS_MAX} respondents.")
     plan = Plan(campaign, n_respondents, confidence)
     if epsilon is not None or width is None:
         return plan
-    units = max(
-        epsilon_units_needed(
-            campaign.n_cells(one.scope), plan.n_answers(place), width, confidence=confidence
-        )
+    asked = {
+        (campaign.n_cells(one.scope), plan.n_answers(place))
         for place, one in enumerate(campaign.combinations)
-    )
+    }
+    units = EPSILON_UNITS_MIN
+    for n_cells, n_answers in sorted(
+        asked, reverse=True
+    ):  # most cells need most, and the rest none
+        units = epsilon_units_needed(
+            n_cells, n_answers, width, confidence=confidence, at_least=units
+        )
     exact = designed_campaign(
         "plan", attributes, epsilon=f"{units / UNITS_PER_EPSILON:.12f}", size=size
     )

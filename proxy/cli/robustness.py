@@ -1,0 +1,118 @@
+"""The command `tacit plan-robustness`: whether noise would turn a dependence into none, or has.
+
+From a file of counts that are public, made up, or released already. It needs no server.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.table import Table
+
+from cube.refusals import ConfigurationInvalid, InvalidRequest
+from local_dp.channels.channel import Floats
+from local_dp.robustness import Flip
+from proxy.cli.files import not_written
+from proxy.cli.rendering import console
+from proxy.collections.robustness import LEVEL, NoiseKind, NoisyTest
+from proxy.reporting.make import drawn_with_matplotlib
+
+WHOSE = {NoiseKind.CENTRAL: "a server's", NoiseKind.LOCAL: "the respondents'"}
+
+app = typer.Typer()
+
+
+@app.command(
+    epilog="Example: tacit plan-robustness counts.csv --epsilon 0.5, of a file with 538,462 on one "
+    "line and 462,538 on the next"
+)
+def plan_robustness(
+    counts: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="Counts separated by commas, a line for each row."),
+    ],
+    epsilon: Annotated[str, typer.Option(metavar="NUMBER", help="Of the noise.")],
+    released: Annotated[
+        NoiseKind | None,
+        typer.Option(help="The counts are a release with a server's, or with respondents' noise."),
+    ] = None,
+    level: Annotated[
+        float, typer.Option(metavar="NUMBER", help="How often the test rejects what is true.")
+    ] = LEVEL,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Also draw it, into a file that ends in .svg."),
+    ] = None,
+) -> None:
+    """How often noise changes what a test of dependence says of a table.
+
+    The test is the usual one (likelihood ratio), which knows nothing of noise. Nothing is spent. If
+    it changes its mind often, use DP_CHI2_TEST, which knows the noise, or more epsilon.
+    """
+    if out is not None and out.suffix.lower() != ".svg":
+        raise ConfigurationInvalid(f"The name {out} does not end in .svg.")
+    test = NoisyTest.at(counts_in(counts), epsilon, level)
+    if released is None:
+        flips = {kind: test.flip(kind) for kind in NoiseKind}
+        console().print(flips_table(flips))
+        typer.echo(_outcome(flips[NoiseKind.CENTRAL], "Without noise,"))
+    else:
+        doubt = test.doubt(released)
+        typer.echo(_outcome(doubt, "Of the release,"))
+        typer.echo(
+            f"Of the table without noise it would say otherwise with probability "
+            f"{doubt.probability:.3g} (+- {doubt.standard_error:.2g}), if nothing else is known."
+        )
+    if out is not None:
+        _draw(test, released, out)
+
+
+def flips_table(flips: dict[NoiseKind, Flip]) -> Table:
+    """A line for each noise."""
+    shown = Table(header_style="bold")
+    shown.add_column("noise")
+    shown.add_column("the test says otherwise", justify="right")
+    shown.add_column("+-", justify="right")
+    for kind, flip in flips.items():
+        shown.add_row(WHOSE[kind], f"{flip.probability:.4f}", f"{flip.standard_error:.4f}")
+    return shown
+
+
+def counts_in(path: Path) -> Floats:
+    """The table of a file.
+
+    Raises
+    ------
+    InvalidRequest
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+        rows = [[float(one) for one in line.split(",")] for line in lines if line.strip()]
+    except OSError as error:
+        raise InvalidRequest(f"{path} cannot be read: {error.strerror}.") from None
+    except ValueError as error:
+        raise InvalidRequest(f"{path} does not hold counts: {error}.") from None
+    if len({len(row) for row in rows}) != 1:
+        raise InvalidRequest(f"{path} does not hold rows of one length.")
+    return np.array(rows)
+
+
+def _outcome(flip: Flip, of_which: str) -> str:
+    what = "a dependence" if flip.is_dependent else "no dependence"
+    return (
+        f"{of_which} the test finds {what}: its statistic is {flip.statistic:.4g}, and "
+        f"{flip.critical:.4g} is critical."
+    )
+
+
+def _draw(test: NoisyTest, released: NoiseKind | None, out: Path) -> None:
+    with drawn_with_matplotlib("", what="A drawing of a plan"):
+        from proxy.cli.robustness_chart import doubt_svg, flips_svg  # noqa: PLC0415 - matplotlib
+
+    drawn = flips_svg(test) if released is None else doubt_svg(test, released)
+    try:
+        out.write_bytes(drawn)
+    except OSError as error:
+        raise not_written(out, error) from None
+    typer.echo(f"Wrote {out}.")

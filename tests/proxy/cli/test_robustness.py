@@ -1,0 +1,127 @@
+"""`tacit plan-robustness`: before a release and after it, without a server."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cube.refusals import InvalidRequest
+from proxy.cli.robustness import counts_in
+from proxy.cli.robustness_chart import doubt_svg, flips_svg
+from proxy.collections.robustness import N_CELLS_MAX, N_DRAWS_MIN, NoiseKind, NoisyTest
+from tests.support.commands import Run
+
+NARROW = "510, 490\n490, 510\n"  # 2,000 records, phi = .02
+
+
+@pytest.fixture
+def counts(tmp_path: Path) -> Path:
+    (tmp_path / "counts.csv").write_text(NARROW)
+    return tmp_path / "counts.csv"
+
+
+def test_before_a_release_both_noises_are_compared(run: Run, counts: Path, tmp_path: Path) -> None:
+    """Noise of scale 20 flips .198 of the specification's tables: 4 errors of both simulations."""
+    out = tmp_path / "flips.svg"
+    told = run("plan-robustness", counts, "--epsilon", "0.05", "--out", out)
+    assert told.code == 0, told.err
+    central = re.search(r"a server's\W+(0\.\d+)\W+(0\.\d+)", told.out)
+    local = re.search(r"the respondents'\W+(0\.\d+)", told.out)
+    assert central
+    assert local
+    assert float(central[1]) == pytest.approx(0.198, abs=0.016)
+    assert float(central[2]) == pytest.approx(0.0028, abs=1e-4)
+    assert float(local[1]) > float(central[1])
+    assert (
+        "Without noise, the test finds no dependence: its statistic is 0.8001, and 3.841"
+        in told.out
+    )
+    drawn = out.read_bytes()
+    assert drawn == flips_svg(NoisyTest.at(counts_in(counts), "0.05"))
+    assert b"central" in drawn
+    assert b"mathdefault" not in drawn  # numbers are written out
+    other_level = run("plan-robustness", counts, "--epsilon", "0.05", "--level", "0.5")
+    assert "finds a dependence: its statistic is 0.8001, and 0.4549 is critical" in other_level.out
+
+
+@pytest.mark.parametrize("kind", NoiseKind)
+def test_after_a_release_it_is_doubted(
+    run: Run, counts: Path, tmp_path: Path, kind: NoiseKind
+) -> None:
+    out = tmp_path / "doubt.svg"
+    given = ("plan-robustness", counts, "--epsilon", "0.5", "--released", kind.value)
+    told = run(*given, "--out", out)
+    assert told.code == 0, told.err
+    assert "Of the release, the test finds no dependence" in told.out
+    found = re.search(r"otherwise with probability (\S+) \(", told.out)
+    assert found
+    test = NoisyTest.at(counts_in(counts), "0.5")
+    doubt = test.doubt(kind)
+    assert float(found[1]) == pytest.approx(doubt.probability, abs=5e-4)
+    assert np.mean(test.statistics(kind) >= doubt.critical) == pytest.approx(doubt.probability)
+    assert out.read_bytes() == doubt_svg(test, kind)
+
+
+def test_a_release_may_have_counts_below_0_and_other_tables_not(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "noisy.csv"
+    path.write_text("61.5,-3.25\n-8,57\n\n")
+    told = run("plan-robustness", path, "--epsilon", "0.2", "--released", "central")
+    assert "the test finds a dependence" in told.out
+    refused = run("plan-robustness", path, "--epsilon", "0.2")
+    assert refused.code
+    assert "A count is below 0" in refused.err
+    assert "say with which noise" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "rows of one length"),
+        ("1,2\n3\n", "rows of one length"),
+        ("1,2\n3,x\n", "does not hold counts"),
+        ("1,2,3\n", "two rows"),
+        ("1\n2\n", "two rows"),
+        ("0,0\n0,0\n", "more than 0"),
+        ("1,nan\n2,3\n", "at most 1000000000"),
+        ("1,inf\n2,3\n", "at most 1000000000"),
+        ("1,1e10\n2,3\n", "at most 1000000000"),
+        ("\n".join([",".join("1" * 17)] * 16), "at most 256 counts"),
+    ],
+)
+def test_what_is_no_table_is_refused(run: Run, tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "counts.csv").write_text(text)
+    ended = run("plan-robustness", tmp_path / "counts.csv", "--epsilon", "1")
+    assert ended.code
+    assert said in ended.err
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--epsilon", "0"), "above 0"),
+        (("--epsilon", "17"), "at most 16"),
+        (("--epsilon", "x"), "decimal number"),
+        (("--epsilon", "1", "--level", "1"), "below 1"),
+        (("--epsilon", "1", "--out", "plan.png"), "does not end in .svg"),
+        (("--epsilon", "1", "--released", "both"), "central"),
+    ],
+)
+def test_what_makes_no_test_is_refused(
+    run: Run, counts: Path, more: tuple[str, ...], said: str
+) -> None:
+    ended = run("plan-robustness", counts, *more)
+    assert ended.code
+    assert said in ended.err
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest, match="cannot be read"):
+        counts_in(tmp_path / "none.csv")
+
+
+def test_large_tables_are_simulated_less_often() -> None:
+    small, large = (NoisyTest.at(np.ones(shape), "1") for shape in ((2, 2), (16, 16)))
+    assert small.n_draws == 20 * N_DRAWS_MIN
+    assert (large.table.size, large.n_draws) == (N_CELLS_MAX, N_DRAWS_MIN)
+    assert small.flip(NoiseKind.LOCAL) == small.flip(NoiseKind.LOCAL)
