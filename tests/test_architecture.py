@@ -55,7 +55,7 @@ FLOORS = {
     ),
     "local_dp": (
         "planning",
-        "campaign_text estimates submission",
+        "campaign_text columns estimates submission",
         "campaign robustness",
         "channels views",
         "answer_store",

@@ -28,6 +28,7 @@ from cube.refusals import (
     TooLarge,
 )
 from local_dp.campaign_text import read_campaign
+from local_dp.columns import CollectedAxes
 from local_dp.estimates.collection import CollectionEstimates
 from local_dp.estimates.tally import Tally
 from local_dp.submission import read_submission
@@ -139,6 +140,13 @@ class CollectionService:
             raise InvalidRequest(f"A collection is for 1 to {N_RESPONDENTS_MOST} respondents.")
         if campaign.name.lower() in self._reserved:
             raise name_taken(campaign.name)
+        try:
+            CollectedAxes.of(campaign).schema(campaign.name)
+        except ValueError as error:
+            raise InvalidRequest(
+                f"What this campaign asks cannot be the columns of a table: {error}.",
+                hint="Give its attributes other names or levels: answers are read by SQL.",
+            ) from None
         try:
             opened = CollectionOpened(
                 text, n_respondents_max, is_by_invitation, caller.payer.analyst

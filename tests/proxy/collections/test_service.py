@@ -17,6 +17,7 @@ from accountant.ledger.entries import TableOpened
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
+from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import (
     CannotStart,
     InvalidRequest,
@@ -26,7 +27,7 @@ from cube.refusals import (
     TooLarge,
     UnknownName,
 )
-from local_dp.campaign import Level
+from local_dp.campaign import Attribute, Level, planned_campaign
 from local_dp.campaign_text import campaign_digest, campaign_text
 from local_dp.respondent import Entropy, check_campaign, randomised
 from proxy.api.requests import Caller
@@ -96,6 +97,21 @@ def test_every_kind_of_channel_is_counted(service: CollectionService) -> None:
     for _ in range(40):
         service.submit("wide", new_token(), randomised(asked, row, Entropy().below))
     assert service.estimates(OWNER, "wide").covered == (("a",), ("b",))
+
+
+def test_a_campaign_that_is_no_table_is_refused_and_nothing_noted(
+    service: CollectionService, ledger: Ledger, counts: Path
+) -> None:
+    alike = [Attribute(name, ("no", "yes")) for name in ("Smokes", "smokes")]
+    views = [((one.name,),) for one in alike]
+    campaign = planned_campaign("habits", alike, views, epsilon_units=UNITS_PER_EPSILON)
+    before = ledger.position
+    with pytest.raises(InvalidRequest, match="letter case does not count") as refused:
+        created(service, text=campaign_text(campaign))
+    assert "other names" in str(refused.value.hint)
+    assert ledger.position == before
+    assert not counts.exists()
+    assert service.listed(OWNER) == ()
 
 
 class Watched:
