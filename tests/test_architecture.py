@@ -62,7 +62,8 @@ FLOORS = {
         "respondent",
     ),
     "streams": (
-        "epoch planning",
+        "declared planning",
+        "epoch",
         "interval",
         "split ones_law estimator",
         "mechanism population",
