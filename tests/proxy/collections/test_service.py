@@ -7,6 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from fractions import Fraction
 from pathlib import Path
+from threading import Barrier
+from time import sleep
+from typing import Any
 
 import pytest
 
@@ -35,12 +38,15 @@ from proxy.collections.service import CollectionService
 from proxy.collections.store import CountStore
 from proxy.collections.tokens import new_token
 from tests.support.campaigns import survey, wide
+from tests.support.hostile_campaigns import HOSTILE, NO_CAMPAIGNS, hostile
 
 OWNER = Caller(Payer("owner"), Role.OWNER, (EVERY_TABLE,))
 ANALYST = Caller(Payer("ann"), Role.ANALYST, ("survey",))
 STRANGER = Caller(Payer("bob"), Role.OWNER, ("people",))
 TEXT = campaign_text(survey())
 ROW: dict[str, Level] = {"education": "school", "smokes": False, "region": 3}
+N_THREADS = 6
+SECONDS_MAX = 60.0
 
 
 @pytest.fixture
@@ -112,6 +118,28 @@ def test_a_campaign_that_is_no_table_is_refused_and_nothing_noted(
     assert ledger.position == before
     assert not counts.exists()
     assert service.listed(OWNER) == ()
+
+
+@pytest.mark.parametrize("change", HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_campaign_is_refused_and_nothing_noted(
+    service: CollectionService,
+    ledger: Ledger,
+    counts: Path,
+    change: Callable[[dict[str, Any]], None],
+) -> None:
+    before = ledger.position
+    with pytest.raises(InvalidRequest):
+        created(service, text=hostile(change))
+    assert ledger.position == before
+    assert not counts.exists()
+
+
+def test_what_is_no_campaign_is_refused(service: CollectionService, ledger: Ledger) -> None:
+    before = ledger.position
+    for text in NO_CAMPAIGNS:
+        with pytest.raises(InvalidRequest):
+            created(service, text=text)
+    assert ledger.position == before
 
 
 class Watched:
@@ -267,6 +295,45 @@ def test_nothing_comes_after_the_closing_but_what_was_counted_before(
     with pytest.raises(InvalidRequest, match="no answers any more"):
         service.assignment("survey", new_token())
     assert not service.submit("survey", token, answer())  # whoever got no acknowledgement
+
+
+def test_what_is_acknowledged_while_a_collection_is_closed_is_in_its_last_counts(
+    service: CollectionService, ledger: Ledger
+) -> None:
+    created(service, 100_000)
+    sending = Barrier(N_THREADS + 1)
+
+    def respond(_thread: int) -> tuple[int, int]:
+        """How many answers were counted until one was refused, and how many are known then."""
+        n_counted = 0
+        tokens = []
+        sending.wait(SECONDS_MAX)
+        while True:
+            tokens.append(new_token())
+            try:
+                n_counted += service.submit("survey", tokens[-1], answer())
+            except InvalidRequest:
+                break
+        # Whoever was counted hears it again, and who was not, that it is too late.
+        n_known = sum(1 for one in tokens[:-1] if not service.submit("survey", one, answer()))
+        with pytest.raises(InvalidRequest, match="no answers any more"):
+            service.submit("survey", tokens[-1], answer())
+        return n_counted, n_known
+
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        responding = [pool.submit(respond, one) for one in range(N_THREADS)]
+        sending.wait(SECONDS_MAX)
+        while service.status(OWNER, "survey").n_respondents < 20 * N_THREADS:
+            sleep(0.001)
+        closed = service.close_collection(OWNER, "survey")
+        found = [one.result(SECONDS_MAX) for one in responding]
+    acknowledged = sum(n_counted for n_counted, _ in found)
+    assert acknowledged >= 20 * N_THREADS
+    assert closed.n_respondents == acknowledged == sum(n_known for _, n_known in found)
+    assert service.estimates(OWNER, "survey").n_respondents == acknowledged
+    verdict = verify(ledger.entries())
+    assert verdict.problem is None
+    assert [one.n_respondents for one in verdict.collections] == [acknowledged]
 
 
 def test_counts_that_were_changed_after_the_closing_are_noticed(
