@@ -20,6 +20,7 @@ from accountant.ledger.collections import (
     CollectionClosed,
     CollectionOpened,
 )
+from accountant.ledger.stream_book import StreamBook
 from cube.refusals import (
     CannotStart,
     InvalidRequest,
@@ -56,6 +57,11 @@ class CollectionLedger(Protocol):
     @property
     def collections(self) -> CollectionBook:
         """Every collection, as far as this process has seen."""
+        ...
+
+    @property
+    def streams(self) -> StreamBook:
+        """Every stream, whose names are taken."""
         ...
 
     @property
@@ -156,7 +162,8 @@ class CollectionService:
         self._make_store()
 
         def build(book: CollectionBook) -> CollectionOpened:
-            if campaign.name.lower() in {one.lower() for one in book.by_name}:
+            taken = {one.lower() for one in (*book.by_name, *self._ledger.streams.streams)}
+            if campaign.name.lower() in taken:
                 raise ValueError("a name that SQL does not tell from another")
             return opened
 

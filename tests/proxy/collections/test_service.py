@@ -20,6 +20,7 @@ from accountant.ledger.entries import TableOpened
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.stream_book import StreamBook
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import (
     CannotStart,
@@ -37,6 +38,7 @@ from proxy.api.requests import Caller
 from proxy.collections.service import CollectionService
 from proxy.collections.store import CountStore
 from proxy.collections.tokens import new_token
+from tests.support.a_stream import DAILY, noted
 from tests.support.campaigns import survey, wide
 from tests.support.hostile_campaigns import HOSTILE, NO_CAMPAIGNS, hostile
 
@@ -154,6 +156,10 @@ class Watched:
     def collections(self) -> CollectionBook:
         return self._ledger.collections
 
+    @property
+    def streams(self) -> StreamBook:
+        return self._ledger.streams
+
     def append_collection(
         self, build: Callable[[CollectionBook], CollectionBody | None]
     ) -> int | None:
@@ -259,6 +265,16 @@ def test_names_are_no_table_s_and_no_other_collection_s(ledger: Ledger, counts: 
                 created(service, text=campaign_text(survey(name)))
     with pytest.raises(CannotStart, match="name of a collection"):
         CollectionService(ledger, counts, ["SURVEY"])
+
+
+def test_a_name_that_sql_does_not_tell_from_a_streams_is_taken(
+    service: CollectionService, ledger: Ledger
+) -> None:
+    noted(ledger, "Visits", DAILY)
+    for name in ("Visits", "visits"):
+        with pytest.raises(NameTaken):
+            created(service, text=campaign_text(survey(name)))
+    assert service.listed(OWNER) == ()
 
 
 @pytest.mark.parametrize("n", [0, 10**9])
