@@ -332,6 +332,8 @@ class CollectionService:
         if known is None or known.collection is not found:
             known = KnownCollection(found, self._ledger.key)
             self._counting().begin(known.opened.digest)  # which a crash may have left out
+            if known.closed is not None:  # and a backup may be from before
+                self._counting().close_collection(known.opened.digest)
             self._read[name] = known
         return known
 

@@ -364,6 +364,24 @@ def test_counts_that_were_changed_after_the_closing_are_noticed(
         service.estimates(OWNER, "survey")
 
 
+def test_a_file_from_before_the_closing_takes_no_answers(ledger: Ledger, counts: Path) -> None:
+    token = new_token()
+    with closing(CollectionService(ledger, counts)) as service:
+        created(service)
+        service.submit("survey", token, answer())
+    backup = counts.read_bytes()
+    with closing(CollectionService(ledger, counts)) as service:
+        service.submit("survey", new_token(), answer())
+        service.close_collection(OWNER, "survey")
+    counts.write_bytes(backup)
+    with closing(CollectionService(ledger, counts)) as service:
+        with pytest.raises(InvalidRequest, match="no answers any more"):
+            service.submit("survey", new_token(), answer())
+        assert not service.submit("survey", token, answer())
+        with pytest.raises(StoreUnavailable, match="not those with which it was closed"):
+            service.estimates(OWNER, "survey")
+
+
 def test_a_file_that_is_gone_is_not_begun_anew(ledger: Ledger, counts: Path) -> None:
     with closing(CollectionService(ledger, counts)) as service:
         created(service)
