@@ -58,8 +58,8 @@ export class Entropy {
   }
 }
 
-/** Answers in the browser's storage for this site; a lock keeps two tabs from answering at once. */
-export class LocalAnswers {
+/** What the browser keeps for this site; a lock keeps two tabs from reading and writing it at once. */
+export class SiteStorage {
   #storage;
   #locks;
   #name;
@@ -67,11 +67,27 @@ export class LocalAnswers {
   constructor({
     storage = globalThis.localStorage,
     locks = globalThis.navigator?.locks,
-    name = "tacit-answers",
-  } = {}) {
-    if (!storage || !locks) throw new Error("answers need a browser's storage and locks");
+    name,
+  }) {
+    if (!storage || !locks) throw new Error(`${name} need a browser's storage and locks`);
     this.#storage = storage;
     this.#locks = locks;
+    this.#name = name;
+  }
+
+  /** What is done with the storage while nobody else uses it. */
+  alone(work) {
+    return this.#locks.request(this.#name, () => work(this.#storage));
+  }
+}
+
+/** Answers in the browser's storage for this site. */
+export class LocalAnswers {
+  #kept;
+  #name;
+
+  constructor({ name = "tacit-answers", ...browser } = {}) {
+    this.#kept = new SiteStorage({ name, ...browser });
     this.#name = name;
   }
 
@@ -81,20 +97,20 @@ export class LocalAnswers {
    * @param {(spent: bigint) => {epsilonUnits: bigint, answer: string}} make May throw.
    */
   once(campaign, make) {
-    return this.#locks.request(this.#name, () => {
-      const answers = this.#read();
+    return this.#kept.alone((storage) => {
+      const answers = this.#read(storage);
       if (!answers.has(campaign)) {
         const spent = [...answers.values()].reduce((sum, [units]) => sum + BigInt(units), 0n);
         const made = make(spent);
         answers.set(campaign, [Number(made.epsilonUnits), made.answer]);
-        this.#storage.setItem(this.#name, JSON.stringify(Object.fromEntries(answers)));
+        storage.setItem(this.#name, JSON.stringify(Object.fromEntries(answers)));
       }
       return answers.get(campaign)[1];
     });
   }
 
-  #read() {
-    const text = this.#storage.getItem(this.#name);
+  #read(storage) {
+    const text = storage.getItem(this.#name);
     if (text === null) return new Map();
     try {
       const answers = new Map(Object.entries(object(JSON.parse(text))));

@@ -8,6 +8,8 @@
  * Whatever fails may be called again: the answer is the kept one, and counts once for its token.
  */
 
+import { SiteStorage } from "./respondent.mjs";
+
 /** The collection, or the way to it, says no. */
 export class NotTaken extends Error {
   /** @param {string} code Such as "not_allowed"; stable. */
@@ -19,30 +21,23 @@ export class NotTaken extends Error {
 
 /** A token for each collection, kept in the browser's storage for this site. */
 export class LocalTokens {
-  #storage;
-  #locks;
+  #kept;
   #name;
 
-  constructor({
-    storage = globalThis.localStorage,
-    locks = globalThis.navigator?.locks,
-    name = "tacit-tokens",
-  } = {}) {
-    if (!storage || !locks) throw new Error("tokens need a browser's storage and locks");
-    this.#storage = storage;
-    this.#locks = locks;
+  constructor({ name = "tacit-tokens", ...browser } = {}) {
+    this.#kept = new SiteStorage({ name, ...browser });
     this.#name = name;
   }
 
   /** The token for a collection, made of fresh entropy when it is first asked for. */
   token(url) {
     const place = `${this.#name} ${url}`;
-    return this.#locks.request(this.#name, () => {
-      let token = this.#storage.getItem(place);
+    return this.#kept.alone((storage) => {
+      let token = storage.getItem(place);
       if (token === null) {
         const bytes = crypto.getRandomValues(new Uint8Array(32));
         token = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
-        this.#storage.setItem(place, token);
+        storage.setItem(place, token);
       }
       return token;
     });

@@ -55,14 +55,15 @@ FLOORS = {
     ),
     "local_dp": (
         "planning robustness",
-        "campaign_text estimates submission",
+        "campaign_text columns estimates submission",
         "campaign",
         "channels views",
         "answer_store",
         "respondent",
     ),
     "streams": (
-        "epoch planning",
+        "declared planning",
+        "epoch",
         "interval",
         "split ones_law estimator",
         "mechanism population",

@@ -12,10 +12,10 @@ own, to the auditor. Proof: local_dp/proofs/campaigns.md.
 import hashlib
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import astuple, dataclass, field, replace
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from accountant.ledger.json_fields import Fields, typed
 from accountant.ledger.limits import check_name
@@ -122,41 +122,27 @@ class CollectionBook:
         return CollectionBook(MappingProxyType({**self.by_name, name: collection}))
 
 
-def write_opened(body: CollectionOpened) -> Fields:
-    """The fields of a `collection_opened`."""
-    return {
-        "campaign": body.campaign,
-        "respondents_max": body.n_respondents_max,
-        "by_invitation": body.is_by_invitation,
-        "by": body.by,
-    }
+# Of each body, the names and types of its fields in an entry, in the order of its parameters.
+_FIELDS: Final[dict[type[CollectionBody], dict[str, type[Any]]]] = {
+    CollectionOpened: {"campaign": str, "respondents_max": int, "by_invitation": bool, "by": str},
+    CollectionClosed: {"name": str, "respondents": int, "counts_digest": str, "by": str},
+}
+
+
+def write_collection(body: CollectionBody) -> Fields:
+    """The fields of an entry about a collection."""
+    return dict(zip(_FIELDS[type(body)], astuple(body), strict=True))
 
 
 def read_opened(fields: Fields) -> CollectionOpened:
     """The body of a `collection_opened`."""
-    return CollectionOpened(
-        typed(fields["campaign"], str),
-        typed(fields["respondents_max"], int),
-        typed(fields["by_invitation"], bool),
-        typed(fields["by"], str),
-    )
-
-
-def write_closed(body: CollectionClosed) -> Fields:
-    """The fields of a `collection_closed`."""
-    return {
-        "name": body.name,
-        "respondents": body.n_respondents,
-        "counts_digest": body.counts_digest,
-        "by": body.by,
-    }
+    return CollectionOpened(*_read(CollectionOpened, fields))
 
 
 def read_closed(fields: Fields) -> CollectionClosed:
     """The body of a `collection_closed`."""
-    return CollectionClosed(
-        typed(fields["name"], str),
-        typed(fields["respondents"], int),
-        typed(fields["counts_digest"], str),
-        typed(fields["by"], str),
-    )
+    return CollectionClosed(*_read(CollectionClosed, fields))
+
+
+def _read(kind: type[CollectionBody], fields: Fields) -> Iterator[Any]:
+    return (typed(fields[name], expected) for name, expected in _FIELDS[kind].items())

@@ -10,6 +10,7 @@ The argument is in `proofs/channels.md`.
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Protocol, TypeAlias
@@ -160,20 +161,32 @@ def check_probability(probability: Fraction) -> None:
         raise ValueError(f"a probability must lie strictly between 0 and 1, not {probability}")
 
 
-def categorical_covariance(contributions: Floats, rates: Floats) -> Floats:
-    """The covariance of contributions where each answer counts at one place."""
-    means = rates @ contributions
-    together: Floats = (contributions * rates[:, np.newaxis]).T @ contributions
-    return together - np.outer(means, means)
+class Categorical(ABC):
+    """A channel each of whose answers counts at one place: the moments of a single draw."""
 
+    @property
+    def is_categorical(self) -> bool:
+        """An answer counts at one place."""
+        return True
 
-def categorical_third_moments(contributions: Floats, rates: Floats) -> Floats:
-    """The absolute third moments of contributions where each answer counts at one place."""
-    return np.asarray(rates @ np.abs(contributions - rates @ contributions) ** 3)
+    @abstractmethod
+    def contributions(self, coefficients: Floats) -> Floats:
+        """What an answer at each place adds to each query; see `Channel`."""
 
+    def variances(self, coefficients: Floats, rates: Floats) -> Floats:
+        """Of one draw from the rates; about the mean, so that nothing cancels."""
+        contributions = self.contributions(coefficients)
+        means = rates @ contributions
+        return np.asarray(rates @ (contributions - means) ** 2)
 
-def categorical_variances(contributions: Floats, rates: Floats) -> Floats:
-    """The variances of contributions where each answer counts at one place."""
-    means = rates @ contributions
-    # About the mean, so that nothing cancels.
-    return np.asarray(rates @ (contributions - means) ** 2)
+    def third_moments(self, coefficients: Floats, rates: Floats) -> Floats:
+        """Of one draw from the rates."""
+        contributions = self.contributions(coefficients)
+        return np.asarray(rates @ np.abs(contributions - rates @ contributions) ** 3)
+
+    def covariance(self, coefficients: Floats, rates: Floats) -> Floats:
+        """Of one draw from the rates."""
+        contributions = self.contributions(coefficients)
+        means = rates @ contributions
+        together: Floats = (contributions * rates[:, np.newaxis]).T @ contributions
+        return together - np.outer(means, means)

@@ -19,11 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from local_dp.channels.channel import (
+    Categorical,
     Floats,
     Matrix,
-    categorical_covariance,
-    categorical_third_moments,
-    categorical_variances,
     check_enumerable,
     check_probability,
 )
@@ -35,7 +33,7 @@ N_BUCKETS_MAX = 251
 
 
 @dataclass(frozen=True)
-class LocalHashing:
+class LocalHashing(Categorical):
     """The hash by a random seed with probability `keep`, otherwise any bucket.
 
     Parameters
@@ -100,11 +98,6 @@ class LocalHashing:
     def ratio(self) -> Fraction:
         """``1 + p g / (1 - p)``: that of randomised response over the buckets, for every seed."""
         return 1 + self.keep * self.n_buckets / (1 - self.keep)
-
-    @property
-    def is_categorical(self) -> bool:
-        """An answer is one seed and one bucket."""
-        return True
 
     @property
     def typical_variance(self) -> float:
@@ -183,18 +176,6 @@ class LocalHashing:
         back = np.fft.ifftn(gathered.reshape(shape)).real.ravel() * self.n_seeds
         found: Floats = (counts.sum() + back[: self.n_cells]) / n_buckets
         return found
-
-    def variances(self, coefficients: Floats, rates: Floats) -> Floats:
-        """Of one draw from the rates."""
-        return categorical_variances(self.contributions(coefficients), rates)
-
-    def third_moments(self, coefficients: Floats, rates: Floats) -> Floats:
-        """Of one draw from the rates."""
-        return categorical_third_moments(self.contributions(coefficients), rates)
-
-    def covariance(self, coefficients: Floats, rates: Floats) -> Floats:
-        """Of one draw from the rates."""
-        return categorical_covariance(self.contributions(coefficients), rates)
 
     @property
     def _signal(self) -> float:

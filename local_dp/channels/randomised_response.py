@@ -13,11 +13,9 @@ import numpy as np
 
 from cube.exponential import exp_below
 from local_dp.channels.channel import (
+    Categorical,
     Floats,
     Matrix,
-    categorical_covariance,
-    categorical_third_moments,
-    categorical_variances,
     check_enumerable,
     check_probability,
 )
@@ -28,7 +26,7 @@ WEIGHTS_MAX = 2**20  # the sum of a table: with these limits, every integer sent
 
 
 @dataclass(frozen=True)
-class RandomisedResponse:
+class RandomisedResponse(Categorical):
     """The true cell with probability `keep`, otherwise one drawn by weight.
 
     Parameters
@@ -88,11 +86,6 @@ class RandomisedResponse:
         return 1 + self.keep / ((1 - self.keep) * Fraction(min(self.weights), sum(self.weights)))
 
     @property
-    def is_categorical(self) -> bool:
-        """Every answer is one cell."""
-        return True
-
-    @property
     def typical_variance(self) -> float:
         """``(1/K) (1 - 1/K) / p**2``: with equal fakes, whatever the table.
 
@@ -136,18 +129,6 @@ class RandomisedResponse:
     def constants(self, coefficients: Floats) -> Floats:
         """``-(1 - p) / p`` of the query on the table of fakes."""
         return -float((1 - self.keep) / self.keep) * (self._fakes @ coefficients)
-
-    def variances(self, coefficients: Floats, rates: Floats) -> Floats:
-        """Of one draw from the rates."""
-        return categorical_variances(self.contributions(coefficients), rates)
-
-    def third_moments(self, coefficients: Floats, rates: Floats) -> Floats:
-        """Of one draw from the rates."""
-        return categorical_third_moments(self.contributions(coefficients), rates)
-
-    def covariance(self, coefficients: Floats, rates: Floats) -> Floats:
-        """``(diag r - r r') / p**2`` between the queries."""
-        return categorical_covariance(self.contributions(coefficients), rates)
 
     @property
     def _fakes(self) -> Floats:

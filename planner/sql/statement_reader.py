@@ -3,17 +3,20 @@
 What the statements are is in synthetic_statements.py and stream_statements.py.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import ClassVar, Final, TypeVar
 
 from sqlglot.tokenizer_core import Token, TokenType
 
+from cube.axis import NAME_LENGTH_MAX
 from cube.refusals import InvalidSql, InvalidTarget
 from planner.sql.exact_number import exact_number
 from planner.sql.messages import position_at, shortened, suggestion
-from planner.sql.words import WordReader, is_name
+from planner.sql.words import WordReader, is_name, worded_statements
 
+_IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _ARROWS: Final = (TokenType.FARROW, TokenType.EQ)
 Value = TypeVar("Value")
 
@@ -28,6 +31,27 @@ class StatementReader(WordReader):
 
     example: ClassVar[str]
     """A statement that is read, for the hints of refusals."""
+
+    def new_name(self, word: str, kind: str) -> str:
+        """A name for something that is to be made.
+
+        Parameters
+        ----------
+        word, kind : str
+            What it is in short, and with its article: ``"table", "a synthetic table"``.
+
+        Raises
+        ------
+        InvalidSql
+        """
+        found = self.next_expected(f"the new {word}'s name")
+        if found.token_type == TokenType.STRING or not is_new_name(found.text):
+            raise InvalidSql(
+                f"{shortened(found.text)!a} is no name for {kind}.",
+                hint="Take letters, digits and _, beginning with no digit, and no word of SQL.",
+                position=position_at(found.line, found.col),
+            )
+        return found.text
 
     def options(self, names: Sequence[str], value: Callable[[str], Value]) -> dict[str, Value]:
         """The options of ``WITH (name => value, ..)``; none if there is no WITH.
@@ -140,3 +164,16 @@ def whole(name: str, value: object, low: int, high: int) -> int:
             hint=f"As in {name} => {min(high, 1000)}.",
         )
     return int(value)
+
+
+def is_new_name(text: str) -> bool:
+    """Whether something new may be called this: an identifier that SQL has no other use for.
+
+    >>> [is_new_name(text) for text in ("adult_1", "1a", "a b", "select", "")]
+    [True, False, False, False, False]
+    """
+    if _IDENTIFIER.fullmatch(text) is None or len(text) > NAME_LENGTH_MAX:
+        return False
+    (only,) = worded_statements(text)
+    (word,) = only.words
+    return word.token_type == TokenType.VAR

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Final, TypeAlias
 
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokenizer_core import Token
 
-from cube.refusals import InvalidSql, InvalidTarget
-from planner.sql.messages import position_at, shortened
+from cube.refusals import InvalidTarget
+from planner.sql.messages import shortened
 from planner.sql.statement_reader import StatementReader, whole
-from planner.sql.synthetic_statements import is_synthetic_name
 
 EPOCHS: Final = ("never", "day", "week", "month", "quarter", "year")
 UNIVERSE_MAX: Final = 2**32
@@ -99,7 +98,7 @@ class _Reader(StatementReader):
     example = "CREATE STREAM visits (user UNIVERSE 100000) WITH (epsilon => 1)"
 
     def create(self) -> CreateStream:
-        name = self._new_name()
+        name = self.new_name("stream", "a stream")
         self.expect("(")
         column = self.name("a column")
         is_known = self.passed("UNIVERSE")
@@ -110,16 +109,6 @@ class _Reader(StatementReader):
         found = self.options(OPTION_NAMES, self._value)
         self.expect_end()
         return _created(name, column, size, found, is_known=is_known)
-
-    def _new_name(self) -> str:
-        word = self.next_expected("the new stream's name")
-        if word.token_type == TokenType.STRING or not is_synthetic_name(word.text):
-            raise InvalidSql(
-                f"{shortened(word.text)!a} is no name for a stream.",
-                hint="Take letters, digits and _, beginning with no digit, and no word of SQL.",
-                position=position_at(word.line, word.col),
-            )
-        return word.text
 
     def _value(self, option: str) -> _Value:
         if option == "departures":

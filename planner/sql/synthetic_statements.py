@@ -10,7 +10,6 @@ Without an epsilon a table is made of what is known already, for nothing. What a
 names are taken and what a column is called are for whoever carries a statement out.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,12 +17,11 @@ from typing import ClassVar, TypeAlias
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from cube.axis import NAME_LENGTH_MAX
-from cube.refusals import InvalidSql, InvalidTarget
+from cube.refusals import InvalidTarget
 from cube.statistic import N_PARENTS_MAX
-from planner.sql.messages import position_at, shortened
+from planner.sql.messages import shortened
 from planner.sql.statement_reader import StatementReader, whole_number
-from planner.sql.words import is_name, worded_statements
+from planner.sql.words import is_name
 
 OPTION_NAMES = (
     "epsilon",
@@ -42,7 +40,6 @@ OPTION_NAMES = (
 N_ROWS_WRITTEN_MAX = 2**62  # larger numbers are no numbers of rows anywhere
 SEED_MAX = 2**63 - 1
 
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _TEXTS = (TokenType.STRING, TokenType.HEREDOC_STRING)
 
 
@@ -135,19 +132,6 @@ def read_synthetic(words: Sequence[Token]) -> SyntheticStatement | None:
     return None
 
 
-def is_synthetic_name(text: str) -> bool:
-    """Whether a synthetic table may be called this: an identifier that SQL has no other use for.
-
-    >>> [is_synthetic_name(text) for text in ("adult_1", "1a", "a b", "select", "")]
-    [True, False, False, False, False]
-    """
-    if _IDENTIFIER.fullmatch(text) is None or len(text) > NAME_LENGTH_MAX:
-        return False
-    (only,) = worded_statements(text)
-    (word,) = only.words
-    return word.token_type == TokenType.VAR
-
-
 class _Reader(StatementReader):
     """Reads a statement about a synthetic table."""
 
@@ -155,7 +139,7 @@ class _Reader(StatementReader):
 
     def create(self, *, is_replacing: bool) -> CreateSynthetic:
         self.expect("TABLE")
-        name = self._new_name()
+        name = self.new_name("table", "a synthetic table")
         self.expect("FROM")
         table = ".".join(self._dotted("a table"))
         found = self.options(OPTION_NAMES, self._value)
@@ -202,16 +186,6 @@ class _Reader(StatementReader):
             names.append(self.name("a column"))
         self.expect(")")
         return tuple(names)
-
-    def _new_name(self) -> str:
-        word = self.next_expected("the new table's name")
-        if word.token_type == TokenType.STRING or not is_synthetic_name(word.text):
-            raise InvalidSql(
-                f"{shortened(word.text)!a} is no name for a synthetic table.",
-                hint="Take letters, digits and _, beginning with no digit, and no word of SQL.",
-                position=position_at(word.line, word.col),
-            )
-        return word.text
 
     def _dotted(self, what: str) -> list[str]:
         """A name, and those after its dots: a private table's own may be ``orders.units``."""

@@ -210,8 +210,9 @@ def collection_told(collection: CollectionVerdict) -> str:
     """What a collection costs each of its respondents, whose budget is no table's."""
     n_respondents = collection.n_respondents
     state = "open" if n_respondents is None else f"closed with {n_respondents} answers"
+    name, epsilon = rendering.plain(collection.name), float(collection.epsilon)
     return (
-        f"Collection {collection.name}: epsilon {float(collection.epsilon):.6g} for each "
+        f"Collection {name}: epsilon {epsilon:.6g} for each "
         f"respondent, of their own ({float(collection.recomputed):.6g} by its channels); {state}. "
         f"Campaign {collection.campaign}."
     )

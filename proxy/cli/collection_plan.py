@@ -14,7 +14,7 @@ from cube.refusals import ConfigurationInvalid
 from local_dp.views import PAIR
 from proxy.cli.collection import AttributesOption, SizeOption
 from proxy.cli.collection_attributes import attributes_in
-from proxy.cli.files import not_written
+from proxy.cli.files import write_bytes
 from proxy.cli.rendering import console, plain
 from proxy.collections.plan import CONFIDENCE, Plan, made_plan
 from proxy.reporting.make import drawn_with_matplotlib
@@ -70,10 +70,7 @@ def plan_collection(  # noqa: PLR0913, PLR0917 - one parameter per option
         f"shares to within {plan.widest:.4g}, with probability {plan.confidence:g}."
     )
     if draw is not None and out is not None:
-        try:
-            out.write_bytes(draw(plan))
-        except OSError as error:
-            raise not_written(out, error) from None
+        write_bytes(out, draw(plan))
         typer.echo(f"Wrote {out}.")
 
 

@@ -1,4 +1,4 @@
-"""Tables as files, written to the path that `-o` names."""
+"""Tables and drawings as files, written to the path that `-o` names."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -29,10 +29,7 @@ def table_writer(output: Path) -> Callable[[pa.Table], None]:
         raise ConfigurationInvalid(
             f"The name {output} does not end in .parquet or .csv.", hint="Choose one of them."
         )
-    if not output.parent.is_dir():
-        raise ConfigurationInvalid(
-            f"There is no directory {output.parent}.", hint="Create it first."
-        )
+    check_folder(output)
 
     def write(data: pa.Table) -> None:
         try:
@@ -41,6 +38,22 @@ def table_writer(output: Path) -> Callable[[pa.Table], None]:
             raise not_written(output, error) from None
 
     return write
+
+
+def write_bytes(output: Path, content: bytes) -> None:
+    """Write a file, or raise ConfigurationInvalid with the reason why it cannot be."""
+    try:
+        output.write_bytes(content)
+    except OSError as error:
+        raise not_written(output, error) from None
+
+
+def check_folder(output: Path) -> None:
+    """Raise ConfigurationInvalid if there is no directory to write a file to."""
+    if not output.parent.is_dir():
+        raise ConfigurationInvalid(
+            f"There is no directory {output.parent}.", hint="Create it first."
+        )
 
 
 def not_written(output: Path, error: OSError) -> ConfigurationInvalid:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from cube.refusals import ConfigurationInvalid, InvalidRequest, TooLarge
 from proxy.cli.client import ServerAddress
-from proxy.cli.files import not_written
+from proxy.cli.files import check_folder, write_bytes
 from proxy.cli.marginals import summary_text
 from proxy.cli.network_tables import (
     asked_of,
@@ -190,18 +190,8 @@ def _writer(output: Path) -> Callable[[LearnedNetwork], None]:
             raise ConfigurationInvalid(
                 f"The name {output} does not end in .svg, .dot or .json.", hint="Choose one."
             )
-    if not output.parent.is_dir():
-        raise ConfigurationInvalid(
-            f"There is no directory {output.parent}.", hint="Create it first."
-        )
-
-    def write(network: LearnedNetwork) -> None:
-        try:
-            output.write_bytes(encoded(network))
-        except OSError as error:
-            raise not_written(output, error) from None
-
-    return write
+    check_folder(output)
+    return lambda network: write_bytes(output, encoded(network))
 
 
 def _dot(network: LearnedNetwork) -> bytes:

@@ -13,7 +13,7 @@ from rich.table import Table
 from cube.refusals import ConfigurationInvalid, InvalidRequest
 from local_dp.channels.channel import Floats
 from local_dp.robustness import Flip
-from proxy.cli.files import not_written
+from proxy.cli.files import write_bytes
 from proxy.cli.rendering import console
 from proxy.collections.robustness import LEVEL, NoiseKind, NoisyTest
 from proxy.reporting.make import drawn_with_matplotlib
@@ -110,9 +110,5 @@ def _draw(test: NoisyTest, released: NoiseKind | None, out: Path) -> None:
     with drawn_with_matplotlib("", what="A drawing of a plan"):
         from proxy.cli.robustness_chart import doubt_svg, flips_svg  # noqa: PLC0415 - matplotlib
 
-    drawn = flips_svg(test) if released is None else doubt_svg(test, released)
-    try:
-        out.write_bytes(drawn)
-    except OSError as error:
-        raise not_written(out, error) from None
+    write_bytes(out, flips_svg(test) if released is None else doubt_svg(test, released))
     typer.echo(f"Wrote {out}.")

@@ -20,6 +20,7 @@ from proxy.config.settings import Settings
 from proxy.monitoring.health import Monitoring, Readiness
 from proxy.monitoring.metrics import Metrics
 from proxy.monitoring.service import watching
+from proxy.scheduling.fair_share import FairShare
 from proxy.wire.server import SERVICES
 from proxy.workers.crew import ALONE, Crew
 
@@ -88,6 +89,7 @@ def running(settings: Settings, crew: Crew = ALONE) -> Iterator[Running]:
     metrics = Metrics(table.schema.table for table in settings.tables)
     service = build(settings, metrics)
     readiness = Readiness(SERVICES)
+    share = FairShare()
     # What is alive now stays alive: the collector need not scan it again during queries.
     gc.freeze()
     try:
@@ -99,9 +101,12 @@ def running(settings: Settings, crew: Crew = ALONE) -> Iterator[Running]:
             watching(
                 service, metrics, readiness, settings.server.metrics_listen
             ) as metrics_address,
-            _for_respondents(settings, service, crew) as respondents,
+            _for_respondents(settings, service, crew, share) as respondents,
         ):
-            wires = start_wires(settings, service, tls, Monitoring(metrics, readiness), crew)
+            monitoring = Monitoring(metrics, readiness)
+            wires = start_wires(
+                settings, service, tls, monitoring=monitoring, share=share, crew=crew
+            )
             address = wires.grpc.address
             try:
                 yield Running(
@@ -117,13 +122,13 @@ def running(settings: Settings, crew: Crew = ALONE) -> Iterator[Running]:
 
 
 def _for_respondents(
-    settings: Settings, service: Service, crew: Crew
+    settings: Settings, service: Service, crew: Crew, share: FairShare
 ) -> AbstractContextManager[str | None]:
     """Serve browsers, if that is wanted; of several workers, the first does it for all."""
     listen = settings.server.respondents_listen
     if listen is None or service.collections is None or crew.seat.place != 0:
         return nullcontext()
-    return serving_respondents(listen, service.collections)
+    return serving_respondents(listen, service.collections, share)
 
 
 def allow_many_connections() -> None:

@@ -18,7 +18,7 @@ from cube.exponential import EPSILON_MAX
 from cube.refusals import ConfigurationInvalid, InvalidRequest, InvalidTarget
 from proxy.api.epsilon import exact_epsilon
 from proxy.cli.client import ServerAddress, calling
-from proxy.cli.files import not_written
+from proxy.cli.files import check_folder, write_bytes
 from proxy.cli.options import asks_server
 from proxy.cli.rendering import console, plain
 from proxy.protocol import tacit_pb2
@@ -105,10 +105,7 @@ def plan(
     shown.add_row("the theorem", *_row(bound, f"beyond it with {bound.reached:.3g}"))
     console().print(shown)
     if output is not None and drawn is not None:
-        try:
-            output.write_bytes(drawn(exact, universe, confidence, half_width))
-        except OSError as error:
-            raise not_written(output, error) from None
+        write_bytes(output, drawn(exact, universe, confidence, half_width))
         console().print(plain(f"Wrote {output}."))
 
 
@@ -130,10 +127,7 @@ def _drawing(output: Path) -> Callable[[Fraction, int, float, float], bytes]:
     """The function that draws; refused before anything is computed if it cannot."""
     if output.suffix.lower() != ".svg":
         raise ConfigurationInvalid(f"The name {output} does not end in .svg.", hint="Rename it.")
-    if not output.parent.is_dir():
-        raise ConfigurationInvalid(
-            f"There is no directory {output.parent}.", hint="Create it first."
-        )
+    check_folder(output)
     with drawn_with_matplotlib(", or leave out --out", what="A drawing of a plan"):
         from proxy.cli.stream_chart import plan_svg  # noqa: PLC0415 - needs matplotlib
 

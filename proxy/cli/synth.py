@@ -18,7 +18,7 @@ from cube.refusals import InvalidRequest
 from cube.statistic import N_PARENTS_MAX, Score
 from proxy.cli import synth_client
 from proxy.cli.client import ServerAddress
-from proxy.cli.files import not_written, table_writer
+from proxy.cli.files import table_writer, write_bytes
 from proxy.cli.options import asks_server
 from proxy.cli.plan import statements_in
 from proxy.cli.rendering import console
@@ -263,10 +263,7 @@ def report(
     before, and reads no private row.
     """
     page = synth_client.report(server, name)
-    try:
-        output.write_bytes(page)
-    except OSError as error:
-        raise not_written(output, error) from None
+    write_bytes(output, page)
     typer.echo(f"Wrote {output}")
 
 

@@ -45,16 +45,18 @@ def tls_identity(server: ServerSettings) -> TlsIdentity | None:
     return TlsIdentity.load(files.certificate, files.key, files.client_ca)
 
 
-def start_wires(
+def start_wires(  # noqa: PLR0913 - the parts of a server, by name
     settings: Settings,
     service: Service,
     tls: TlsIdentity | None,
+    *,
     monitoring: Monitoring,
+    share: FairShare,
     crew: Crew = ALONE,
 ) -> RunningWires:
     """Serve a service, whose callers are known by the ledger's credentials."""
     names = [table.schema.table for table in settings.tables]
-    server, share = settings.server, FairShare()
+    server = settings.server
     authenticator = LedgerAuthenticator(service.ledger, allow_anonymous=server.allow_anonymous)
 
     def report(report_format: str) -> bytes:

@@ -8,7 +8,8 @@ nor credentials here that a page could misuse, and whoever has a token may answe
 Refusals are ``{"code", "message", "hint"}``.
 
 It listens on loopback only; a reverse proxy of the owner's adds TLS, and should not log addresses.
-Nothing of a request is logged, and no address is looked at.
+Nothing of a request is logged, and no address is looked at. The work for all respondents together,
+over this port and over gRPC, is one share of the process: however many there are, analysts go on.
 """
 
 import json
@@ -34,9 +35,11 @@ from cube.refusals import (
 from local_dp.submission import N_CHARACTERS_MAX
 from proxy.collections.status import Assignment
 from proxy.monitoring.loopback_http import serving_http
+from proxy.scheduling.fair_share import DEFAULT_TIMES, FairShare, Shift
 
 N_REQUESTS_MAX: Final = 64  # at once: answers wait for one another's sync to the disk
 BODY_SECONDS_MAX: Final = 10.0
+ACCOUNT: Final = "/tacit.v1.Respondents"  # whose work it is; the same as over gRPC
 PATH: Final = re.compile(r"/collections/(?P<name>.+)/(?P<what>assignment|answers)", re.DOTALL)
 METHODS: Final = {"assignment": "GET", "answers": "POST"}
 BEARER: Final = re.compile(r"Bearer +([0-9a-f]+)", re.ASCII | re.IGNORECASE)
@@ -72,24 +75,33 @@ class Respondents(Protocol):
         ...
 
 
-def serving_respondents(listen: str, service: Respondents) -> AbstractContextManager[str]:
+def serving_respondents(
+    listen: str, service: Respondents, share: FairShare
+) -> AbstractContextManager[str]:
     """Serve respondents on ``host:port`` of loopback; yields the address.
+
+    Parameters
+    ----------
+    listen : str
+    service : Respondents
+    share : FairShare
+        The process's.
 
     Raises
     ------
     ConfigurationInvalid
         If the address is malformed, not loopback, or not available.
     """
-    pages = application(service)
+    pages = application(service, share)
     return serving_http(listen, pages, setting="respondents_listen", n_requests_max=N_REQUESTS_MAX)
 
 
-def application(service: Respondents) -> WSGIApplication:
+def application(service: Respondents, share: FairShare) -> WSGIApplication:
     """What respondents call, as a WSGI application."""
 
     def answer(environ: WSGIEnvironment, start_response: StartResponse) -> list[bytes]:
         try:
-            status, text, more = _reply(service, environ)
+            status, text, more = _reply(service, share, environ)
         except Refused as refused:
             found = {"code": refused.code, "message": refused.message, "hint": refused.hint}
             status, text, more = _status(refused), json.dumps(found), ()
@@ -106,7 +118,7 @@ def application(service: Respondents) -> WSGIApplication:
 
 
 def _reply(
-    service: Respondents, environ: WSGIEnvironment
+    service: Respondents, share: FairShare, environ: WSGIEnvironment
 ) -> tuple[HTTPStatus, str, tuple[tuple[str, str], ...]]:
     # A server of WSGI reads a path as Latin-1, whatever it is.
     path = PATH.fullmatch(environ["PATH_INFO"].encode("latin-1").decode(errors="replace"))
@@ -119,9 +131,17 @@ def _reply(
         raise InvalidRequest(f"This is for {METHODS[what]}.")
     token = _token(environ)
     if what == "assignment":
-        return HTTPStatus.OK, service.assignment(name, token).campaign, ()
-    is_new = service.submit(name, token, _body(environ))
+        with _turn(share):
+            return HTTPStatus.OK, service.assignment(name, token).campaign, ()
+    body = _body(environ)
+    with _turn(share):
+        is_new = service.submit(name, token, body)
     return HTTPStatus.OK, json.dumps({"counted_before": not is_new}), ()
+
+
+def _turn(share: FairShare) -> AbstractContextManager[None]:
+    """A turn to work for one request."""
+    return Shift(share, ACCOUNT, DEFAULT_TIMES, is_gone=lambda: False).working()
 
 
 def _token(environ: WSGIEnvironment) -> str:

@@ -20,6 +20,7 @@ from accountant.ledger.collections import (
     CollectionClosed,
     CollectionOpened,
 )
+from accountant.ledger.stream_book import StreamBook
 from cube.refusals import (
     CannotStart,
     InvalidRequest,
@@ -28,6 +29,7 @@ from cube.refusals import (
     TooLarge,
 )
 from local_dp.campaign_text import read_campaign
+from local_dp.columns import CollectedAxes
 from local_dp.estimates.collection import CollectionEstimates
 from local_dp.estimates.tally import Tally
 from local_dp.submission import read_submission
@@ -55,6 +57,11 @@ class CollectionLedger(Protocol):
     @property
     def collections(self) -> CollectionBook:
         """Every collection, as far as this process has seen."""
+        ...
+
+    @property
+    def streams(self) -> StreamBook:
+        """Every stream, whose names are taken."""
         ...
 
     @property
@@ -140,6 +147,13 @@ class CollectionService:
         if campaign.name.lower() in self._reserved:
             raise name_taken(campaign.name)
         try:
+            CollectedAxes.of(campaign).schema(campaign.name)
+        except ValueError as error:
+            raise InvalidRequest(
+                f"What this campaign asks cannot be the columns of a table: {error}.",
+                hint="Give its attributes other names or levels: answers are read by SQL.",
+            ) from None
+        try:
             opened = CollectionOpened(
                 text, n_respondents_max, is_by_invitation, caller.payer.analyst
             )
@@ -148,7 +162,8 @@ class CollectionService:
         self._make_store()
 
         def build(book: CollectionBook) -> CollectionOpened:
-            if campaign.name.lower() in {one.lower() for one in book.by_name}:
+            taken = {one.lower() for one in (*book.by_name, *self._ledger.streams.streams)}
+            if campaign.name.lower() in taken:
                 raise ValueError("a name that SQL does not tell from another")
             return opened
 
@@ -317,6 +332,8 @@ class CollectionService:
         if known is None or known.collection is not found:
             known = KnownCollection(found, self._ledger.key)
             self._counting().begin(known.opened.digest)  # which a crash may have left out
+            if known.closed is not None:  # and a backup may be from before
+                self._counting().close_collection(known.opened.digest)
             self._read[name] = known
         return known
 

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant.ledger.group_commit import GroupCommit
+from cube.pace import waiting
 from cube.refusals import StoreUnavailable
 from proxy.collections.count_file import opened_counts
 
@@ -136,7 +137,8 @@ class CountStore:
             If it could not be written. The same may be sent again.
         """
         arriving = _Arriving(collection, token, places, n_respondents_max)
-        self._waiting.deal_with(arriving)
+        with waiting(is_first=True):  # others of its caller's calls come to share the sync
+            self._waiting.deal_with(arriving)
         if arriving.error is not None:
             raise arriving.error
         if arriving.outcome is None:

@@ -97,6 +97,7 @@ class _Server(ThreadingMixIn, WSGIServer):
 
     daemon_threads = True
     allow_reuse_port = False
+    request_queue_size = 128  # to be accepted; whom the system turns away tries after a second
 
     def __init__(self, n_requests_max: int, *arguments: Any) -> None:
         self._places = threading.BoundedSemaphore(n_requests_max)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
+from math import isfinite
 from typing import Final
 
 from jinja2 import Environment
@@ -86,6 +87,7 @@ def _environment() -> Environment:
         "credential": credential_text,
         "by_spending": _by_spending,
         "width_bins": _width_bins,
+        "users": users_text,
         "factor": odds_factor,
         "even_odds": even_odds_percent,
     }
@@ -170,6 +172,15 @@ def _exponential(epsilon: Fraction) -> Decimal:
     up = Context(prec=30, rounding=ROUND_CEILING)
     exponent = up.divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator))
     return up.exp(exponent).next_plus(up)
+
+
+def users_text(number: float) -> str:
+    """A number of users, to the nearest.
+
+    >>> users_text(1234.6), users_text(-2.0), users_text(float("inf"))
+    ('1,235', '-2', 'any number')
+    """
+    return f"{round(number):,}" if isfinite(number) else "any number"
 
 
 def _by_spending(accounts: Sequence[Account]) -> list[Account]:

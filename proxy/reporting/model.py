@@ -17,6 +17,7 @@ from accountant.ledger.entries import WIDTH_BINS
 from accountant.ledger.limits import Limit, Payer, Subject
 from proxy.reporting.amounts import of_units
 from proxy.reporting.declared import DeclaredTable
+from proxy.reporting.own_tables import CollectionReport, StreamReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +230,8 @@ class LedgerReport:
         The signed heads that the ledger was compared with; the verdict reports differences.
     credentials : tuple of (Credential, str)
         Each credential that was issued, with its state at that time: in force, expired or revoked.
+    collections : tuple of CollectionReport
+    streams : tuple of StreamReport
     """
 
     verdict: Verdict
@@ -237,3 +240,5 @@ class LedgerReport:
     tables: tuple[TableReport, ...]
     changes: tuple[RuleChange, ...]
     credentials: tuple[tuple[Credential, str], ...]
+    collections: tuple[CollectionReport, ...] = ()
+    streams: tuple[StreamReport, ...] = ()

@@ -49,6 +49,7 @@ from proxy.reporting.model import (
     RuleChange,
     TableReport,
 )
+from proxy.reporting.own_tables import OwnTablesReader
 
 MONTH_LENGTH = len("2026-11")
 N_BLOCKS_TOLD: Final = 3  # of one charge
@@ -101,8 +102,10 @@ def read_report(
         (credential, wording.credential_state(reader.access, credential, reader.at))
         for credential in reader.access.issued.values()
     )
+    changes, own = tuple(reader.changes), reader.own
+    others = own.collections(verdict), own.streams(verdict)
     return LedgerReport(
-        verdict, tuple(heads), reader.at, tuple(tables), tuple(reader.changes), credentials
+        verdict, tuple(heads), reader.at, tuple(tables), changes, credentials, *others
     )
 
 
@@ -148,6 +151,7 @@ class _LedgerReader:
     tables: "dict[str, _TableReader]" = field(default_factory=dict)
     access: AccessBook = field(default_factory=AccessBook)
     changes: list[RuleChange] = field(default_factory=list)
+    own: OwnTablesReader = field(default_factory=OwnTablesReader)
     at: str = ""
 
     def take(self, entry: Entry) -> None:
@@ -171,6 +175,7 @@ class _LedgerReader:
         return sorted(charges, key=lambda charge: (charge.counted_at, charge.seq))
 
     def _take_rule(self, entry: Entry, body: Body) -> None:
+        self.own.take(entry, body)
         match body:
             case AccessGranted():
                 self.access = self.access.granted(body.credential)

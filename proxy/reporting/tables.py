@@ -1,4 +1,4 @@
-"""The report for programs: one JSON object, or CSV with a line per charge and change of rules.
+"""The report for programs: one JSON object, or CSV by charge, epoch and change of rules.
 
 Amounts are exact decimal text (or a fraction, ``1/3``, if the decimals do not end), never JSON
 numbers: a reader that parses them as decimals gets the ledger's sums to the last unit.
@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from fractions import Fraction
 from heapq import merge
+from math import isfinite
 from typing import Any, Final
 
 from accountant.ledger.entries import WIDTH_BINS
@@ -23,6 +24,7 @@ from proxy.reporting.model import (
     RenewingBudget,
     TableReport,
 )
+from proxy.reporting.own_tables import CollectionReport, StreamReport, Users
 from proxy.reporting.wording import limit_text
 
 CSV_HEADER: Final = (
@@ -49,18 +51,8 @@ def to_json(report: LedgerReport, versions: Mapping[str, str]) -> bytes:
             ],
         },
         "tables": [_table(table) for table in report.tables],
-        "streams": [
-            {
-                "stream": one.stream,
-                "epochs": one.epochs,
-                "epsilon": exact_text(one.epsilon),
-                "spent": exact_text(one.spent),
-                "budget": None if one.budget is None else exact_text(one.budget),
-                "n_epochs": one.n_epochs,
-                "n_released": one.n_released,
-            }
-            for one in verdict.streams
-        ],
+        "collections": [_collection(one) for one in report.collections],
+        "streams": [_stream(one) for one in report.streams],
         "changes": [
             {
                 "seq": change.seq,
@@ -92,7 +84,7 @@ def to_json(report: LedgerReport, versions: Mapping[str, str]) -> bytes:
 
 
 def to_csv(report: LedgerReport) -> bytes:
-    """One line per charge or change of rules, in the ledger's order, after the verdict."""
+    """One line per charge, epoch or change of rules, in the ledger's order, after the verdict."""
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer, lineterminator="\r\n")
     writer.writerow(CSV_HEADER)
@@ -132,7 +124,23 @@ def to_csv(report: LedgerReport) -> bytes:
         for table in report.tables
         for bought in table.purchases
     ]
-    writer.writerows(line for _, line in merge(changes, sorted(charges)))
+    epochs = [
+        (
+            epoch.begun_by,
+            _line(
+                epoch.begun_by,
+                epoch.begun_at,
+                "epoch_begun",
+                table=stream.name,
+                epsilon=exact_text(stream.epsilon),
+                epsilon_spent=exact_text(epoch.spent),
+                detail=epoch.name,
+            ),
+        )
+        for stream in report.streams
+        for epoch in stream.epochs
+    ]
+    writer.writerows(line for _, line in merge(changes, sorted(charges), sorted(epochs)))
     return buffer.getvalue().encode()
 
 
@@ -212,6 +220,57 @@ def _table(table: TableReport) -> dict[str, Any]:
             for cost in table.columns
         ],
     }
+
+
+def _collection(one: CollectionReport) -> dict[str, Any]:
+    return {
+        "collection": one.opened.name,
+        "campaign": one.opened.digest,
+        "epsilon_of_each_respondent": exact_text(one.epsilon),
+        "recomputed": None if one.found is None else exact_text(one.found.recomputed),
+        "n_attributes": one.n_attributes,
+        "n_combinations": one.n_combinations,
+        "n_answered_by_each": one.n_answered,
+        "by_invitation": one.opened.is_by_invitation,
+        "n_respondents_max": one.opened.n_respondents_max,
+        "n_respondents": None if one.closed is None else one.closed.n_respondents,
+        "opened_at": one.opened_at,
+        "closed_at": one.closed_at or None,
+    }
+
+
+def _stream(one: StreamReport) -> dict[str, Any]:
+    latest = {epoch.name: users for epoch, users in one.latest}
+    return {
+        "stream": one.name,
+        "epochs": one.opened.epochs.value,
+        "epsilon": exact_text(one.epsilon),
+        "spent": exact_text(one.spent),
+        "budget": None if one.budget is None else exact_text(one.budget),
+        "n_epochs": len(one.epochs),
+        "n_released": one.n_released,
+        "is_recomputed": one.found is not None,
+        "is_dropped": one.is_dropped,
+        "opened_at": one.opened_at,
+        "released": [
+            {
+                "epoch": epoch.name,
+                "begun_at": epoch.begun_at,
+                "noisy_ones": epoch.noisy_ones,
+                "users": _users(latest.get(epoch.name)),
+            }
+            for epoch in one.epochs
+        ],
+    }
+
+
+def _users(users: Users | None) -> dict[str, float | None] | None:
+    """What a release says; an end of an interval that is no number is null."""
+    if users is None:
+        return None
+    high = users.high if isfinite(users.high) else None
+    estimate = users.estimate if isfinite(users.estimate) else None
+    return {"estimate": estimate, "low": users.low, "high": high}
 
 
 def _declaration(table: TableReport) -> dict[str, Any] | None:

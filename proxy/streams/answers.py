@@ -23,9 +23,10 @@ from local_dp.estimates.queries import coefficients_of
 from planner.fallback import Fallback
 from planner.workload import Wanted
 from proxy.api.requests import TableInfo
-from proxy.streams.opening import epoch_of, epsilon_of
+from proxy.streams.opening import epsilon_of
 from proxy.streams.served_stream import ServedStream
 from proxy.tables.self_answering import AS_IT_IS, OwnAnswer, OwnAnswers
+from streams.declared import epoch_of
 from streams.epoch import Epoch
 from streams.interval import ErrorLaw
 

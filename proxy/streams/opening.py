@@ -1,4 +1,4 @@
-"""From a statement to what the ledger notes of a stream, and from that to its epochs. Values only.
+"""From a statement to what the ledger notes of a stream. Values only.
 
 All of a stream is in its entry, so a restart needs nothing else but the files of its states.
 """
@@ -13,12 +13,8 @@ from cube.exponential import EPSILON_MAX
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import InvalidTarget
 from planner.sql.stream_statements import CreateStream
-from streams.epoch import Epoch
-from streams.mechanism import EPSILON_MIN, Mechanism
-from streams.noise import GeometricNoise
-from streams.population import Buckets, Everyone, Population, Sample
+from streams.mechanism import EPSILON_MIN
 from streams.split import best_mechanism
-from streams.two_point import TwoPoint
 
 KEY_BYTES: Final = 16
 
@@ -52,33 +48,6 @@ def opened_by(order: CreateStream, who: str) -> StreamOpened:
         budget_units=None if budget is None else int(budget * UNITS_PER_EPSILON),
         by=who,
     )
-
-
-def epoch_of(stream: str, opened: StreamOpened, name: str, noisy_ones: int | None) -> Epoch:
-    """An epoch of a stream; with what was released of it."""
-    return Epoch(
-        stream,
-        name,
-        population_of(opened),
-        mechanism_of(opened),
-        has_departures=opened.has_departures,
-        noisy_ones=noisy_ones,
-    )
-
-
-def mechanism_of(opened: StreamOpened) -> Mechanism:
-    """The laws of a stream's bits and of its noise; no other than what the ledger notes."""
-    return Mechanism(TwoPoint(opened.p1), GeometricNoise(opened.alpha))
-
-
-def population_of(opened: StreamOpened) -> Population:
-    """Who has which bit."""
-    key = bytes.fromhex(opened.key)
-    if not opened.universe:
-        return Buckets(opened.n_places, key)
-    if not key:
-        return Everyone(opened.universe)
-    return Sample(opened.universe, opened.n_places, key)
 
 
 def epsilon_of(opened: StreamOpened) -> Fraction:

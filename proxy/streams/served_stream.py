@@ -19,7 +19,7 @@ from accountant.ledger.ledger import Ledger
 from accountant.ledger.stream_book import StreamBook, StreamHistory
 from accountant.ledger.stream_entries import EpochBegun, EpochReleased, StreamDropped
 from cube.refusals import DataChanged, InvalidRequest, StoreUnavailable
-from proxy.streams.opening import epoch_of
+from streams.declared import epoch_of
 from streams.epoch import Epoch
 from streams.state import BitState
 

@@ -71,10 +71,10 @@ class StreamService(Mapping[str, StreamTable]):
         opened = opened_by(order, caller.payer.analyst)
 
         def build(book: StreamBook, _at: str) -> StreamOpened:
-            known = {name.casefold() for name in book.streams}
+            known = {name.casefold() for name in (*book.streams, *ledger.collections.by_name)}
             if order.name.casefold() in known | self._declared:
                 raise NameTaken(
-                    f"{order.name} is the name of a table or of a stream, now or before.",
+                    f"{order.name} is the name of a table, collection or stream, now or before.",
                     hint="Take another name: what a stream lost stays in the ledger under its own.",
                 )
             if sum(not one.is_dropped for one in book.streams.values()) >= N_STREAMS_MAX:

@@ -13,7 +13,8 @@ from typing import Final, TypeAlias
 
 from cube.refusals import InvalidRequest, NameTaken, TooLarge
 from planner.sql.messages import shortened
-from planner.sql.synthetic_statements import CreateSynthetic, is_synthetic_name
+from planner.sql.statement_reader import is_new_name
+from planner.sql.synthetic_statements import CreateSynthetic
 from proxy.sources.public_table import is_public_name
 from proxy.synthetic_tables.record import Key, SyntheticRecord
 from proxy.synthetic_tables.store import Records
@@ -110,7 +111,7 @@ class Names:
         is_replacing: bool,
     ) -> SyntheticRecord | None:
         """The table to be replaced by one of this name; NameTaken if the name is not available."""
-        if not is_synthetic_name(name) or not is_public_name(name):
+        if not is_new_name(name) or not is_public_name(name):
             raise InvalidRequest(
                 f"{shortened(name)!a} cannot be the name of a synthetic table.",
                 hint="Use letters, digits and _, not starting with a digit, and not an SQL "
@@ -127,7 +128,7 @@ class Names:
 
     def _free(self, maker: NamingContext, there: Records) -> str:
         """A free name for a table without one."""
-        stem = maker.source if is_synthetic_name(maker.source) else "synthetic"
+        stem = maker.source if is_new_name(maker.source) else "synthetic"
         for number in range(1, N_OWN_NAMES_TRIED):
             name = f"{stem}_{number}"
             key = (maker.source, name.lower())

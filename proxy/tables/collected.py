@@ -19,12 +19,12 @@ from cube.block import QueryBlock
 from cube.cached import cached_property
 from cube.pace import checkpoint
 from cube.refusals import NotCollected, TooLarge
-from cube.schema import N_RECORDS_MAX, Schema
 from inference.marginals.error_law import UnknownLaw
 from inference.posterior import Posterior
 from inference.scaling import coefficient_range
 from local_dp.campaign import Campaign
 from local_dp.campaign_text import campaign_digest, campaign_text
+from local_dp.columns import CollectedAxes
 from local_dp.estimates.collection import CollectionEstimates, NotCovered
 from local_dp.estimates.laws import IntervalMethod
 from planner.fallback import Fallback
@@ -32,7 +32,6 @@ from planner.lowering.model_fallback import SOURCE_MODEL
 from planner.sql.messages import listed
 from planner.workload import Wanted
 from proxy.api.requests import TableInfo
-from proxy.tables.collected_axes import CollectedAxes
 from proxy.tables.self_answering import AS_IT_IS, OwnAnswer, OwnAnswers
 
 RANDOMIZED: Final = "randomized"  # its kind, and the source of its answers
@@ -83,7 +82,7 @@ class CollectedTable:
         ValueError
             If the campaign's attributes are not the columns of a table.
         """
-        schema = Schema(table=self.campaign.name, axes=self._axes.axes, n_records_max=N_RECORDS_MAX)
+        schema = self._axes.schema(self.campaign.name)
         asked = [one.scope for one in self.campaign.combinations]
         epsilon = float(self.campaign.epsilon)
         comment = (

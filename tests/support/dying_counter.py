@@ -1,6 +1,7 @@
-"""A process that counts answers of numbered respondents in a file, to be killed at any moment."""
+"""Processes that count answers of numbered respondents in a file, and come to a bad end."""
 
 import os
+import resource
 import threading
 from contextlib import closing
 from hashlib import sha256
@@ -48,3 +49,28 @@ def live(path: str, acknowledged: str, first: int) -> None:
             one.start()
         for one in threads:
             one.join()
+
+
+def live_in(path: str, acknowledged: str, n_bytes_max: int) -> None:
+    """Count answers until a file may not grow; exits 0 if that, and all after it, is refused."""
+    noted = os.open(acknowledged, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    with closing(CountStore(Path(path))) as store:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes_max, n_bytes_max))
+        refused: list[str] = []
+
+        def respond(thread: int) -> None:
+            for number in range(thread, N_MAX, N_THREADS):
+                try:
+                    sent(store, number)
+                except StoreUnavailable as error:
+                    refused.append(error.explain())
+                    return
+                os.write(noted, f"{number}\n".encode())
+
+        threads = [threading.Thread(target=respond, args=(one,)) for one in range(N_THREADS)]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join()
+    is_clear = all("Nothing is lost: send the same answer" in one for one in refused)
+    raise SystemExit(0 if len(refused) == N_THREADS and is_clear else 1)

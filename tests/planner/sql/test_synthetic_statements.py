@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cube.refusals import InvalidSql, InvalidTarget, TooLarge, UnsupportedSql
+from planner.sql.statement_reader import is_new_name
 from planner.sql.statements import Explain, Query, Statement, read_statement
 from planner.sql.synthetic_statements import (
     CreateSynthetic,
     DropSynthetic,
-    is_synthetic_name,
 )
 
 WORDS = [
@@ -175,13 +175,13 @@ def test_whatever_is_written_is_a_statement_or_a_refusal_or_neither(sql: str) ->
     with suppress(InvalidSql, InvalidTarget, TooLarge, UnsupportedSql):
         statement = read_statement(f"CREATE SYNTHETIC TABLE {sql}")
         assert isinstance(statement, CreateSynthetic)
-        assert is_synthetic_name(statement.name)
+        assert is_new_name(statement.name)
         assert statement.epsilon >= 0
 
 
 @given(st.text(max_size=40))
 def test_a_name_is_an_identifier_or_none(text: str) -> None:
-    if is_synthetic_name(text):
+    if is_new_name(text):
         assert text.isascii()
         assert text.isidentifier()
         statement = read_statement(f"CREATE SYNTHETIC TABLE {text} FROM t")

@@ -4,7 +4,9 @@ import http.client
 import json
 import queue
 import socket
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
@@ -24,8 +26,10 @@ from proxy.api.requests import Caller
 from proxy.collections import http as respondents_http
 from proxy.collections.http import serving_respondents
 from proxy.collections.service import CollectionService
+from proxy.collections.status import Assignment
 from proxy.collections.tokens import new_token
 from proxy.monitoring.loopback_http import serving_http
+from proxy.scheduling.fair_share import FairShare
 from tests.support.campaigns import survey
 from tests.support.chromium import visiting
 from tests.support.node import javascript
@@ -62,7 +66,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
     with (
         open_ledger(tmp_path / "ledger") as ledger,
         closing(CollectionService(ledger, tmp_path / "ledger.collections")) as service,
-        serving_respondents("127.0.0.1:0", service) as address,
+        serving_respondents("127.0.0.1:0", service, FairShare()) as address,
     ):
         service.create(OWNER, TEXT, n_respondents_max=5)
         yield Served(service, address)
@@ -210,10 +214,45 @@ def test_counts_that_cannot_be_kept_are_said_to_be(
     assert (reply.status, reply.code) == (503, "store_unavailable")
 
 
+def test_respondents_work_in_turn(tmp_path: Path) -> None:
+    """Of however many, the process gives its time to a few at once, so that analysts go on."""
+    share, working, at_once = FairShare(n_at_once=2), threading.Semaphore(0), []
+    release = threading.Event()
+
+    class Slow:
+        def assignment(self, name: str, token: str) -> Assignment:
+            raise NotImplementedError
+
+        def submit(self, name: str, token: str, answer: str) -> bool:
+            assert (name, answer, len(token)) == ("survey", "{}", 64)
+            at_once.append(share._accounts[respondents_http.ACCOUNT].n_working)
+            working.release()
+            assert release.wait(SECONDS)
+            return True
+
+    with (
+        open_ledger(tmp_path / "ledger") as ledger,
+        closing(CollectionService(ledger, tmp_path / "counts")) as service,
+        serving_respondents("127.0.0.1:0", Slow(), share) as address,
+        ThreadPoolExecutor(6) as pool,
+    ):
+        here = Served(service, address)
+        replies = [
+            pool.submit(call, here, "POST", "answers", token=new_token(), body="{}")
+            for _ in range(6)
+        ]
+        for _ in range(2):
+            assert working.acquire(timeout=SECONDS)
+        assert not working.acquire(timeout=0.2), "a third one works"
+        release.set()
+        assert [one.result(SECONDS).status for one in replies] == [200] * 6
+    assert max(at_once) == 2
+
+
 def test_it_listens_on_loopback_only(served: Served) -> None:
     with (
         pytest.raises(ConfigurationInvalid, match="loopback") as refused,
-        serving_respondents("0.0.0.0:0", served.service),
+        serving_respondents("0.0.0.0:0", served.service, FairShare()),
     ):
         pass
     assert "respondents_listen" in str(refused.value.hint)

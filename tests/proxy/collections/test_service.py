@@ -7,6 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from fractions import Fraction
 from pathlib import Path
+from threading import Barrier
+from time import sleep
+from typing import Any
 
 import pytest
 
@@ -17,6 +20,8 @@ from accountant.ledger.entries import TableOpened
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.stream_book import StreamBook
+from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import (
     CannotStart,
     InvalidRequest,
@@ -26,20 +31,24 @@ from cube.refusals import (
     TooLarge,
     UnknownName,
 )
-from local_dp.campaign import Level
+from local_dp.campaign import Attribute, Level, planned_campaign
 from local_dp.campaign_text import campaign_digest, campaign_text
 from local_dp.respondent import Entropy, check_campaign, randomised
 from proxy.api.requests import Caller
 from proxy.collections.service import CollectionService
 from proxy.collections.store import CountStore
 from proxy.collections.tokens import new_token
+from tests.support.a_stream import DAILY, noted
 from tests.support.campaigns import survey, wide
+from tests.support.hostile_campaigns import HOSTILE, NO_CAMPAIGNS, hostile
 
 OWNER = Caller(Payer("owner"), Role.OWNER, (EVERY_TABLE,))
 ANALYST = Caller(Payer("ann"), Role.ANALYST, ("survey",))
 STRANGER = Caller(Payer("bob"), Role.OWNER, ("people",))
 TEXT = campaign_text(survey())
 ROW: dict[str, Level] = {"education": "school", "smokes": False, "region": 3}
+N_THREADS = 6
+SECONDS_MAX = 60.0
 
 
 @pytest.fixture
@@ -98,6 +107,43 @@ def test_every_kind_of_channel_is_counted(service: CollectionService) -> None:
     assert service.estimates(OWNER, "wide").covered == (("a",), ("b",))
 
 
+def test_a_campaign_that_is_no_table_is_refused_and_nothing_noted(
+    service: CollectionService, ledger: Ledger, counts: Path
+) -> None:
+    alike = [Attribute(name, ("no", "yes")) for name in ("Smokes", "smokes")]
+    views = [((one.name,),) for one in alike]
+    campaign = planned_campaign("habits", alike, views, epsilon_units=UNITS_PER_EPSILON)
+    before = ledger.position
+    with pytest.raises(InvalidRequest, match="letter case does not count") as refused:
+        created(service, text=campaign_text(campaign))
+    assert "other names" in str(refused.value.hint)
+    assert ledger.position == before
+    assert not counts.exists()
+    assert service.listed(OWNER) == ()
+
+
+@pytest.mark.parametrize("change", HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_campaign_is_refused_and_nothing_noted(
+    service: CollectionService,
+    ledger: Ledger,
+    counts: Path,
+    change: Callable[[dict[str, Any]], None],
+) -> None:
+    before = ledger.position
+    with pytest.raises(InvalidRequest):
+        created(service, text=hostile(change))
+    assert ledger.position == before
+    assert not counts.exists()
+
+
+def test_what_is_no_campaign_is_refused(service: CollectionService, ledger: Ledger) -> None:
+    before = ledger.position
+    for text in NO_CAMPAIGNS:
+        with pytest.raises(InvalidRequest):
+            created(service, text=text)
+    assert ledger.position == before
+
+
 class Watched:
     """A ledger that looks, at each entry, whether there is anything to count in yet."""
 
@@ -109,6 +155,10 @@ class Watched:
     @property
     def collections(self) -> CollectionBook:
         return self._ledger.collections
+
+    @property
+    def streams(self) -> StreamBook:
+        return self._ledger.streams
 
     def append_collection(
         self, build: Callable[[CollectionBook], CollectionBody | None]
@@ -217,6 +267,16 @@ def test_names_are_no_table_s_and_no_other_collection_s(ledger: Ledger, counts: 
         CollectionService(ledger, counts, ["SURVEY"])
 
 
+def test_a_name_that_sql_does_not_tell_from_a_streams_is_taken(
+    service: CollectionService, ledger: Ledger
+) -> None:
+    noted(ledger, "Visits", DAILY)
+    for name in ("Visits", "visits"):
+        with pytest.raises(NameTaken):
+            created(service, text=campaign_text(survey(name)))
+    assert service.listed(OWNER) == ()
+
+
 @pytest.mark.parametrize("n", [0, 10**9])
 def test_a_collection_is_for_a_number_of_respondents(service: CollectionService, n: int) -> None:
     with pytest.raises(InvalidRequest):
@@ -253,6 +313,45 @@ def test_nothing_comes_after_the_closing_but_what_was_counted_before(
     assert not service.submit("survey", token, answer())  # whoever got no acknowledgement
 
 
+def test_what_is_acknowledged_while_a_collection_is_closed_is_in_its_last_counts(
+    service: CollectionService, ledger: Ledger
+) -> None:
+    created(service, 100_000)
+    sending = Barrier(N_THREADS + 1)
+
+    def respond(_thread: int) -> tuple[int, int]:
+        """How many answers were counted until one was refused, and how many are known then."""
+        n_counted = 0
+        tokens = []
+        sending.wait(SECONDS_MAX)
+        while True:
+            tokens.append(new_token())
+            try:
+                n_counted += service.submit("survey", tokens[-1], answer())
+            except InvalidRequest:
+                break
+        # Whoever was counted hears it again, and who was not, that it is too late.
+        n_known = sum(1 for one in tokens[:-1] if not service.submit("survey", one, answer()))
+        with pytest.raises(InvalidRequest, match="no answers any more"):
+            service.submit("survey", tokens[-1], answer())
+        return n_counted, n_known
+
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        responding = [pool.submit(respond, one) for one in range(N_THREADS)]
+        sending.wait(SECONDS_MAX)
+        while service.status(OWNER, "survey").n_respondents < 20 * N_THREADS:
+            sleep(0.001)
+        closed = service.close_collection(OWNER, "survey")
+        found = [one.result(SECONDS_MAX) for one in responding]
+    acknowledged = sum(n_counted for n_counted, _ in found)
+    assert acknowledged >= 20 * N_THREADS
+    assert closed.n_respondents == acknowledged == sum(n_known for _, n_known in found)
+    assert service.estimates(OWNER, "survey").n_respondents == acknowledged
+    verdict = verify(ledger.entries())
+    assert verdict.problem is None
+    assert [one.n_respondents for one in verdict.collections] == [acknowledged]
+
+
 def test_counts_that_were_changed_after_the_closing_are_noticed(
     service: CollectionService, counts: Path
 ) -> None:
@@ -263,6 +362,24 @@ def test_counts_that_were_changed_after_the_closing_are_noticed(
         store._connection.execute("UPDATE answered SET n = n + 1")
     with pytest.raises(StoreUnavailable, match="not those with which it was closed"):
         service.estimates(OWNER, "survey")
+
+
+def test_a_file_from_before_the_closing_takes_no_answers(ledger: Ledger, counts: Path) -> None:
+    token = new_token()
+    with closing(CollectionService(ledger, counts)) as service:
+        created(service)
+        service.submit("survey", token, answer())
+    backup = counts.read_bytes()
+    with closing(CollectionService(ledger, counts)) as service:
+        service.submit("survey", new_token(), answer())
+        service.close_collection(OWNER, "survey")
+    counts.write_bytes(backup)
+    with closing(CollectionService(ledger, counts)) as service:
+        with pytest.raises(InvalidRequest, match="no answers any more"):
+            service.submit("survey", new_token(), answer())
+        assert not service.submit("survey", token, answer())
+        with pytest.raises(StoreUnavailable, match="not those with which it was closed"):
+            service.estimates(OWNER, "survey")
 
 
 def test_a_file_that_is_gone_is_not_begun_anew(ledger: Ledger, counts: Path) -> None:

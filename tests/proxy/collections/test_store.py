@@ -14,8 +14,16 @@ import pytest
 
 from cube.refusals import CannotStart, StoreUnavailable
 from proxy.collections.store import CountStore, Outcome
+from proxy.scheduling.fair_share import DEFAULT_TIMES, FairShare, Shift
 from tests.support import dying_counter
-from tests.support.dying_counter import COLLECTION, N_PLACES, places, sent, token
+from tests.support.dying_counter import (
+    COLLECTION,
+    N_PLACES,
+    N_THREADS,
+    places,
+    sent,
+    token,
+)
 
 N_KILLS = 5
 N_BEFORE_KILL = 200
@@ -68,6 +76,13 @@ def test_of_many_threads_with_the_same_tokens_each_token_counts_once(store: Coun
 
 
 def test_waiting_answers_share_a_commit(tmp_path: Path) -> None:
+    """Also where respondents have one share of the process, and one of them works at a time."""
+    share = FairShare(n_at_once=1)
+
+    def in_turn(number: int) -> Outcome:
+        with Shift(share, "respondents", DEFAULT_TIMES, is_gone=lambda: False).working():
+            return sent(store, number)
+
     with closing(CountStore(tmp_path / "counts")) as store:
         store.begin(COLLECTION)
         commits: list[str] = []
@@ -76,7 +91,7 @@ def test_waiting_answers_share_a_commit(tmp_path: Path) -> None:
         )
         store._lock.acquire()  # as if a sync to the disk took its time
         with ThreadPoolExecutor(20) as pool:
-            waiting = [pool.submit(sent, store, one) for one in range(20)]
+            waiting = [pool.submit(in_turn, one) for one in range(20)]
             while len(store._waiting._requests) < 19:
                 time.sleep(0.001)
             store._lock.release()
@@ -147,12 +162,38 @@ def test_a_full_disk_acknowledges_nothing_and_loses_nothing(store: CountStore) -
     check_counts(store, range(number + 1))
 
 
+@pytest.mark.parametrize("n_bytes_max", [60_000, 300_000], ids=["the log", "the file"])
+def test_where_no_file_may_grow_answers_are_refused_and_none_is_lost_or_counted_twice(
+    tmp_path: Path, n_bytes_max: int
+) -> None:
+    """The system refuses to write: at first the log, or once counts are copied, the file itself."""
+    path, noted = tmp_path / "counts", tmp_path / "acknowledged"
+    with closing(CountStore(path)) as store:
+        store.begin(COLLECTION)
+    process = mp.get_context("spawn").Process(
+        target=dying_counter.live_in, args=(str(path), str(noted), n_bytes_max)
+    )
+    process.start()
+    process.join(SECONDS_MAX)
+    assert process.exitcode == 0, "no answer was refused, or not in words that help"
+    acknowledged = {int(one) for one in noted.read_text().split()}
+    with closing(CountStore(path)) as store:  # there is room again
+        counted = _counted(store)
+        assert acknowledged <= counted
+        assert len(counted - acknowledged) <= N_THREADS, "those that were being written"
+        check_counts(store, counted)
+        everybody = range(max(counted) + 1)
+        outcomes = Counter(sent(store, one) for one in everybody)
+        assert outcomes[Outcome.COUNTED_BEFORE] == len(counted)
+        check_counts(store, everybody)
+
+
 def test_a_damaged_file_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "counts"
     with closing(CountStore(path)) as store:
         store.begin(COLLECTION)
-        for one in range(2000):
-            sent(store, one)
+        with ThreadPoolExecutor(32) as pool:
+            list(pool.map(lambda one: sent(store, one), range(2000)))
     content = bytearray(path.read_bytes())
     content[4096 * 5 : 4096 * 6] = bytes(4096)
     path.write_bytes(content)

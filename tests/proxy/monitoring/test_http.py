@@ -110,3 +110,13 @@ def test_a_request_that_dribbles_in_is_given_up(monkeypatch: pytest.MonkeyPatch)
                 except ConnectionError:
                     break
         assert page(address, "/healthz") == "alive\n"
+
+
+def test_as_many_connections_as_may_come_at_once_wait_to_be_accepted() -> None:
+    """Whom the system turns away tries again after a second: here nobody has to."""
+    n_waiting = 64
+    with loopback_http._Server(1, ("127.0.0.1", 0), loopback_http._Handler) as listening:
+        where = ("127.0.0.1", listening.server_port)  # and nobody accepts
+        peers = [socket.create_connection(where, timeout=0.9) for _ in range(n_waiting)]
+        for one in peers:
+            one.close()

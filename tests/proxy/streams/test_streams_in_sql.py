@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from accountant.auditor.verify import verify
+from accountant.ledger.collections import CollectionOpened
 from accountant.ledger.credentials import Role
 from accountant.ledger.limits import Payer
 from cube.refusals import (
@@ -20,9 +21,11 @@ from cube.refusals import (
     UnknownName,
     UnsupportedSql,
 )
+from local_dp.campaign_text import campaign_text
 from planner.sql.stream_statements import CreateStream
 from proxy.api.requests import LOCAL, Caller
 from proxy.streams.service import NO_STREAMS
+from tests.support.campaigns import survey
 from tests.support.streaming import (
     BY_EPOCH,
     COUNT,
@@ -265,6 +268,17 @@ def test_only_owners_create_and_drop(path: Path) -> None:
         for sql in ("DROP STREAM visits", COUNT):
             with pytest.raises(UnknownName):
                 server.rows(sql, STRANGER)
+
+
+def test_a_collections_name_is_taken_in_any_case(path: Path) -> None:
+    with streaming(path) as server:
+        text = campaign_text(survey("Visits"))
+        opened = CollectionOpened(text, 10, is_by_invitation=False, by="owner")
+        server.ledger.append_collection(lambda _book: opened)
+        for name in ("Visits", "visits"):
+            with pytest.raises(NameTaken):
+                server.rows(CREATE.replace("visits", name))
+        assert server.kinds() == ["collection_opened"]
 
 
 def test_what_is_dropped_is_erased_and_its_name_not_used_again(path: Path) -> None:

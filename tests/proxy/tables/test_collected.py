@@ -10,11 +10,11 @@ from cube.query import Factor, counting
 from cube.refusals import NotCollected, TooLarge
 from cube.target import AccuracyTarget
 from local_dp.campaign import Attribute, planned_campaign
+from local_dp.columns import CollectedAxes
 from local_dp.estimates.collection import CollectionEstimates
 from planner.fallback import Fallback
 from planner.workload import Wanted
 from proxy.tables.collected import CollectedTable
-from proxy.tables.collected_axes import CollectedAxes
 from tests.support.respondents import CITY, campaign_of, collected, true_rows
 
 TARGET = AccuracyTarget(half_width=1.0, confidence=0.95)

@@ -3,6 +3,8 @@
 An attribute's levels are in the order of its campaign, a column's in that of its kind: numbers
 rise, false comes before true, and NULL is last. Where the two differ, a block's arrays are brought
 into the campaign's order before it is asked. Levels that no kind of column has are text.
+
+Not every campaign has such columns: SQL does not tell names apart by case, a campaign does.
 """
 
 import json
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 from cube.axis import INTEGER_MAX, Axis, BooleanAxis, CategoryAxis, IntegerAxis, MeasureAxis
 from cube.block import Partition, QueryBlock
 from cube.query import Factor, LinearQuery, Scope, Term
+from cube.schema import N_RECORDS_MAX, Schema
 from local_dp.campaign import Attribute, Campaign, Level
 
 N_TRUTHS = 2
@@ -54,6 +57,16 @@ class CollectedAxes:
             if order != sorted(order):
                 moved[axis.name] = np.argsort(order)
         return cls(tuple(axes), moved)
+
+    def schema(self, table: str) -> Schema:
+        """The public schema of a table of these columns.
+
+        Raises
+        ------
+        ValueError
+            If they cannot be the columns of one table.
+        """
+        return Schema(table=table, axes=self.axes, n_records_max=N_RECORDS_MAX)
 
     def of_campaign(self, block: QueryBlock) -> QueryBlock:
         """A block with its levels in the campaign's order."""

@@ -1,0 +1,67 @@
+"""A stream by its public numbers: from what is noted of it to its population, its laws, its epochs.
+
+Who notes them, and where, is not known here.
+"""
+
+from typing import Protocol
+
+from streams.epoch import Epoch
+from streams.mechanism import Mechanism
+from streams.noise import GeometricNoise
+from streams.population import Buckets, Everyone, Population, Sample
+from streams.two_point import TwoPoint
+
+
+class DeclaredStream(Protocol):
+    """What is public about a stream, and fixed before it."""
+
+    @property
+    def universe(self) -> int:
+        """The number of users there can be; 0 if nobody knows, and users fall into buckets."""
+
+    @property
+    def n_places(self) -> int:
+        """The bits of a state: of everybody, of a sample, or of buckets."""
+
+    @property
+    def p1(self) -> int:
+        """The probability of a 1 for a user who is present, in units of ``2**-64``."""
+
+    @property
+    def alpha(self) -> int:
+        """The ratio of two neighbouring probabilities of a release's noise, in the same units."""
+
+    @property
+    def has_departures(self) -> bool:
+        """Whether users may leave again."""
+
+    @property
+    def key(self) -> str:
+        """In hexadecimal, who is in the sample or in which bucket; empty if all have a bit."""
+
+
+def epoch_of(stream: str, declared: DeclaredStream, name: str, noisy_ones: int | None) -> Epoch:
+    """An epoch of a stream; with what was released of it."""
+    return Epoch(
+        stream,
+        name,
+        population_of(declared),
+        mechanism_of(declared),
+        has_departures=declared.has_departures,
+        noisy_ones=noisy_ones,
+    )
+
+
+def mechanism_of(declared: DeclaredStream) -> Mechanism:
+    """The laws of a stream's bits and of its noise; no other than what is noted."""
+    return Mechanism(TwoPoint(declared.p1), GeometricNoise(declared.alpha))
+
+
+def population_of(declared: DeclaredStream) -> Population:
+    """Who has which bit."""
+    key = bytes.fromhex(declared.key)
+    if not declared.universe:
+        return Buckets(declared.n_places, key)
+    if not key:
+        return Everyone(declared.universe)
+    return Sample(declared.universe, declared.n_places, key)
