@@ -23,6 +23,7 @@ from proxy.api.requests import Caller
 from proxy.streams.answers import StreamTable
 from proxy.streams.opening import opened_by
 from proxy.streams.served_stream import ServedStream
+from proxy.streams.status import StreamStatus
 
 N_STREAMS_MAX: Final = 100
 OWNER_ONLY: Final = 0o700
@@ -143,6 +144,13 @@ class StreamService(Mapping[str, StreamTable]):
                 hint=suggestion(name, sorted(known)) or there_are,
             )
         return known[name]
+
+    def known(self, caller: Caller) -> tuple[StreamStatus, ...]:
+        """Every stream that a caller may know of, those that were dropped among them."""
+        book = {} if self._ledger is None else self._ledger.streams.streams
+        return tuple(
+            StreamStatus.of(name, history) for name, history in book.items() if caller.opens(name)
+        )
 
     @property
     def served(self) -> tuple[ServedStream, ...]:
