@@ -9,9 +9,6 @@ from pathlib import Path
 from threading import Lock
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from accountant.ledger.credentials import Role
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.stream_book import StreamBook
@@ -87,14 +84,12 @@ class StreamService(Mapping[str, StreamTable]):
         stream.begin()
         return stream
 
-    def observe(
-        self, caller: Caller, name: str, ids: NDArray[np.int64], *, present: bool = True
-    ) -> None:
-        """Note users who arrived, or left.
+    def observed(self, caller: Caller, name: str) -> ServedStream:
+        """A stream that a caller may tell who came.
 
         Raises
         ------
-        Refused
+        UnknownName, NotAllowed
         """
         stream = self.find(caller, name)
         if caller.role is not Role.OWNER:
@@ -103,16 +98,7 @@ class StreamService(Mapping[str, StreamTable]):
                 "what is counted.",
                 hint="Call with the credential of an owner that opens this stream alone.",
             )
-        stream.observe(ids, present=present)
-
-    def sync(self, caller: Caller, name: str) -> None:
-        """Wait until the disk has what arrived at a stream.
-
-        Raises
-        ------
-        Refused
-        """
-        self.find(caller, name).sync()
+        return stream
 
     def drop(self, caller: Caller, name: str, *, if_exists: bool) -> bool:
         """End a stream; whether there was one.

@@ -227,12 +227,12 @@ def test_departures_count_only_where_they_were_declared(path: Path) -> None:
     with streaming(path) as server:
         server.rows(CREATE.replace("epsilon => 8", "epsilon => 8, departures => true"))
         server.observe(PRESENT)
-        server.streams.observe(LOCAL, "visits", PRESENT[:200], present=False)
+        server.streams.observed(LOCAL, "visits").observe(PRESENT[:200], present=False)
         assert abs(server.rows(COUNT)[0]["n"] - 100) < 30
     with streaming(path) as server:
         server.rows(CREATE.replace("visits", "hits"))
         with pytest.raises(InvalidRequest, match="without departures"):
-            server.streams.observe(LOCAL, "hits", PRESENT, present=False)
+            server.streams.observed(LOCAL, "hits").observe(PRESENT, present=False)
 
 
 @pytest.mark.parametrize("size", ["UNIVERSE 100000) WITH (bits => 20000,", "BUCKETS 20000) WITH ("])

@@ -22,7 +22,6 @@ from tests.support.serving import channel_to, serving
 
 REFUSED_COMMANDS = [
     "CommandStatementUpdate",
-    "CommandStatementIngest",
     "CommandStatementSubstraitPlan",
     "ActionBeginTransactionRequest",
 ]
