@@ -17,6 +17,7 @@ from cube.refusals import InvalidRequest, NameTaken, NotAllowed, TooLarge, Unkno
 from planner.sql.messages import listed, shortened, suggestion
 from planner.sql.stream_statements import CreateStream
 from proxy.api.requests import Caller
+from proxy.identity.roles import WHO_OBSERVES
 from proxy.streams.answers import StreamTable
 from proxy.streams.opening import opened_by
 from proxy.streams.served_stream import ServedStream
@@ -92,11 +93,11 @@ class StreamService(Mapping[str, StreamTable]):
         UnknownName, NotAllowed
         """
         stream = self.find(caller, name)
-        if caller.role is not Role.OWNER:
+        if caller.role not in WHO_OBSERVES:
             raise NotAllowed(
-                f"Who comes to the stream {name} is told by owners: whoever tells it decides "
-                "what is counted.",
-                hint="Call with the credential of an owner that opens this stream alone.",
+                f"Who comes to the stream {name} is told by collectors and owners: whoever tells "
+                "it decides what is counted.",
+                hint="Call with a collector's credential that opens this stream alone.",
             )
         return stream
 

@@ -30,6 +30,7 @@ from proxy.api.requests import (
 )
 from proxy.identity.call_context import caller_of
 from proxy.identity.presented import HEADER, presented_token
+from proxy.identity.roles import check_asks
 from proxy.protocol import flight_pb2, flight_pb2_grpc
 from proxy.protocol import flight_sql_pb2 as sql
 from proxy.sources.public_table import PublicTable
@@ -200,16 +201,17 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         """
         first = next(request_iterator, flight_pb2.FlightData())
         command = unwrapped(first.flight_descriptor.cmd, PUT_BY_NAME)
+        if isinstance(command, sql.CommandStatementIngest):
+            messages = chain((first,), request_iterator)
+            yield updated(ingest(command, messages, self._streams, caller_of(context)))
+            return
+        check_asks(caller_of(context).role)
         if isinstance(command, sql.CommandPreparedStatementQuery):
             handle, caller = command.prepared_statement_handle, caller_of(context)
             prepared = self._prepared.get(handle, caller)
             prepared.bind(chain((first,), request_iterator))
             self._prepared.change(handle, prepared, caller)
             yield flight_pb2.PutResult()
-            return
-        if isinstance(command, sql.CommandStatementIngest):
-            messages = chain((first,), request_iterator)
-            yield updated(ingest(command, messages, self._streams, caller_of(context)))
             return
         if not isinstance(command, UPDATES):
             raise NotOffered(f"{READ_ONLY} uploads.")
