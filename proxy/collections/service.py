@@ -20,6 +20,7 @@ from accountant.ledger.collections import (
     CollectionClosed,
     CollectionOpened,
 )
+from accountant.ledger.stream_book import StreamBook
 from cube.refusals import (
     CannotStart,
     InvalidRequest,
@@ -55,6 +56,11 @@ class CollectionLedger(Protocol):
     @property
     def collections(self) -> CollectionBook:
         """Every collection, as far as this process has seen."""
+        ...
+
+    @property
+    def streams(self) -> StreamBook:
+        """Every stream, none of which has the name of a collection."""
         ...
 
     @property
@@ -148,7 +154,8 @@ class CollectionService:
         self._make_store()
 
         def build(book: CollectionBook) -> CollectionOpened:
-            if campaign.name.lower() in {one.lower() for one in book.by_name}:
+            taken = (*book.by_name, *self._ledger.streams.streams)
+            if campaign.name.lower() in {one.lower() for one in taken}:
                 raise ValueError("a name that SQL does not tell from another")
             return opened
 

@@ -13,7 +13,7 @@ from accountant.ledger.credentials import Role
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.stream_book import StreamBook
 from accountant.ledger.stream_entries import StreamOpened
-from cube.refusals import InvalidRequest, NameTaken, NotAllowed, TooLarge, UnknownName
+from cube.refusals import CannotStart, InvalidRequest, NameTaken, NotAllowed, TooLarge, UnknownName
 from planner.sql.messages import listed, shortened, suggestion
 from planner.sql.stream_statements import CreateStream
 from proxy.api.requests import Caller
@@ -37,6 +37,11 @@ class StreamService(Mapping[str, StreamTable]):
         Where states are kept; None where there can be none.
     declared : sequence of str
         The names of private and public tables.
+
+    Raises
+    ------
+    CannotStart
+        If one of them is that of a stream in the ledger.
     """
 
     def __init__(
@@ -47,6 +52,13 @@ class StreamService(Mapping[str, StreamTable]):
         self._declared = frozenset(name.casefold() for name in declared)
         self._lock = Lock()
         self._served: dict[str, ServedStream] = {}
+        known = () if ledger is None else ledger.streams.streams
+        taken = [name for name in known if name.casefold() in self._declared]
+        if taken:
+            raise CannotStart(
+                f"{taken[0]} is the name of a stream in this ledger, now or before.",
+                hint="Give the table another name: what a stream lost stays under its own.",
+            )
 
     def __getitem__(self, name: str) -> StreamTable:
         return StreamTable(self._streams[name])
@@ -70,17 +82,20 @@ class StreamService(Mapping[str, StreamTable]):
         opened = opened_by(order, caller.payer.analyst)
 
         def build(book: StreamBook, _at: str) -> StreamOpened:
-            known = {name.casefold() for name in book.streams}
+            known = {name.casefold() for name in (*book.streams, *ledger.collections.by_name)}
             if order.name.casefold() in known | self._declared:
-                raise NameTaken(
-                    f"{order.name} is the name of a table or of a stream, now or before.",
-                    hint="Take another name: what a stream lost stays in the ledger under its own.",
-                )
+                raise ValueError("a name that SQL does not tell from another")
             if sum(not one.is_dropped for one in book.streams.values()) >= N_STREAMS_MAX:
                 raise TooLarge(f"There are {N_STREAMS_MAX} streams.", hint="Drop one that is over.")
             return opened
 
-        ledger.append_stream(order.name, build)
+        try:
+            ledger.append_stream(order.name, build)
+        except ValueError:
+            raise NameTaken(
+                f"{order.name} is the name of a table, a collection or a stream, now or before.",
+                hint="Take another name: what a stream lost stays in the ledger under its own.",
+            ) from None
         stream = self._streams[order.name]
         stream.begin()
         return stream

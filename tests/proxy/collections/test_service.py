@@ -17,6 +17,7 @@ from accountant.ledger.entries import TableOpened
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.stream_book import StreamBook
 from cube.refusals import (
     CannotStart,
     InvalidRequest,
@@ -109,6 +110,10 @@ class Watched:
     @property
     def collections(self) -> CollectionBook:
         return self._ledger.collections
+
+    @property
+    def streams(self) -> StreamBook:
+        return self._ledger.streams
 
     def append_collection(
         self, build: Callable[[CollectionBook], CollectionBody | None]
