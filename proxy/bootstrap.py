@@ -99,7 +99,8 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED) -> Service:
         if signer is not None:
             signer.check(ledger)
         ledger.check_clock()
-        # Read before the ledger is told of any: a table that cannot be served leaves no trace.
+        # Before the ledger is told of any table: one that cannot be served leaves no trace.
+        streams = _streams(settings, ledger)
         sources = {table.schema.table: _source(table, ledger) for table in settings.tables}
         tables = {
             table.schema.table: ServedTable(
@@ -116,7 +117,6 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED) -> Service:
             for table in settings.tables
         }
         previews = [one.schema.table for one in settings.tables if one.has_previews]
-        streams = _streams(settings, ledger)
         store = _synthetic_store(settings)
         names = [*tables, *(one.name for one in public)]
         collections = CollectionService(ledger, _counts_file(settings), names)

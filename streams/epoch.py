@@ -59,7 +59,13 @@ class Epoch:
         text = self.stream.encode() + b"\0" + self.name.encode()
         return hashlib.sha256(len(self.stream).to_bytes(4, "little") + text).digest()
 
-    def observe(self, state: BitState, ids: NDArray[np.int64], *, present: bool = True) -> None:
+    def observe(
+        self,
+        state: BitState,
+        ids: NDArray[np.int64],
+        *,
+        present: bool | NDArray[np.bool_] = True,
+    ) -> None:
         """Note users who arrived, or who left: of those that have a place, the bit is drawn anew.
 
         Parameters
@@ -67,8 +73,9 @@ class Epoch:
         state : BitState
             Of this epoch.
         ids : (n,) ndarray of int64
-        present : bool
-            Whether they arrived.
+        present : bool or (n,) ndarray of bool
+            Whether they arrived, or which of them; of a user who is there several times, the last
+            one stands.
 
         Raises
         ------
@@ -78,9 +85,16 @@ class Epoch:
         """
         if not self.is_open:
             raise InvalidRequest("The epoch of the stream is over.")
-        if not (present or self.has_departures):
+        if not (self.has_departures or np.all(present)):
             raise InvalidRequest("The stream was declared without departures.")
-        state.redraw(self.population.places(ids), present=present)
+        if not isinstance(present, np.ndarray) or present.all():
+            state.redraw(self.population.places(ids), present=bool(np.all(present)))
+            return
+        last = _last_of_each(ids)
+        arrived = self.population.places(ids[last[present[last]]])
+        left = self.population.places(ids[last[~present[last]]])
+        state.redraw(arrived, present=True)
+        state.redraw(left, present=False)
 
     def released(self, state: BitState, entropy: Entropy | None = None) -> "Epoch":
         """The epoch with a release; one that has one already stays as it is, and draws nothing.
@@ -119,3 +133,9 @@ class Epoch:
         if self.noisy_ones is None:
             raise ValueError("nothing of this epoch is released yet")
         return self.noisy_ones
+
+
+def _last_of_each(ids: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The place of the last one of each id; of no two are the ids equal."""
+    _, from_behind = np.unique(ids[::-1], return_index=True)
+    return ids.size - 1 - from_behind

@@ -19,7 +19,7 @@ from accountant.auditor.fields import (
 )
 from accountant.auditor.wrong import Wrong
 
-ROLES: Final = ("analyst", "owner", "auditor")
+ROLES: Final = ("analyst", "owner", "auditor", "collector")
 PROOFS: Final = ("token", "certificate")
 _KEY: Final = re.compile("[0-9a-f]{64}", re.ASCII)
 

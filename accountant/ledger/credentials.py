@@ -28,6 +28,12 @@ class Role(StrEnum):
     ANALYST = "analyst"  # query
     OWNER = "owner"  # query, set limits, read the ledger and its reports
     AUDITOR = "auditor"  # read the ledger and its reports
+    COLLECTOR = "collector"  # tell streams who came
+
+    @property
+    def oversees(self) -> bool:
+        """Whether they see what a private history hides."""
+        return self in {Role.OWNER, Role.AUDITOR}
 
 
 class Proof(StrEnum):

@@ -5,16 +5,18 @@
     epoch_released  the noisy number of ones of an epoch; once, and then never another
     stream_dropped  nothing of it is observed or released any more; what was lost stays lost
 
-The name of the stream stands where other entries have their table. Values that check themselves;
-whether they follow from each other is in stream_book.py. That the epsilon is that of the two laws
-is for whoever opens a stream, and for the auditor, who computes it on its own.
+The name of the stream stands where other entries have their table. Values that check themselves,
+the epsilon against the two laws as well; whether they follow from each other is in stream_book.py.
+The auditor computes the epsilon on its own.
 """
 
 import re
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Final, TypeAlias
 
 from accountant.ledger.limits import Window, check_name
+from cube.exponential import epsilon_units_of
 
 GRID: Final = 2**64  # probabilities of streams are whole numbers of this many parts
 N_PLACES_MAX: Final = 2**32
@@ -71,8 +73,8 @@ class StreamOpened:
             raise ValueError("a stream with more places than users")
         if not GRID // 2 < self.p1 < GRID or not 0 < self.alpha < GRID:
             raise ValueError("a stream whose bits or noise have no law")
-        if self.epsilon_units < 1:
-            raise ValueError("a stream that loses nothing")
+        if not self.lost_units <= self.epsilon_units:
+            raise ValueError("a stream whose epochs lose more than is noted")
         if self.budget_units is not None and self.budget_units < self.epsilon_units:
             raise ValueError("a stream whose budget is below its first epoch")
         if (self.universe == self.n_places) != (not self.key):
@@ -81,6 +83,12 @@ class StreamOpened:
             raise ValueError("a key that is not 16 to 64 bytes in hexadecimal")
         if self.has_departures and not self.universe:
             raise ValueError("departures from buckets, which users share")
+
+    @property
+    def lost_units(self) -> int:
+        """What the two laws lose together; proof: streams/proofs/pan_privacy.md."""
+        p1, p0, alpha = self.p1, GRID - self.p1, self.alpha
+        return epsilon_units_of(Fraction(p1, p0) * (Fraction(p0, GRID) + Fraction(p1, alpha)))
 
     def epoch_at(self, at: str) -> str:
         """The name of the epoch that a moment is in: the first day of its window."""

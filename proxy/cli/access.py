@@ -56,7 +56,8 @@ def issue(  # noqa: PLR0913 - one parameter per option
     role: Annotated[
         Role,
         typer.Option(
-            help="analyst: query; owner: query, set limits, read reports; auditor: read only."
+            help="analyst: query; owner: query, set limits, read reports; auditor: read only; "
+            "collector: tell streams who came."
         ),
     ] = Role.ANALYST,
     expires: Annotated[

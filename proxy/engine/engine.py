@@ -49,7 +49,7 @@ from proxy.engine.other_statements import columns_of_other, explain_other, run_o
 from proxy.engine.own_answers import own_explained
 from proxy.engine.postprocessing import OuterSql
 from proxy.engine.previews import Previews
-from proxy.engine.public_relations import public_relations
+from proxy.engine.public_relations import Shown, public_relations
 from proxy.engine.query_plan import plan_columns, shown_plan
 from proxy.engine.relations import relation, unanswered
 from proxy.engine.released import released
@@ -364,8 +364,10 @@ class Engine:
         self, names: Sequence[str], seen: VisibleTables, caller: Caller | None
     ) -> dict[str, pa.Table]:
         """What outer SQL reads besides answers; without a caller, samples of it."""
-        records = None if caller is None else partial(self._records, caller)
-        return public_relations(names, seen, records)
+        if caller is None:
+            return public_relations(names, seen, None)
+        shown = Shown(partial(self._records, caller), partial(self.streams.known, caller))
+        return public_relations(names, seen, shown)
 
     def _records(self, caller: Caller) -> list[TableRecord]:
         tables = self._opened_to(caller).values()

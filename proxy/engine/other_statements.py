@@ -7,7 +7,7 @@ off a text before the engine sees it.
 import pyarrow as pa
 
 from cube.pace import take_longer
-from cube.refusals import InvalidRequest
+from cube.refusals import InvalidRequest, NameTaken
 from planner.sql.statements import Explain, Statement, not_answered
 from planner.sql.stream_statements import CreateStream, DropStream
 from planner.sql.synthetic_statements import CreateSynthetic, DropSynthetic
@@ -46,12 +46,25 @@ def run_other(
             return run_statement(desk, statement, request)
         case CreateStream() | DropStream():
             take_longer()
+            _check_name(desk, statement, request.caller)
             return run_stream(streams, statement, request.caller)
         case Explain(of=CreateSynthetic() as explained):
             take_longer()
             return QueryResult(preview_table(desk.preview(request.caller, explained)), None)
         case other:
             raise not_answered(other.verb)
+
+
+def _check_name(
+    desk: SyntheticTableService, statement: CreateStream | DropStream, caller: Caller
+) -> None:
+    """Refuse a new stream the name of a synthetic table that its creator may know of."""
+    names = {record.name.casefold() for record in desk.known(caller)}
+    if isinstance(statement, CreateStream) and statement.name.casefold() in names:
+        raise NameTaken(
+            f"{statement.name} is the name of a synthetic table.",
+            hint="Take another name: this one would mean the stream from now on.",
+        )
 
 
 def explain_other(desk: SyntheticTableService, statement: Statement, caller: Caller) -> Explanation:

@@ -1,6 +1,7 @@
 """What outer SQL reads besides answers: public and synthetic tables, views of data_privacy."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -15,11 +16,28 @@ from proxy.engine.system_views import (
 )
 from proxy.engine.system_views import privacy_view as view_of
 from proxy.engine.visibility import VisibleTables
+from proxy.streams.status import StreamStatus
 from proxy.synthetic_tables.system_view import SYNTHETIC_VIEW, synthetic_view
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a caller's views show, made when one is read.
+
+    Parameters
+    ----------
+    records : callable
+        Of the private tables that they may know of.
+    streams : callable
+        The streams that they may know of, those that were dropped among them.
+    """
+
+    records: Callable[[], Sequence[TableRecord]]
+    streams: Callable[[], Sequence[StreamStatus]]
+
+
 def public_relations(
-    names: Sequence[str], seen: VisibleTables, records: Callable[[], Sequence[TableRecord]] | None
+    names: Sequence[str], seen: VisibleTables, shown: Shown | None
 ) -> dict[str, pa.Table]:
     """Public tables, and a caller's `data_privacy` views, under their names in the outer SQL.
 
@@ -28,25 +46,27 @@ def public_relations(
     names : sequence of str
     seen : VisibleTables
         What the caller may know of.
-    records : callable, optional
-        What the views show, made when one is read; without it, samples and empty views, to learn
-        the types of the result.
+    shown : Shown, optional
+        Without it, samples and empty views, to learn the types of the result.
     """
     found: dict[str, pa.Table] = {}
     for name in names:
         view = name.removeprefix(privacy_view(""))
         if name in seen.public:
             rows = seen.public[name]()
-            found[name] = rows.slice(0, N_ROWS_TRIED) if records is None else rows
+            found[name] = rows.slice(0, N_ROWS_TRIED) if shown is None else rows
         elif view == SYNTHETIC_VIEW:
-            found[name] = synthetic_view(() if records is None else seen.synthetic)
+            found[name] = synthetic_view(() if shown is None else seen.synthetic)
         elif view in OWN_VIEWS:
-            found[name] = own_view(view, () if records is None else seen.own.values())
-        elif records is None:
+            none = OWN_VIEWS[view].empty_table()
+            found[name] = (
+                none if shown is None else own_view(view, seen.own.values(), shown.streams())
+            )
+        elif shown is None:
             found[name] = VIEW_SCHEMAS.get(view, REMAINING_SCHEMA).empty_table()
         elif view in VIEW_SCHEMAS:
-            found[name] = view_of(view, records())
+            found[name] = view_of(view, shown.records())
         else:
             table = view.removeprefix(f"{REMAINING}(").removesuffix(")")
-            found[name] = remaining_aggregates(table, records())
+            found[name] = remaining_aggregates(table, shown.records())
     return found

@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from accountant.gate.gate import Gate
 from accountant.ledger.budget import Budget
-from accountant.ledger.credentials import Role
 from accountant.ledger.limits import Window
 from accountant.ledger.payments import Payment
 from accountant.ledger.unit_counts import UnitCounts
@@ -74,8 +73,7 @@ class TableRecord:
         payments = tuple(
             (place, payment)
             for place, payment in enumerate(history.payments)
-            if caller.role is not Role.ANALYST
-            or payment.charge.payer.analyst == caller.payer.analyst
+            if caller.role.oversees or payment.charge.payer.analyst == caller.payer.analyst
         )
         counts = history.unit_counts
         return cls(info, Budget.of(history), payments, history.measurements, gate.schema, counts)

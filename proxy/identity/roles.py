@@ -1,7 +1,7 @@
 """Which role may call which method. A method that is not listed here may be called by nobody.
 
 Auditors read what was spent and on what; they may not query, so their credentials cannot spend
-anything.
+anything. Collectors tell streams who came, and do nothing else: they read nothing.
 """
 
 from collections.abc import Iterator, Mapping
@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from accountant.ledger.credentials import Role
+from cube.refusals import NotAllowed
 
 TACIT: Final = "/tacit.v1.Tacit/"
 RESPONDENTS: Final = "/tacit.v1.Respondents/"
@@ -24,8 +25,10 @@ OPEN_SERVICES: Final = (
 )
 
 _EVERYBODY: Final = frozenset(Role)
+_WHO_READS: Final = _EVERYBODY - {Role.COLLECTOR}
 WHO_ASKS: Final = frozenset({Role.ANALYST, Role.OWNER})
 _WHO_OVERSEES: Final = frozenset({Role.OWNER, Role.AUDITOR})
+WHO_OBSERVES: Final = frozenset({Role.OWNER, Role.COLLECTOR})
 _OWNER: Final = frozenset({Role.OWNER})
 
 
@@ -39,25 +42,25 @@ def _listed() -> Iterator[tuple[str, frozenset[Role]]]:
         yield TACIT + name, _OWNER
     yield f"{TACIT}EstimateCollection", WHO_ASKS
     for name in ("ListTables", "ListSynthetic", "ListCollections", "GetBudget"):
-        yield TACIT + name, _EVERYBODY
+        yield TACIT + name, _WHO_READS
     for name in ("PlanCollection", "PlanRobustness"):
-        yield TACIT + name, _EVERYBODY
+        yield TACIT + name, _WHO_READS
     for name in ("ListLimits", "AuditReport"):
         yield TACIT + name, _WHO_OVERSEES
-    for name in ("SetLimit", "Observe"):
-        yield TACIT + name, _OWNER
+    yield f"{TACIT}SetLimit", _OWNER
+    yield f"{TACIT}Observe", WHO_OBSERVES
     yield HANDSHAKE, _EVERYBODY
     for name in (
         "ListFlights",
         "GetFlightInfo",
         "GetSchema",
         "DoGet",
-        "DoPut",
         "DoExchange",
         "DoAction",
         "ListActions",
     ):
         yield FLIGHT + name, WHO_ASKS
+    yield f"{FLIGHT}DoPut", WHO_ASKS | WHO_OBSERVES  # which upload it is decides who of them
 
 
 # Methods that are known to take long and report their progress; all others are queries.
@@ -70,3 +73,17 @@ JOBS: Final = frozenset(
 )
 
 MAY_CALL: Final[Mapping[str, frozenset[Role]]] = MappingProxyType(dict(_listed()))
+
+
+def check_asks(role: Role) -> None:
+    """Refuse a role that may not query, where calls of other kinds come in by the same door.
+
+    Raises
+    ------
+    NotAllowed
+    """
+    if role not in WHO_ASKS:
+        raise NotAllowed(
+            f"The role {role} may not query.",
+            hint="Ask the server's owner for a credential with another role.",
+        )

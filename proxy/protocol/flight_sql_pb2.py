@@ -24,13 +24,15 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fproxy/protocol/flight_sql.proto\x12\x19\x61rrow.flight.protocol.sql\"V\n\x15\x43ommandStatementQuery\x12\r\n\x05query\x18\x01 \x01(\t\x12\x1b\n\x0etransaction_id\x18\x02 \x01(\x0cH\x00\x88\x01\x01\x42\x11\n\x0f_transaction_id\"B\n\x1d\x43ommandPreparedStatementQuery\x12!\n\x19prepared_statement_handle\x18\x01 \x01(\x0c\"W\n\x16\x43ommandStatementUpdate\x12\r\n\x05query\x18\x01 \x01(\t\x12\x1b\n\x0etransaction_id\x18\x02 \x01(\x0cH\x00\x88\x01\x01\x42\x11\n\x0f_transaction_id\"C\n\x1e\x43ommandPreparedStatementUpdate\x12!\n\x19prepared_statement_handle\x18\x01 \x01(\x0c\")\n\x11\x44oPutUpdateResult\x12\x14\n\x0crecord_count\x18\x01 \x01(\x03\"0\n\x14TicketStatementQuery\x12\x18\n\x10statement_handle\x18\x01 \x01(\x0c\"e\n$ActionCreatePreparedStatementRequest\x12\r\n\x05query\x18\x01 \x01(\t\x12\x1b\n\x0etransaction_id\x18\x02 \x01(\x0cH\x00\x88\x01\x01\x42\x11\n\x0f_transaction_id\"\xa0\x01\n#ActionCreatePreparedStatementResult\x12!\n\x19prepared_statement_handle\x18\x01 \x01(\x0c\x12\x16\n\x0e\x64\x61taset_schema\x18\x02 \x01(\x0c\x12\x18\n\x10parameter_schema\x18\x03 \x01(\x0c\x12\x16\n\tis_update\x18\x04 \x01(\x08H\x00\x88\x01\x01\x42\x0c\n\n_is_update\"H\n#ActionClosePreparedStatementRequest\x12!\n\x19prepared_statement_handle\x18\x01 \x01(\x0c\"!\n\x11\x43ommandGetSqlInfo\x12\x0c\n\x04info\x18\x01 \x03(\r\">\n\x16\x43ommandGetXdbcTypeInfo\x12\x16\n\tdata_type\x18\x01 \x01(\x05H\x00\x88\x01\x01\x42\x0c\n\n_data_type\"\x14\n\x12\x43ommandGetCatalogs\"{\n\x13\x43ommandGetDbSchemas\x12\x14\n\x07\x63\x61talog\x18\x01 \x01(\tH\x00\x88\x01\x01\x12%\n\x18\x64\x62_schema_filter_pattern\x18\x02 \x01(\tH\x01\x88\x01\x01\x42\n\n\x08_catalogB\x1b\n\x19_db_schema_filter_pattern\"\xeb\x01\n\x10\x43ommandGetTables\x12\x14\n\x07\x63\x61talog\x18\x01 \x01(\tH\x00\x88\x01\x01\x12%\n\x18\x64\x62_schema_filter_pattern\x18\x02 \x01(\tH\x01\x88\x01\x01\x12&\n\x19table_name_filter_pattern\x18\x03 \x01(\tH\x02\x88\x01\x01\x12\x13\n\x0btable_types\x18\x04 \x03(\t\x12\x16\n\x0einclude_schema\x18\x05 \x01(\x08\x42\n\n\x08_catalogB\x1b\n\x19_db_schema_filter_patternB\x1c\n\x1a_table_name_filter_pattern\"\x16\n\x14\x43ommandGetTableTypes\"n\n\x15\x43ommandGetPrimaryKeys\x12\x14\n\x07\x63\x61talog\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x16\n\tdb_schema\x18\x02 \x01(\tH\x01\x88\x01\x01\x12\r\n\x05table\x18\x03 \x01(\tB\n\n\x08_catalogB\x0c\n\n_db_schema\"o\n\x16\x43ommandGetExportedKeys\x12\x14\n\x07\x63\x61talog\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x16\n\tdb_schema\x18\x02 \x01(\tH\x01\x88\x01\x01\x12\r\n\x05table\x18\x03 \x01(\tB\n\n\x08_catalogB\x0c\n\n_db_schema\"o\n\x16\x43ommandGetImportedKeys\x12\x14\n\x07\x63\x61talog\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x16\n\tdb_schema\x18\x02 \x01(\tH\x01\x88\x01\x01\x12\r\n\x05table\x18\x03 \x01(\tB\n\n\x08_catalogB\x0c\n\n_db_schema\"\xe6\x01\n\x18\x43ommandGetCrossReference\x12\x17\n\npk_catalog\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x19\n\x0cpk_db_schema\x18\x02 \x01(\tH\x01\x88\x01\x01\x12\x10\n\x08pk_table\x18\x03 \x01(\t\x12\x17\n\nfk_catalog\x18\x04 \x01(\tH\x02\x88\x01\x01\x12\x19\n\x0c\x66k_db_schema\x18\x05 \x01(\tH\x03\x88\x01\x01\x12\x10\n\x08\x66k_table\x18\x06 \x01(\tB\r\n\x0b_pk_catalogB\x0f\n\r_pk_db_schemaB\r\n\x0b_fk_catalogB\x0f\n\r_fk_db_schemab\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fproxy/protocol/flight_sql.proto\x12\x19\x61rrow.flight.protocol.sql\"V\n\x15\x43ommandStatementQuery\x12\r\n\x05query\x18\x01 \x01(\t\x12\x1b\n\x0etransaction_id\x18\x02 \x01(\x0cH\x00\x88\x01\x01\x42\x11\n\x0f_transaction_id\"B\n\x1d\x43ommandPreparedStatementQuery\x12!\n\x19prepared_statement_handle\x18\x01 \x01(\x0c\"W\n\x16\x43ommandStatementUpdate\x12\r\n\x05query\x18\x01 \x01(\t\x12\x1b\n\x0etransaction_id\x18\x02 \x01(\x0cH\x00\x88\x01\x01\x42\x11\n\x0f_transaction_id\"C\n\x1e\x43ommandPreparedStatementUpdate\x12!\n\x19prepared_statement_handle\x18\x01 \x01(\x0c\"\xb6\x07\n\x16\x43ommandStatementIngest\x12j\n\x18table_definition_options\x18\x01 \x01(\x0b\x32H.arrow.flight.protocol.sql.CommandStatementIngest.TableDefinitionOptions\x12\r\n\x05table\x18\x02 \x01(\t\x12\x13\n\x06schema\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x14\n\x07\x63\x61talog\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\x11\n\ttemporary\x18\x05 \x01(\x08\x12\x1b\n\x0etransaction_id\x18\x06 \x01(\x0cH\x02\x88\x01\x01\x12P\n\x07options\x18\xe8\x07 \x03(\x0b\x32>.arrow.flight.protocol.sql.CommandStatementIngest.OptionsEntry\x1a\x99\x04\n\x16TableDefinitionOptions\x12r\n\x0cif_not_exist\x18\x01 \x01(\x0e\x32\\.arrow.flight.protocol.sql.CommandStatementIngest.TableDefinitionOptions.TableNotExistOption\x12m\n\tif_exists\x18\x02 \x01(\x0e\x32Z.arrow.flight.protocol.sql.CommandStatementIngest.TableDefinitionOptions.TableExistsOption\"\x81\x01\n\x13TableNotExistOption\x12&\n\"TABLE_NOT_EXIST_OPTION_UNSPECIFIED\x10\x00\x12!\n\x1dTABLE_NOT_EXIST_OPTION_CREATE\x10\x01\x12\x1f\n\x1bTABLE_NOT_EXIST_OPTION_FAIL\x10\x02\"\x97\x01\n\x11TableExistsOption\x12#\n\x1fTABLE_EXISTS_OPTION_UNSPECIFIED\x10\x00\x12\x1c\n\x18TABLE_EXISTS_OPTION_FAIL\x10\x01\x12\x1e\n\x1aTABLE_EXISTS_OPTION_APPEND\x10\x02\x12\x1f\n\x1bTABLE_EXISTS_OPTION_REPLACE\x10\x03\x1a.\n\x0cOptionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\t\n\x07_schemaB\n\n\x08_catalogB\x11\n\x0f_transaction_id\")\n\x11\x44oPutUpdateResult\x12\x14\n\x0crecord_count\x18\x01 \x01(\x03\"0\n\x14TicketStatementQuery\x12\x18\n\x10statement_handle\x18\x01 \x01(\x0c\"e\n$ActionCreatePreparedStatementRequest\x12\r\n\x05query\x18\x01 \x01(\t\x12\x1b\n\x0etransaction_id\x18\x02 \x01(\x0cH\x00\x88\x01\x01\x42\x11\n\x0f_transaction_id\"\xa0\x01\n#ActionCreatePreparedStatementResult\x12!\n\x19prepared_statement_handle\x18\x01 \x01(\x0c\x12\x16\n\x0e\x64\x61taset_schema\x18\x02 \x01(\x0c\x12\x18\n\x10parameter_schema\x18\x03 \x01(\x0c\x12\x16\n\tis_update\x18\x04 \x01(\x08H\x00\x88\x01\x01\x42\x0c\n\n_is_update\"H\n#ActionClosePreparedStatementRequest\x12!\n\x19prepared_statement_handle\x18\x01 \x01(\x0c\"!\n\x11\x43ommandGetSqlInfo\x12\x0c\n\x04info\x18\x01 \x03(\r\">\n\x16\x43ommandGetXdbcTypeInfo\x12\x16\n\tdata_type\x18\x01 \x01(\x05H\x00\x88\x01\x01\x42\x0c\n\n_data_type\"\x14\n\x12\x43ommandGetCatalogs\"{\n\x13\x43ommandGetDbSchemas\x12\x14\n\x07\x63\x61talog\x18\x01 \x01(\tH\x00\x88\x01\x01\x12%\n\x18\x64\x62_schema_filter_pattern\x18\x02 \x01(\tH\x01\x88\x01\x01\x42\n\n\x08_catalogB\x1b\n\x19_db_schema_filter_pattern\"\xeb\x01\n\x10\x43ommandGetTables\x12\x14\n\x07\x63\x61talog\x18\x01 \x01(\tH\x00\x88\x01\x01\x12%\n\x18\x64\x62_schema_filter_pattern\x18\x02 \x01(\tH\x01\x88\x01\x01\x12&\n\x19table_name_filter_pattern\x18\x03 \x01(\tH\x02\x88\x01\x01\x12\x13\n\x0btable_types\x18\x04 \x03(\t\x12\x16\n\x0einclude_schema\x18\x05 \x01(\x08\x42\n\n\x08_catalogB\x1b\n\x19_db_schema_filter_patternB\x1c\n\x1a_table_name_filter_pattern\"\x16\n\x14\x43ommandGetTableTypes\"n\n\x15\x43ommandGetPrimaryKeys\x12\x14\n\x07\x63\x61talog\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x16\n\tdb_schema\x18\x02 \x01(\tH\x01\x88\x01\x01\x12\r\n\x05table\x18\x03 \x01(\tB\n\n\x08_catalogB\x0c\n\n_db_schema\"o\n\x16\x43ommandGetExportedKeys\x12\x14\n\x07\x63\x61talog\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x16\n\tdb_schema\x18\x02 \x01(\tH\x01\x88\x01\x01\x12\r\n\x05table\x18\x03 \x01(\tB\n\n\x08_catalogB\x0c\n\n_db_schema\"o\n\x16\x43ommandGetImportedKeys\x12\x14\n\x07\x63\x61talog\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x16\n\tdb_schema\x18\x02 \x01(\tH\x01\x88\x01\x01\x12\r\n\x05table\x18\x03 \x01(\tB\n\n\x08_catalogB\x0c\n\n_db_schema\"\xe6\x01\n\x18\x43ommandGetCrossReference\x12\x17\n\npk_catalog\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x19\n\x0cpk_db_schema\x18\x02 \x01(\tH\x01\x88\x01\x01\x12\x10\n\x08pk_table\x18\x03 \x01(\t\x12\x17\n\nfk_catalog\x18\x04 \x01(\tH\x02\x88\x01\x01\x12\x19\n\x0c\x66k_db_schema\x18\x05 \x01(\tH\x03\x88\x01\x01\x12\x10\n\x08\x66k_table\x18\x06 \x01(\tB\r\n\x0b_pk_catalogB\x0f\n\r_pk_db_schemaB\r\n\x0b_fk_catalogB\x0f\n\r_fk_db_schemab\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'proxy.protocol.flight_sql_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_COMMANDSTATEMENTINGEST_OPTIONSENTRY']._loaded_options = None
+  _globals['_COMMANDSTATEMENTINGEST_OPTIONSENTRY']._serialized_options = b'8\001'
   _globals['_COMMANDSTATEMENTQUERY']._serialized_start=62
   _globals['_COMMANDSTATEMENTQUERY']._serialized_end=148
   _globals['_COMMANDPREPAREDSTATEMENTQUERY']._serialized_start=150
@@ -39,34 +41,44 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_COMMANDSTATEMENTUPDATE']._serialized_end=305
   _globals['_COMMANDPREPAREDSTATEMENTUPDATE']._serialized_start=307
   _globals['_COMMANDPREPAREDSTATEMENTUPDATE']._serialized_end=374
-  _globals['_DOPUTUPDATERESULT']._serialized_start=376
-  _globals['_DOPUTUPDATERESULT']._serialized_end=417
-  _globals['_TICKETSTATEMENTQUERY']._serialized_start=419
-  _globals['_TICKETSTATEMENTQUERY']._serialized_end=467
-  _globals['_ACTIONCREATEPREPAREDSTATEMENTREQUEST']._serialized_start=469
-  _globals['_ACTIONCREATEPREPAREDSTATEMENTREQUEST']._serialized_end=570
-  _globals['_ACTIONCREATEPREPAREDSTATEMENTRESULT']._serialized_start=573
-  _globals['_ACTIONCREATEPREPAREDSTATEMENTRESULT']._serialized_end=733
-  _globals['_ACTIONCLOSEPREPAREDSTATEMENTREQUEST']._serialized_start=735
-  _globals['_ACTIONCLOSEPREPAREDSTATEMENTREQUEST']._serialized_end=807
-  _globals['_COMMANDGETSQLINFO']._serialized_start=809
-  _globals['_COMMANDGETSQLINFO']._serialized_end=842
-  _globals['_COMMANDGETXDBCTYPEINFO']._serialized_start=844
-  _globals['_COMMANDGETXDBCTYPEINFO']._serialized_end=906
-  _globals['_COMMANDGETCATALOGS']._serialized_start=908
-  _globals['_COMMANDGETCATALOGS']._serialized_end=928
-  _globals['_COMMANDGETDBSCHEMAS']._serialized_start=930
-  _globals['_COMMANDGETDBSCHEMAS']._serialized_end=1053
-  _globals['_COMMANDGETTABLES']._serialized_start=1056
-  _globals['_COMMANDGETTABLES']._serialized_end=1291
-  _globals['_COMMANDGETTABLETYPES']._serialized_start=1293
-  _globals['_COMMANDGETTABLETYPES']._serialized_end=1315
-  _globals['_COMMANDGETPRIMARYKEYS']._serialized_start=1317
-  _globals['_COMMANDGETPRIMARYKEYS']._serialized_end=1427
-  _globals['_COMMANDGETEXPORTEDKEYS']._serialized_start=1429
-  _globals['_COMMANDGETEXPORTEDKEYS']._serialized_end=1540
-  _globals['_COMMANDGETIMPORTEDKEYS']._serialized_start=1542
-  _globals['_COMMANDGETIMPORTEDKEYS']._serialized_end=1653
-  _globals['_COMMANDGETCROSSREFERENCE']._serialized_start=1656
-  _globals['_COMMANDGETCROSSREFERENCE']._serialized_end=1886
+  _globals['_COMMANDSTATEMENTINGEST']._serialized_start=377
+  _globals['_COMMANDSTATEMENTINGEST']._serialized_end=1327
+  _globals['_COMMANDSTATEMENTINGEST_TABLEDEFINITIONOPTIONS']._serialized_start=700
+  _globals['_COMMANDSTATEMENTINGEST_TABLEDEFINITIONOPTIONS']._serialized_end=1237
+  _globals['_COMMANDSTATEMENTINGEST_TABLEDEFINITIONOPTIONS_TABLENOTEXISTOPTION']._serialized_start=954
+  _globals['_COMMANDSTATEMENTINGEST_TABLEDEFINITIONOPTIONS_TABLENOTEXISTOPTION']._serialized_end=1083
+  _globals['_COMMANDSTATEMENTINGEST_TABLEDEFINITIONOPTIONS_TABLEEXISTSOPTION']._serialized_start=1086
+  _globals['_COMMANDSTATEMENTINGEST_TABLEDEFINITIONOPTIONS_TABLEEXISTSOPTION']._serialized_end=1237
+  _globals['_COMMANDSTATEMENTINGEST_OPTIONSENTRY']._serialized_start=1239
+  _globals['_COMMANDSTATEMENTINGEST_OPTIONSENTRY']._serialized_end=1285
+  _globals['_DOPUTUPDATERESULT']._serialized_start=1329
+  _globals['_DOPUTUPDATERESULT']._serialized_end=1370
+  _globals['_TICKETSTATEMENTQUERY']._serialized_start=1372
+  _globals['_TICKETSTATEMENTQUERY']._serialized_end=1420
+  _globals['_ACTIONCREATEPREPAREDSTATEMENTREQUEST']._serialized_start=1422
+  _globals['_ACTIONCREATEPREPAREDSTATEMENTREQUEST']._serialized_end=1523
+  _globals['_ACTIONCREATEPREPAREDSTATEMENTRESULT']._serialized_start=1526
+  _globals['_ACTIONCREATEPREPAREDSTATEMENTRESULT']._serialized_end=1686
+  _globals['_ACTIONCLOSEPREPAREDSTATEMENTREQUEST']._serialized_start=1688
+  _globals['_ACTIONCLOSEPREPAREDSTATEMENTREQUEST']._serialized_end=1760
+  _globals['_COMMANDGETSQLINFO']._serialized_start=1762
+  _globals['_COMMANDGETSQLINFO']._serialized_end=1795
+  _globals['_COMMANDGETXDBCTYPEINFO']._serialized_start=1797
+  _globals['_COMMANDGETXDBCTYPEINFO']._serialized_end=1859
+  _globals['_COMMANDGETCATALOGS']._serialized_start=1861
+  _globals['_COMMANDGETCATALOGS']._serialized_end=1881
+  _globals['_COMMANDGETDBSCHEMAS']._serialized_start=1883
+  _globals['_COMMANDGETDBSCHEMAS']._serialized_end=2006
+  _globals['_COMMANDGETTABLES']._serialized_start=2009
+  _globals['_COMMANDGETTABLES']._serialized_end=2244
+  _globals['_COMMANDGETTABLETYPES']._serialized_start=2246
+  _globals['_COMMANDGETTABLETYPES']._serialized_end=2268
+  _globals['_COMMANDGETPRIMARYKEYS']._serialized_start=2270
+  _globals['_COMMANDGETPRIMARYKEYS']._serialized_end=2380
+  _globals['_COMMANDGETEXPORTEDKEYS']._serialized_start=2382
+  _globals['_COMMANDGETEXPORTEDKEYS']._serialized_end=2493
+  _globals['_COMMANDGETIMPORTEDKEYS']._serialized_start=2495
+  _globals['_COMMANDGETIMPORTEDKEYS']._serialized_end=2606
+  _globals['_COMMANDGETCROSSREFERENCE']._serialized_start=2609
+  _globals['_COMMANDGETCROSSREFERENCE']._serialized_end=2839
 # @@protoc_insertion_point(module_scope)

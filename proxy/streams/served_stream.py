@@ -49,8 +49,14 @@ class ServedStream:
         """What the ledger has of it."""
         return self._ledger.streams.streams[self.name]
 
-    def observe(self, ids: NDArray[np.int64], *, present: bool = True) -> None:
+    def observe(self, ids: NDArray[np.int64], *, present: bool | NDArray[np.bool_] = True) -> None:
         """Note users who arrived, or who left, in the present epoch. `sync` makes it durable.
+
+        Parameters
+        ----------
+        ids : (n,) ndarray of int64
+        present : bool or (n,) ndarray of bool
+            Whether they arrived, or which of them.
 
         Raises
         ------
@@ -89,6 +95,8 @@ class ServedStream:
         Refused
         """
         with self._lock:
+            if self.history.is_dropped:
+                raise InvalidRequest(f"The stream {self.name} was dropped.")
             at = self._ledger.now()
             if self.history.opened.epoch_at(at) not in self.history.released:
                 self._charge()

@@ -9,20 +9,19 @@ from pathlib import Path
 from threading import Lock
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from accountant.ledger.credentials import Role
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.stream_book import StreamBook
 from accountant.ledger.stream_entries import StreamOpened
-from cube.refusals import InvalidRequest, NameTaken, NotAllowed, TooLarge, UnknownName
+from cube.refusals import CannotStart, InvalidRequest, NameTaken, NotAllowed, TooLarge, UnknownName
 from planner.sql.messages import listed, shortened, suggestion
 from planner.sql.stream_statements import CreateStream
 from proxy.api.requests import Caller
+from proxy.identity.roles import WHO_OBSERVES
 from proxy.streams.answers import StreamTable
 from proxy.streams.opening import opened_by
 from proxy.streams.served_stream import ServedStream
+from proxy.streams.status import StreamStatus
 
 N_STREAMS_MAX: Final = 100
 OWNER_ONLY: Final = 0o700
@@ -38,6 +37,11 @@ class StreamService(Mapping[str, StreamTable]):
         Where states are kept; None where there can be none.
     declared : sequence of str
         The names of private and public tables.
+
+    Raises
+    ------
+    CannotStart
+        If one of them is that of a stream in the ledger.
     """
 
     def __init__(
@@ -48,6 +52,13 @@ class StreamService(Mapping[str, StreamTable]):
         self._declared = frozenset(name.casefold() for name in declared)
         self._lock = Lock()
         self._served: dict[str, ServedStream] = {}
+        known = () if ledger is None else ledger.streams.streams
+        taken = [name for name in known if name.casefold() in self._declared]
+        if taken:
+            raise CannotStart(
+                f"{taken[0]} is the name of a stream in this ledger, now or before.",
+                hint="Give the table another name: what a stream lost stays under its own.",
+            )
 
     def __getitem__(self, name: str) -> StreamTable:
         return StreamTable(self._streams[name])
@@ -73,45 +84,37 @@ class StreamService(Mapping[str, StreamTable]):
         def build(book: StreamBook, _at: str) -> StreamOpened:
             known = {name.casefold() for name in (*book.streams, *ledger.collections.by_name)}
             if order.name.casefold() in known | self._declared:
-                raise NameTaken(
-                    f"{order.name} is the name of a table, collection or stream, now or before.",
-                    hint="Take another name: what a stream lost stays in the ledger under its own.",
-                )
+                raise ValueError("a name that SQL does not tell from another")
             if sum(not one.is_dropped for one in book.streams.values()) >= N_STREAMS_MAX:
                 raise TooLarge(f"There are {N_STREAMS_MAX} streams.", hint="Drop one that is over.")
             return opened
 
-        ledger.append_stream(order.name, build)
+        try:
+            ledger.append_stream(order.name, build)
+        except ValueError:
+            raise NameTaken(
+                f"{order.name} is the name of a table, a collection or a stream, now or before.",
+                hint="Take another name: what a stream lost stays in the ledger under its own.",
+            ) from None
         stream = self._streams[order.name]
         stream.begin()
         return stream
 
-    def observe(
-        self, caller: Caller, name: str, ids: NDArray[np.int64], *, present: bool = True
-    ) -> None:
-        """Note users who arrived, or left.
+    def observed(self, caller: Caller, name: str) -> ServedStream:
+        """A stream that a caller may tell who came.
 
         Raises
         ------
-        Refused
+        UnknownName, NotAllowed
         """
         stream = self.find(caller, name)
-        if caller.role is not Role.OWNER:
+        if caller.role not in WHO_OBSERVES:
             raise NotAllowed(
-                f"Who comes to the stream {name} is told by owners: whoever tells it decides "
-                "what is counted.",
-                hint="Call with the credential of an owner that opens this stream alone.",
+                f"Who comes to the stream {name} is told by collectors and owners: whoever tells "
+                "it decides what is counted.",
+                hint="Call with a collector's credential that opens this stream alone.",
             )
-        stream.observe(ids, present=present)
-
-    def sync(self, caller: Caller, name: str) -> None:
-        """Wait until the disk has what arrived at a stream.
-
-        Raises
-        ------
-        Refused
-        """
-        self.find(caller, name).sync()
+        return stream
 
     def drop(self, caller: Caller, name: str, *, if_exists: bool) -> bool:
         """End a stream; whether there was one.
@@ -143,6 +146,13 @@ class StreamService(Mapping[str, StreamTable]):
                 hint=suggestion(name, sorted(known)) or there_are,
             )
         return known[name]
+
+    def known(self, caller: Caller) -> tuple[StreamStatus, ...]:
+        """Every stream that a caller may know of, those that were dropped among them."""
+        book = {} if self._ledger is None else self._ledger.streams.streams
+        return tuple(
+            StreamStatus.of(name, history) for name, history in book.items() if caller.opens(name)
+        )
 
     @property
     def served(self) -> tuple[ServedStream, ...]:

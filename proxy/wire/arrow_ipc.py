@@ -1,7 +1,8 @@
 """Arrow tables and schemas as the bytes that Flight and `tacit.v1` carry.
 
 An Arrow IPC stream is a sequence of messages, each a flatbuffer header and a body; Flight sends
-one of them in each `FlightData`. Inwards come only the values of a statement's parameters.
+one of them in each `FlightData`. Inwards come only the values of a statement's parameters,
+and users of streams.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,7 +13,6 @@ from cube.refusals import InvalidRequest, TooLarge
 from proxy.protocol import flight_pb2
 
 BATCH_BYTES = 2**20  # a quarter of what most gRPC clients take as one message by default
-SENT_BYTES_MAX = 2**20  # of a table that a client sends
 CHUNK_BYTES = 2**18  # pieces of a byte stream; small enough to start showing a result early
 
 
@@ -48,8 +48,17 @@ def flight_messages(table: pa.Table) -> tuple[flight_pb2.FlightData, ...]:
     )
 
 
-def sent_table(messages: Iterable[flight_pb2.FlightData]) -> pa.Table:
-    """The small table that a client sends.
+def sent_table(
+    messages: Iterable[flight_pb2.FlightData], n_bytes_max: int, what: str, hint: str
+) -> pa.Table:
+    """The table that a client sends.
+
+    Parameters
+    ----------
+    messages : iterable of FlightData
+    n_bytes_max : int
+    what, hint : str
+        What it is, for refusals; and what to do if it is too large.
 
     Raises
     ------
@@ -60,17 +69,16 @@ def sent_table(messages: Iterable[flight_pb2.FlightData]) -> pa.Table:
     n_bytes = 0
     for message in messages:
         n_bytes += len(message.data_header) + len(message.data_body)
-        if n_bytes > SENT_BYTES_MAX:
-            raise TooLarge(
-                f"The values of parameters have more than {SENT_BYTES_MAX} bytes.",
-                hint="Send one value for each parameter.",
-            )
+        if n_bytes > n_bytes_max:
+            raise TooLarge(f"{what.capitalize()} have more than {n_bytes_max} bytes.", hint=hint)
         if message.data_header:
             padded = message.data_header + bytes(-len(message.data_header) % 8)
             length = len(padded).to_bytes(4, "little")
             pieces += (b"\xff\xff\xff\xff", length, padded, message.data_body)
     try:
         with pa.ipc.open_stream(b"".join(pieces)) as reader:
-            return reader.read_all()
+            table = reader.read_all()
+        table.validate(full=True)  # or lengths that a client claims would be believed
     except (pa.ArrowException, EOFError, OSError):
-        raise InvalidRequest("The values of parameters are no Arrow table.") from None
+        raise InvalidRequest(f"{what.capitalize()} are no Arrow table.") from None
+    return table

@@ -157,7 +157,7 @@ def start_server(  # noqa: PLR0913 - the parts of a server, by name
     )
     tacit_pb2_grpc.add_RespondentsServicer_to_server(RespondentsService(collections), server)
     flight_pb2_grpc.add_FlightServiceServicer_to_server(
-        FlightSqlService(engine, sessions, public, synthetic, crew), server
+        FlightSqlService(engine, sessions, public, synthetic, crew, streams), server
     )
     _add_vitals(server, monitoring.readiness)
     bound_port = _bind(server, listen, tls)

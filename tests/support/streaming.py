@@ -45,8 +45,9 @@ class Streaming:
         return list(self.ask(sql, caller).data.to_pylist())
 
     def observe(self, ids: Sequence[int] | NDArray[np.int64], caller: Caller = LOCAL) -> None:
-        self.streams.observe(caller, "visits", np.asarray(ids, dtype=np.int64))
-        self.streams.sync(caller, "visits")
+        stream = self.streams.observed(caller, "visits")
+        stream.observe(np.asarray(ids, dtype=np.int64))
+        stream.sync()
 
     def turn(self, day: str) -> None:
         """Let it be some day, and do what is due."""

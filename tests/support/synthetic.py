@@ -49,12 +49,12 @@ def synthetic_engine(
 ) -> Iterator[Engine]:
     """An engine with the tables `people` and `staff`, and the public table `cities`."""
     with open_ledger(folder / "people.ledger") as ledger:
-        tables = {name: _table(ledger, name, budget) for name in ("people", "staff")}
+        tables = {name: served(ledger, name, budget) for name in ("people", "staff")}
         place = folder / "synthetic" if store is None else store
         yield Engine(tables, (CITIES,), store=SyntheticStore(place, limits), previews=previews)
 
 
-def _table(ledger: Ledger, name: str, budget: Fraction) -> ServedTable:
+def served(ledger: Ledger, name: str, budget: Fraction) -> ServedTable:
     schema = replace(SCHEMA, table=name)
     draw = np.random.default_rng(len(name))  # no two tables have the same rows
     records = np.column_stack([draw.integers(0, axis.size, 2000) for axis in schema.axes])

@@ -5,6 +5,7 @@ A prepared statement is kept as its text; what is bound to it holds until someth
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 import pyarrow as pa
 
@@ -14,6 +15,8 @@ from planner.sql.parameters import Parameter, Parameters, list_of, parameter_of
 from proxy.api.arrow_types import arrow_type
 from proxy.protocol import flight_pb2
 from proxy.wire.arrow_ipc import sent_table
+
+VALUES_BYTES_MAX: Final = 2**20
 
 
 @dataclass(slots=True)
@@ -49,7 +52,9 @@ class PreparedStatement:
         InvalidSql, TooLarge
             If a value is of no type that a parameter can have; if they are too many.
         """
-        table = sent_table(messages)
+        table = sent_table(
+            messages, VALUES_BYTES_MAX, "the values of parameters", "Send one value for each."
+        )
         if table.num_rows != 1:
             raise InvalidRequest(
                 f"{table.num_rows} rows of values came for the parameters of one statement.",

@@ -8,14 +8,13 @@ statement means or costs; the engine does.
 
 # ruff: noqa: ARG002, N802 - the protocol fixes the names and signatures of its methods
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import chain
 from typing import Final
 
 import grpc
 import pyarrow as pa
-from google.protobuf.any_pb2 import Any as AnyMessage
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import Message
 
 from cube.refusals import InvalidRequest
 from planner.cache import BoundedCache
@@ -31,14 +30,27 @@ from proxy.api.requests import (
 )
 from proxy.identity.call_context import caller_of
 from proxy.identity.presented import HEADER, presented_token
+from proxy.identity.roles import check_asks
 from proxy.protocol import flight_pb2, flight_pb2_grpc
 from proxy.protocol import flight_sql_pb2 as sql
 from proxy.sources.public_table import PublicTable
+from proxy.streams.service import NO_STREAMS, StreamService
 from proxy.synthetic_tables.service import NO_TABLES, SyntheticTableService
 from proxy.wire.arrow_ipc import flight_messages, schema_bytes
 from proxy.wire.errors import NotOffered, report_epsilon
 from proxy.wire.flight.catalog import METADATA_COMMANDS, Catalog, metadata_schema, metadata_table
+from proxy.wire.flight.commands import (
+    PUT_BY_NAME,
+    READ_ONLY,
+    UPDATES,
+    quoted,
+    refuse_transaction,
+    unwrapped,
+    updated,
+    wrapped,
+)
 from proxy.wire.flight.handles import HandleStore
+from proxy.wire.flight.ingesting import ingest
 from proxy.wire.flight.packed import PackedResult
 from proxy.wire.flight.prepared import PreparedStatement
 from proxy.wire.flight.session_options import SESSION_ACTIONS, session_action
@@ -50,25 +62,13 @@ RELEASES_BYTES_MAX = 64 * 2**20
 N_PREPARED_MAX = 10_000
 PREPARED_BYTES_MAX = 16 * 2**20
 
-_READ_ONLY = "This server only answers SELECT, and makes synthetic tables; it does not offer"
 _ASK_AGAIN = "Send the statement again: what was bought before is answered from history, free."
 
 _ACTIONS: Final = {
     "CreatePreparedStatement": "Check a statement and learn its result's columns. Free.",
     "ClosePreparedStatement": "Forget a prepared statement.",
 }
-_READ: Final[tuple[type[Message], ...]] = (
-    *METADATA_COMMANDS,
-    sql.CommandStatementQuery,
-    sql.CommandPreparedStatementQuery,
-    sql.TicketStatementQuery,
-    sql.ActionCreatePreparedStatementRequest,
-    sql.ActionClosePreparedStatementRequest,
-)
-_READ_BY_NAME: Final = {message.DESCRIPTOR.full_name: message for message in _READ}
 _NO_PARAMETERS: Final = schema_bytes(pa.schema([]))
-_UPDATES: Final = (sql.CommandStatementUpdate, sql.CommandPreparedStatementUpdate)
-_PUT_BY_NAME: Final = _READ_BY_NAME | {each.DESCRIPTOR.full_name: each for each in _UPDATES}
 
 
 class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
@@ -86,17 +86,21 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         Synthetic tables to list beside them.
     crew : Crew
         The workers of the server.
+    streams : StreamService, optional
+        The streams whose users are uploaded.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - what a server serves
         self,
         engine: QueryEngine,
         sessions: Sessions,
         public: tuple[PublicTable, ...] = (),
         synthetic: SyntheticTableService = NO_TABLES,
         crew: Crew = ALONE,
+        streams: StreamService = NO_STREAMS,
     ) -> None:
         self._engine = engine
+        self._streams = streams
         self._sessions = sessions
         self._public = public
         self._synthetic = synthetic
@@ -141,14 +145,14 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         self, request: flight_pb2.FlightDescriptor, context: grpc.ServicerContext
     ) -> flight_pb2.FlightInfo:
         """Answer a statement (this may charge), or describe the result of a metadata command."""
-        command = _unpack(request.cmd)
+        command = unwrapped(request.cmd)
         if isinstance(command, METADATA_COMMANDS):
             columns = schema_bytes(metadata_schema(command))
             return _flight_info(request, columns, ticket=request.cmd, n_rows=-1)
         release = self._answered(*self._statement(command, context), context)
         packed = self._packed(release)
         key = self._releases.put(packed.messages, packed.n_bytes, caller_of(context))
-        ticket = _pack(sql.TicketStatementQuery(statement_handle=key))
+        ticket = wrapped(sql.TicketStatementQuery(statement_handle=key))
         if release.receipt is not None:
             report_epsilon(context, release.receipt.epsilon_spent)
         return _flight_info(request, packed.schema, ticket, release.data.num_rows, packed.cost)
@@ -159,7 +163,7 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         context: grpc.ServicerContext,
     ) -> flight_pb2.SchemaResult:
         """The columns of a result, without running the statement."""
-        command = _unpack(request.cmd)
+        command = unwrapped(request.cmd)
         if isinstance(command, METADATA_COMMANDS):
             schema = metadata_schema(command)
         else:
@@ -172,7 +176,7 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         context: grpc.ServicerContext,
     ) -> Iterator[flight_pb2.FlightData]:
         """The stored result of a ticket, or the rows of a metadata command. Never charges."""
-        command = _unpack(request.ticket)
+        command = unwrapped(request.ticket)
         if isinstance(command, METADATA_COMMANDS):
             caller = caller_of(context)
             synthetic = self._synthetic.known(caller)
@@ -190,12 +194,18 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         request_iterator: Iterator[flight_pb2.FlightData],
         context: grpc.ServicerContext,
     ) -> Iterator[flight_pb2.PutResult]:
-        """Bind the values of parameters, or execute a statement about a synthetic table.
+        """Bind the values of parameters, note users of a stream, or execute a statement.
 
-        The latter may charge; all other statements are refused.
+        A statement is one about a synthetic table, which may charge, or about a stream; all others
+        are refused.
         """
         first = next(request_iterator, flight_pb2.FlightData())
-        command = _unpack(first.flight_descriptor.cmd, _PUT_BY_NAME)
+        command = unwrapped(first.flight_descriptor.cmd, PUT_BY_NAME)
+        if isinstance(command, sql.CommandStatementIngest):
+            messages = chain((first,), request_iterator)
+            yield updated(ingest(command, messages, self._streams, caller_of(context)))
+            return
+        check_asks(caller_of(context).role)
         if isinstance(command, sql.CommandPreparedStatementQuery):
             handle, caller = command.prepared_statement_handle, caller_of(context)
             prepared = self._prepared.get(handle, caller)
@@ -203,8 +213,8 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
             self._prepared.change(handle, prepared, caller)
             yield flight_pb2.PutResult()
             return
-        if not isinstance(command, _UPDATES):
-            raise NotOffered(f"{_READ_ONLY} uploads.")
+        if not isinstance(command, UPDATES):
+            raise NotOffered(f"{READ_ONLY} uploads.")
         yield self._updated(command, context)
 
     def DoExchange(
@@ -213,7 +223,7 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         context: grpc.ServicerContext,
     ) -> Iterator[flight_pb2.FlightData]:
         """Refuse."""
-        raise NotOffered(f"{_READ_ONLY} exchanges.")
+        raise NotOffered(f"{READ_ONLY} exchanges.")
 
     def DoAction(
         self,
@@ -225,12 +235,12 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
             result = session_action(request, self._sessions, context)
             return iter((flight_pb2.Result(body=result.SerializeToString()),))
         if request.type not in _ACTIONS:
-            raise NotOffered(f"{_READ_ONLY} the action {_quoted(request.type)}.")
-        action = _unpack(request.body)
+            raise NotOffered(f"{READ_ONLY} the action {quoted(request.type)}.")
+        action = unwrapped(request.body)
         if type(action).__name__ != f"Action{request.type}Request":
             raise InvalidRequest(f"The action {request.type} came with another message.")
         if isinstance(action, sql.ActionCreatePreparedStatementRequest):
-            return iter((flight_pb2.Result(body=_pack(self._prepare(action, context))),))
+            return iter((flight_pb2.Result(body=wrapped(self._prepare(action, context))),))
         if isinstance(action, sql.ActionClosePreparedStatementRequest):
             self._prepared.discard(action.prepared_statement_handle, caller_of(context))
         return iter(())
@@ -275,13 +285,12 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         if [
             isinstance(one.statement, SyntheticStatement | StreamStatement) for one in statements
         ] != [True]:
-            raise NotOffered(f"{_READ_ONLY} {_quoted(type(command).__name__)}.")
+            raise NotOffered(f"{READ_ONLY} {quoted(type(command).__name__)}.")
         release = self._answered(text, parameters, context)
         if release.receipt is not None:
             report_epsilon(context, release.receipt.epsilon_spent)
         made = release.data.to_pylist()[0].get("n_rows", 0) if release.data.num_rows else 0
-        result = sql.DoPutUpdateResult(record_count=made)
-        return flight_pb2.PutResult(app_metadata=result.SerializeToString())
+        return updated(made)
 
     def _promised(
         self, text: str, parameters: Parameters, context: grpc.ServicerContext
@@ -302,7 +311,7 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
     def _prepare(
         self, action: sql.ActionCreatePreparedStatementRequest, context: grpc.ServicerContext
     ) -> sql.ActionCreatePreparedStatementResult:
-        _refuse_transaction(action)
+        refuse_transaction(action)
         described = self._described(action.query, context)
         prepared = PreparedStatement(action.query, described.parameters)
         columns = b"" if described.schema is None else schema_bytes(described.schema)
@@ -327,7 +336,7 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
     def _statement(self, command: Message, context: grpc.ServicerContext) -> tuple[str, Parameters]:
         """The text of the statement that a command names, and what is bound to its parameters."""
         if isinstance(command, sql.CommandStatementQuery | sql.CommandStatementUpdate):
-            _refuse_transaction(command)
+            refuse_transaction(command)
             return command.query, ()
         if isinstance(
             command, sql.CommandPreparedStatementQuery | sql.CommandPreparedStatementUpdate
@@ -335,40 +344,6 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
             prepared = self._prepared.get(command.prepared_statement_handle, caller_of(context))
             return prepared.text, prepared.bound
         raise InvalidRequest(f"{type(command).__name__} is not a statement.")
-
-
-def _unpack(wrapped: bytes, known: Mapping[str, type[Message]] = _READ_BY_NAME) -> Message:
-    """The known Flight SQL message in a serialised ``google.protobuf.Any``."""
-    try:
-        envelope = AnyMessage.FromString(wrapped)
-        name = envelope.type_url.rpartition("/")[2]
-        if name in known:
-            return known[name].FromString(envelope.value)
-    except DecodeError:
-        raise InvalidRequest("This is not a Flight SQL command.") from None
-    if not name:
-        raise InvalidRequest("This is not a Flight SQL command.")
-    raise NotOffered(f"{_READ_ONLY} {_quoted(name.rpartition('.')[2])}.")
-
-
-def _pack(message: Message) -> bytes:
-    envelope = AnyMessage()
-    envelope.Pack(message)
-    return envelope.SerializeToString()
-
-
-def _quoted(name: str) -> str:
-    """A name that the client chose, escaped for one line of a message."""
-    return ascii(name[:60])
-
-
-def _refuse_transaction(
-    request: sql.CommandStatementQuery
-    | sql.CommandStatementUpdate
-    | sql.ActionCreatePreparedStatementRequest,
-) -> None:
-    if request.transaction_id:
-        raise NotOffered(f"{_READ_ONLY} transactions.")
 
 
 def _flight_info(

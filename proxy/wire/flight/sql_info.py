@@ -25,6 +25,8 @@ SQL_INFO: Final[dict[int, InfoValue]] = {
     5: False,  # supports Substrait plans
     8: _NO_TRANSACTIONS,
     9: False,  # can cancel a query
+    10: True,  # takes uploads: of a stream's users
+    11: False,  # in transactions
     500: False,  # creates catalogs
     501: False,  # creates schemas
     502: False,  # creates tables

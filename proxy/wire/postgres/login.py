@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from cube.refusals import NotAllowed, NotAuthenticated
+from cube.refusals import NotAuthenticated
 from planner.sql.settings import (
     CLIENT_SETTINGS,
     NAMESPACE,
@@ -24,7 +24,7 @@ from proxy.api.requests import CATALOG, Caller
 from proxy.identity.authenticate import PasswordAuthenticator, RejectionReason
 from proxy.identity.certificates import names_in
 from proxy.identity.presented import PresentedCredentials
-from proxy.identity.roles import WHO_ASKS
+from proxy.identity.roles import check_asks
 from proxy.identity.scram import login_failed
 from proxy.wire.postgres import backend, frontend
 from proxy.wire.postgres.client_settings import REPORTED, canonical, checked, default
@@ -122,11 +122,7 @@ def log_in(transport: Transport, door: Door, startup: Startup, until: float) -> 
     if startup.minor or startup.unknown_options:
         transport.send(backend.negotiate_version(0, startup.unknown_options))
     presented, caller = _identified(transport, door, user, until)
-    if caller.role not in WHO_ASKS:
-        raise NotAllowed(
-            f"The role {caller.role} may not query.",
-            hint="Ask the server's owner for a credential with another role.",
-        )
+    check_asks(caller.role)
     database = options.get("database") or user
     if database not in DATABASES and database != user:
         raise StateError(

@@ -9,6 +9,7 @@ import numpy as np
 
 from proxy.identity.call_context import caller_of
 from proxy.protocol import tacit_pb2, tacit_pb2_grpc
+from proxy.streams.served_stream import ServedStream
 from proxy.streams.service import StreamService
 
 
@@ -28,11 +29,12 @@ class StreamMethods(tacit_pb2_grpc.TacitServicer):
     ) -> tacit_pb2.ObserveReply:
         """Note users, message by message; the reply says that the disk has all of them."""
         caller = caller_of(context)
-        touched: set[str] = set()
+        touched: dict[str, ServedStream] = {}
         for request in request_iterator:
             ids = np.fromiter(request.ids, dtype=np.int64, count=len(request.ids))
-            self._streams.observe(caller, request.stream, ids, present=not request.left)
-            touched.add(request.stream)
-        for stream in touched:
-            self._streams.sync(caller, stream)
+            stream = self._streams.observed(caller, request.stream)
+            stream.observe(ids, present=not request.left)
+            touched[request.stream] = stream
+        for stream in touched.values():
+            stream.sync()
         return tacit_pb2.ObserveReply()

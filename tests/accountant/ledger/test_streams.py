@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from accountant.ledger.stream_entries import (
     StreamDropped,
 )
 from accountant.noise.laplace import SystemNoise
+from cube.refusals import LedgerCorrupt
+from streams.split import best_mechanism
 from tests.support.a_stream import DAILY, ENDLESS, HASHED, UNITS, ledger_on, noted, write_a_stream
 from tests.support.fakes import KnownTable
 from tests.support.generations import FUNDS
@@ -122,6 +125,9 @@ def test_a_name_is_that_of_a_table_or_of_a_stream(tmp_path: Path) -> None:
         {"p1": 2**63},
         {"alpha": 2**64},
         {"epsilon_units": 0},
+        {"epsilon_units": UNITS - 1},
+        {"p1": DAILY.p1 + 2**40},
+        {"alpha": DAILY.alpha - 2**40},
         {"budget_units": 1},
         {"key": "ab" * 16},
         {"n_places": 500},
@@ -132,6 +138,27 @@ def test_a_name_is_that_of_a_table_or_of_a_stream(tmp_path: Path) -> None:
 def test_a_stream_checks_itself(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"stream|key|name"):
         replace(DAILY, **wrong)
+
+
+def test_a_ledger_that_says_less_than_its_laws_lose_is_refused_at_a_start(tmp_path: Path) -> None:
+    path = tmp_path / "a.ledger"
+    lying = replace(DAILY)
+    object.__setattr__(lying, "epsilon_units", UNITS - 1)  # as whoever forges an entry does
+    written(path, [(TODAY, lying)])
+    with pytest.raises(LedgerCorrupt, match="lose more than is noted"), open_ledger(path):
+        pass
+
+
+def test_what_an_epoch_loses_is_what_its_mechanism_says() -> None:
+    for epsilon in (Fraction(1, 1000), Fraction(1, 3), Fraction(2), Fraction(31)):
+        both = best_mechanism(epsilon, 1000)
+        opened = replace(
+            DAILY,
+            p1=both.state.threshold,
+            alpha=both.output.threshold,
+            epsilon_units=both.epsilon_units,
+        )
+        assert opened.lost_units == both.epsilon_units
 
 
 def test_nobody_leaves_a_bucket() -> None:

@@ -44,7 +44,7 @@ def test_adbc_comes_in_with_a_token(address: str, ledger: Ledger) -> None:
         }
         assert names == {
             "public": ["people"],
-            "data_privacy": ["budgets", "collections", "domains", "history", "losses"],
+            "data_privacy": ["budgets", "collections", "domains", "history", "losses", "streams"],
         }
 
 

@@ -39,6 +39,7 @@ MAY: dict[Role, set[str]] = {
     - {"SetLimit", "ListLimits", "AuditReport"}
     - {"CreateCollection", "InviteRespondents", "CloseCollection", "Observe"},
     Role.OWNER: set(CALLS),
+    Role.COLLECTOR: {"Observe", "DoPut", "Handshake"},
 }
 
 

@@ -354,7 +354,14 @@ def test_the_catalog_lists_public_tables_beside_private_ones(folder: Path) -> No
             }
             assert listed == {
                 "public": ["ad_hoc", "cities", "people"],
-                "data_privacy": ["budgets", "collections", "domains", "history", "losses"],
+                "data_privacy": [
+                    "budgets",
+                    "collections",
+                    "domains",
+                    "history",
+                    "losses",
+                    "streams",
+                ],
             }
             columns = connection.adbc_get_table_schema("cities")
     finally:

@@ -22,13 +22,12 @@ from tests.support.serving import channel_to, serving
 
 REFUSED_COMMANDS = [
     "CommandStatementUpdate",
-    "CommandStatementIngest",
     "CommandStatementSubstraitPlan",
     "ActionBeginTransactionRequest",
 ]
 
 
-VIEWS = ["budgets", "collections", "domains", "history", "losses"]
+VIEWS = ["budgets", "collections", "domains", "history", "losses", "streams"]
 
 
 def packed(message: Message) -> bytes:
@@ -279,7 +278,7 @@ def test_the_catalog_is_one_catalog_with_tables_and_views(
         ({"db_schema_filter_pattern": "data_privacy"}, VIEWS),
         ({"table_name_filter_pattern": "p%"}, ["people"]),
         ({"table_name_filter_pattern": "ad\\_hoc"}, ["ad_hoc"]),
-        ({"table_name_filter_pattern": "_______"}, ["budgets", "domains", "history"]),
+        ({"table_name_filter_pattern": "_______"}, ["budgets", "domains", "history", "streams"]),
         ({"table_name_filter_pattern": ""}, []),
         ({"db_schema_filter_pattern": "private"}, []),
         ({"catalog": "other"}, []),

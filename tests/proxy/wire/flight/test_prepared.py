@@ -34,6 +34,12 @@ def test_what_is_no_table_or_no_value_is_refused() -> None:
         prepared.bind(flight_messages(pa.table({"1": [b"bytes"]})))
     with pytest.raises(TooLarge):
         prepared.bind(flight_messages(pa.table({"1": ["x" * 2**21]})))
+    # An array that claims more values than it has would be read beyond its end.
+    (schema, batch) = flight_messages(pa.table({"1": [2**40]}))
+    (_, shorter) = flight_messages(pa.table({"1": pa.array([1], pa.int8())}))
+    with pytest.raises(InvalidRequest, match="no Arrow table"):
+        prepared.bind([schema, shorter])
+    assert batch.data_header != shorter.data_header
 
 
 def test_parameters_have_the_types_that_clients_should_bind() -> None:

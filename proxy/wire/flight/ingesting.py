@@ -1,0 +1,104 @@
+"""Rows that a client uploads: users of a stream, and nothing else.
+
+`CommandStatementIngest` is what ADBC sends for ``cursor.adbc_ingest("visits", table,
+mode="append")``: one column with ids, named as the stream names its users, and for a stream with
+departures another one, ``left``. An upload is noted as a whole or not at all, and is on the disk
+before the reply.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cube.refusals import InvalidRequest, UnknownName
+from proxy.api.requests import CATALOG, DB_SCHEMA, Caller
+from proxy.protocol import flight_pb2
+from proxy.protocol import flight_sql_pb2 as sql
+from proxy.streams.service import StreamService
+from proxy.wire.arrow_ipc import sent_table
+from proxy.wire.errors import NotOffered
+from proxy.wire.flight.commands import quoted, refuse_transaction
+
+LEFT: Final = "left"  # as in tacit.v1's Observe
+UPLOAD_BYTES_MAX: Final = 32 * 2**20  # four million ids
+_PARTS: Final = "Send them in parts: a user counts once, however often they are sent."
+_DEFINED: Final = sql.CommandStatementIngest.TableDefinitionOptions
+
+
+def ingest(
+    command: sql.CommandStatementIngest,
+    messages: Iterable[flight_pb2.FlightData],
+    streams: StreamService,
+    caller: Caller,
+) -> int:
+    """Note the users of an upload, durably; how many rows there were.
+
+    Raises
+    ------
+    Refused
+        Then nobody was noted.
+    """
+    _check(command)
+    try:
+        stream = streams.observed(caller, command.table)
+    except UnknownName as unknown:
+        said = f"{unknown.message} Rows are taken for streams alone."
+        raise UnknownName(said, hint=unknown.hint) from None
+    opened = stream.history.opened
+    sent = sent_table(messages, UPLOAD_BYTES_MAX, "the rows of an upload", _PARTS)
+    columns = [opened.column, LEFT] if opened.has_departures else [opened.column]
+    ids, left = _columns(sent, columns)
+    stream.observe(ids, present=~left)
+    stream.sync()
+    return sent.num_rows
+
+
+def _check(command: sql.CommandStatementIngest) -> None:
+    """Refuse whatever else could be asked of an upload."""
+    refuse_transaction(command)
+    mode = command.table_definition_options
+    if (mode.if_not_exist, mode.if_exists) != (
+        _DEFINED.TABLE_NOT_EXIST_OPTION_FAIL,
+        _DEFINED.TABLE_EXISTS_OPTION_APPEND,
+    ):
+        raise NotOffered(
+            "An upload makes no table, and replaces none.",
+            hint='Create the stream by CREATE STREAM, and upload with mode="append".',
+        )
+    if command.temporary or command.options:
+        raise NotOffered("An upload to a stream has no options, and is not temporary.")
+    for named, ours in ((command.catalog, CATALOG), (command.schema, DB_SCHEMA)):
+        if named not in {"", ours}:
+            raise UnknownName(f"There are no streams in {quoted(named)}.", hint="Leave that out.")
+
+
+def _columns(sent: pa.Table, names: list[str]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The ids, and whether each left; which values are wrong is not said, as they may be ids."""
+    if sent.column_names not in (names[:1], names, names[::-1]):
+        also = f", and {LEFT} if some of them left" if LEFT in names[1:] else ""
+        raise InvalidRequest(
+            f"An upload to this stream has the column {names[0]}{also}, and no other.",
+            hint=f"Leave the others out, or rename: a table of the one column {names[0]}.",
+        )
+    ids = sent.column(names[0])
+    if not pa.types.is_integer(ids.type):
+        raise InvalidRequest(
+            f"Users are whole numbers, and the column {names[0]} is of {ids.type}.",
+            hint="Give each of them a number, the same whenever they come.",
+        )
+    if len(names) > 1 and sent.num_columns > 1:
+        left = sent.column(LEFT)
+        if not pa.types.is_boolean(left.type):
+            raise InvalidRequest(f"Whether users left is true or false, and not of {left.type}.")
+    else:
+        left = pa.chunked_array([np.zeros(sent.num_rows, np.bool_)])
+    if ids.null_count or left.null_count:
+        raise InvalidRequest("A value is NULL: nobody of the upload was noted.")
+    try:
+        whole = ids.cast(pa.int64())
+    except pa.ArrowInvalid:
+        raise InvalidRequest("An id is no whole number of 64 bits with a sign.") from None
+    return whole.to_numpy(), left.to_numpy()
