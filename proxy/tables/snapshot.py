@@ -17,7 +17,7 @@ from accountant.ledger.payments import Payment
 from accountant.ledger.raises import StalePlan
 from accountant.ledger.table_history import TableHistory
 from accountant.ledger.unit_counts import Name, UnitCounts, name_of
-from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement
+from cube.measurement import PlannedMeasurement
 from cube.pace import checkpoint
 from cube.statistic import PlannedUnitCount, UnitCount
 from inference.block_estimates import RowEstimates
@@ -42,6 +42,7 @@ from planner.measuring.unit_counts import (
 from planner.workload import Wanted
 from proxy.monitoring.events import Stage, Watcher
 from proxy.tables.extent import Extent
+from proxy.tables.snapshot_prices import SnapshotPrices
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,19 +107,21 @@ class TableSnapshot:
         self._extent = extent
         self._estimator = known.estimator
         self._watcher = watcher
-        self._pricing = Pricing(extent.whole_schema, known.charges)
-        self.forecast = Forecast(known.estimator, self._foreseen)
+        self._prices = prices = SnapshotPrices(
+            extent, known.charges, Pricing(extent.whole_schema, known.charges)
+        )
+        self.forecast = Forecast(known.estimator, prices.foreseen)
         offered = offered_kinds(gaussian, known.charges.gaussian, known.charges.units_of_rows)
         self._context = PricingContext(
             extent.schema,
             strategy,
             self.forecast,
-            self.price,
+            prices.price,
             known.ski_rental,
             known.hindsight,
-            self._units_without,
-            self._left,
-            self._units_alone,
+            prices.units_without,
+            prices.left,
+            prices.units_alone,
             offered,
         )
 
@@ -252,8 +255,7 @@ class TableSnapshot:
         self, plan: Sequence[PlannedMeasurement], counts: Sequence[PlannedUnitCount] = ()
     ) -> Price:
         """What rows, and counts of units, would cost."""
-        checkpoint()
-        return self._pricing.price(self._extent.kept(plan), counts)
+        return self._prices.price(plan, counts)
 
     def check(
         self,
@@ -273,24 +275,7 @@ class TableSnapshot:
         """
         price = self.price(plan, counts)
         if not self._extent.ended_on:
-            self._pricing.refuse(price, payer, epsilon_cap)
-
-    def _foreseen(self, planned: PlannedMeasurement) -> Measurement:
-        """What a planned measurement would make, without its values."""
-        (kept,) = self._extent.kept([planned])
-        foreseen = self.charges.raises.foreseen(kept)
-        return replace(foreseen, block=planned.block, supersedes=planned.raised_from)
-
-    def _units_without(self, rows: Sequence[PlannedMeasurement]) -> int:
-        """What the history would cost without some of its rows."""
-        return self.charges.cost.units_without(self._extent.kept(rows))
-
-    def _units_alone(self, rows: Sequence[PlannedMeasurement]) -> int:
-        """What some rows would cost, had nothing else been bought."""
-        return self.charges.cost.units_alone(self._extent.kept(rows))
-
-    def _left(self) -> Fraction:
-        return Fraction(self.charges.units_left, UNITS_PER_EPSILON)
+            self._prices.pricing.refuse(price, payer, epsilon_cap)
 
 
 def estimates_of(

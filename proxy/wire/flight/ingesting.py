@@ -53,7 +53,7 @@ def ingest(
     ids, left = _columns(sent, columns)
     stream.observe(ids, present=~left)
     stream.sync()
-    return sent.num_rows
+    return int(sent.num_rows)
 
 
 def _check(command: sql.CommandStatementIngest) -> None:
