@@ -44,7 +44,9 @@ def issue(  # noqa: PLR0913 - one parameter per option
     analyst: Annotated[str, typer.Option(metavar="NAME", help="The analyst who will use it.")],
     table: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A table or stream that it opens. May be repeated."),
+        typer.Option(
+            metavar="NAME", help="A table, collection or stream that it opens. May be repeated."
+        ),
     ] = None,
     all_tables: Annotated[
         bool, typer.Option("--all-tables", help="Open every table, including those added later.")
@@ -85,7 +87,7 @@ def issue(  # noqa: PLR0913 - one parameter per option
     with _opened(config) as (settings, ledger):
         streams = ledger.streams.streams.items()
         there = [name for name, one in streams if not one.is_dropped]
-        _check_tables(settings, table or [], there)
+        _check_tables(settings, table or [], [*there, *ledger.collections.by_name])
         grant = Grant(
             analyst=analyst,
             groups=group or (),
@@ -228,8 +230,8 @@ def _opened(path: Path) -> Iterator[tuple[Settings, Ledger]]:
         yield settings, ledger
 
 
-def _check_tables(settings: Settings, names: Iterable[str], streams: Iterable[str] = ()) -> None:
-    known = [*(table.schema.table for table in settings.tables), *streams]
+def _check_tables(settings: Settings, names: Iterable[str], others: Iterable[str] = ()) -> None:
+    known = [*(table.schema.table for table in settings.tables), *others]
     for name in names:
         if name == EVERY_TABLE:
             raise InvalidRequest(

@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 import structlog
 
+from accountant.ledger.collections import CollectionOpened
 from accountant.ledger.open_ledger import open_ledger
+from local_dp.campaign_text import campaign_text
 from proxy.identity.authenticate import LedgerAuthenticator
 from proxy.identity.tokens import is_token, new_token
 from proxy.monitoring.logs import configure_logs
 from tests.support.a_stream import write_a_stream
+from tests.support.campaigns import survey
 from tests.support.commands import Run
 from tests.support.engine_fake import COUNT_ALL, CannedEngine
 from tests.support.identities import token_for
@@ -64,6 +67,15 @@ def test_a_token_opens_a_stream(run: Run, folder: Path) -> None:
         write_a_stream(ledger)
     assert run("token", "issue", "--analyst", "ann", "--table", "visits").code == 0
     assert run("token", "issue", "--analyst", "ann", "--table", "hits").code != 0  # dropped
+
+
+def test_a_token_opens_a_collection(run: Run, folder: Path) -> None:
+    assert run("token", "issue", "--analyst", "ann", "--table", "survey").code != 0
+    text = campaign_text(survey("survey"))
+    with open_ledger(folder / "people.ledger") as ledger:
+        opened = CollectionOpened(text, 10, is_by_invitation=False, by="owner")
+        ledger.append_collection(lambda _: opened)
+    assert run("token", "issue", "--analyst", "ann", "--table", "survey").code == 0
 
 
 def test_a_token_is_printed_alone_once_and_kept_nowhere(run: Run, folder: Path) -> None:
