@@ -59,6 +59,26 @@ def test_the_quantised_form_loses_as_much_as_a_bernoulli_one_of_less_epsilon() -
     assert QUANTISED.loss(0.1)[0] > OPTBERN.loss(0.1)[0]
 
 
+@pytest.mark.parametrize(("epsilon", "bias"), [(0.1, 0.012), (0.5, 0.045)])
+def test_the_quantised_form_is_biased_if_nothing_but_what_is_stored_changes(
+    epsilon: float, bias: float
+) -> None:
+    """Two levels, 0 and 1: the published estimator takes the means of what was not quantised."""
+    fall = math.exp(-epsilon / 2)
+    absent, present = fall / (2 * fall + epsilon), (fall + epsilon) / (2 * fall + epsilon)
+    b = (present - absent) / epsilon
+    assert math.isclose(absent, b * fall)  # so that the levels are 0 and 1
+    assert math.isclose(present, 1 - b * fall)
+    for mean, density, expected in ((QUANTISED.p0, 0, bias), (QUANTISED.p1, 1, -bias)):
+        found = (mean(epsilon) - absent) / (present - absent)
+        assert math.isclose(found - density, expected, abs_tol=6e-4)
+    # What one bit adds to the variance: less than a Laplace variable, more than OptBern's bit.
+    shares = [
+        one.mean_squared_error(0.1, 10**9, 0.0) * 10**9 for one in (OPTBERN, QUANTISED, DWORK)
+    ]
+    assert shares == pytest.approx([99.9, 104.9, 400], rel=1e-3)
+
+
 def test_the_laplace_estimator_has_no_bound() -> None:
     losses = [laplace_loss_at(stored, 0.1) for stored in (10.0, 100.0, 1000.0, 10_000.0)]
     assert losses == sorted(losses)
