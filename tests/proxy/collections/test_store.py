@@ -78,13 +78,13 @@ def test_of_many_threads_with_the_same_tokens_each_token_counts_once(store: Coun
 def test_waiting_answers_share_a_commit(tmp_path: Path) -> None:
     """Also where respondents have one share of the process, and one of them works at a time."""
     share = FairShare(n_at_once=1)
-
-    def in_turn(number: int) -> Outcome:
-        with Shift(share, "respondents", DEFAULT_TIMES, is_gone=lambda: False).working():
-            return sent(store, number)
-
     with closing(CountStore(tmp_path / "counts")) as store:
         store.begin(COLLECTION)
+
+        def in_turn(number: int) -> Outcome:
+            with Shift(share, "respondents", DEFAULT_TIMES, is_gone=lambda: False).working():
+                return sent(store, number)
+
         commits: list[str] = []
         store._connection.set_trace_callback(
             lambda text: commits.append(text) if text == "COMMIT" else None
