@@ -29,6 +29,7 @@ from local_dp.estimates.answers import ENOUGH, CollectedAnswer, answers, known
 from local_dp.estimates.inversion import TableEstimate, estimated
 from local_dp.estimates.laws import IntervalMethod, normal_law
 from local_dp.estimates.queries import coefficients_of
+from local_dp.estimates.simulated import AnsweredTable, CellsOfTable
 from local_dp.estimates.tally import Tally
 
 
@@ -148,14 +149,37 @@ class CollectionEstimates:
         model = maximum_entropy(block.scope, agreeing.tables)
         return ModelledAnswers(model.values.ravel() @ coefficients + constants, model.residual)
 
+    def tabled(self, block: QueryBlock, shape: tuple[int, ...]) -> AnsweredTable:
+        """A block of counts as a table, with the law of tables that are collected in the same way.
+
+        Of the combinations that have all of its columns, whoever answered one of them. Others
+        that share a column have no part: what they say of it would be noise of other respondents.
+
+        Parameters
+        ----------
+        block : QueryBlock
+            Counts groups of respondents.
+        shape : tuple of int
+            The table's; its last axis varies fastest among the rows of the block.
+
+        Raises
+        ------
+        NotCovered
+            If no combination with answers has all attributes of the block.
+        """
+        coefficients, _ = coefficients_of(block, self._sizes)
+        parts = tuple(
+            CellsOfTable(self.estimates[place], self._widened(place, block.scope, coefficients))
+            for place in self._holding(block.scope)
+        )
+        return AnsweredTable(parts, shape)
+
     @cached_property
     def _sizes(self) -> dict[str, int]:
         return {one.name: len(one.levels) for one in self.campaign.attributes}
 
     def _of_cells(self, scope: Scope, coefficients: Floats) -> list[CollectedAnswer]:
-        covering = [place for place in self.campaign.covering(scope) if place in self.estimates]
-        if not covering:
-            raise NotCovered(scope, self.covered)
+        covering = self._holding(scope)
         best = min(covering, key=lambda place: self._variance_of_margin(place, scope))
         alone = answers(
             self.estimates[best], self._widened(best, scope, coefficients), scale=self._scale
@@ -196,6 +220,13 @@ class CollectionEstimates:
     @property
     def _scale(self) -> float:
         return float(self.n_respondents)
+
+    def _holding(self, scope: Scope) -> list[int]:
+        """The combinations with answers that have all attributes of a scope."""
+        found = [place for place in self.campaign.covering(scope) if place in self.estimates]
+        if not found:
+            raise NotCovered(scope, self.covered)
+        return found
 
     def _touching(self, scope: Scope) -> list[int]:
         """The combinations that share an attribute: no other changes an answer, as totals agree."""
