@@ -10,7 +10,7 @@ A query that no combination covers has a model, of greatest entropy, and no inte
 The argument is in `proofs/estimates.md`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,9 +28,11 @@ from local_dp.channels.channel import Floats
 from local_dp.estimates.answers import ENOUGH, CollectedAnswer, answers, known
 from local_dp.estimates.inversion import TableEstimate, estimated
 from local_dp.estimates.laws import IntervalMethod, normal_law
-from local_dp.estimates.queries import coefficients_of
+from local_dp.estimates.queries import N_COEFFICIENTS_MAX, coefficients_of
 from local_dp.estimates.simulated import AnsweredTable, CellsOfTable
 from local_dp.estimates.tally import Tally
+
+VARIANCE_MIN = 0.01  # of that at equal shares
 
 
 class NotCovered(LookupError):
@@ -63,6 +65,26 @@ class ModelledAnswers:
 
     values: Floats
     residual: float
+
+
+@dataclass(frozen=True, eq=False)
+class AgreeingTable:
+    """What a combination's table has become once all of them were made to agree.
+
+    Parameters
+    ----------
+    scope : tuple of str
+        The attributes of the combination that were asked for.
+    counts : ndarray of float64
+        Of respondents, an axis for each attribute; unbiased, so some may be negative.
+    variances : ndarray of float64
+        Positive; of each count by the combination's own answers. What the others know makes counts
+        better than these say.
+    """
+
+    scope: Scope
+    counts: Floats
+    variances: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,6 +196,40 @@ class CollectionEstimates:
         )
         return AnsweredTable(parts, shape)
 
+    def agreeing(self, names: Collection[str]) -> list[AgreeingTable]:
+        """The tables of the combinations, made to agree; summed over attributes without a name.
+
+        Of combinations with answers that have some of the names.
+        """
+        found: list[AgreeingTable] = []
+        places = self._touching(names)
+        if not places:
+            return found
+        noisy = [self._noisy(place) for place in places]
+        for place, values in zip(places, projected(noisy, total=self._scale), strict=True):
+            wide = self.campaign.combinations[place].scope
+            others = tuple(axis for axis, name in enumerate(wide) if name not in names)
+            counts = values.sum(axis=others)
+            scope = tuple(name for name in wide if name in names)
+            found.append(AgreeingTable(scope, counts, self._variances(place, scope)))
+        return found
+
+    def _variances(self, place: int, scope: Scope) -> Floats:
+        """Of the counts of a combination's table on a scope, by its own answers.
+
+        At the likely shares; where that takes more time than it is worth, at equal ones. Never
+        far below the latter: a count that is 0 is not known to be 0.
+        """
+        shape, typical = self.campaign.sizes(scope), self._variance_of_margin(place, scope)
+        n_kept = self.campaign.n_cells(scope)
+        variances = np.full(n_kept, typical)
+        estimate = self.estimates[place]
+        n_places = max(block.channel.n_tallies for block in estimate.blocks)
+        if n_kept * max(estimate.n_cells, n_places) <= N_COEFFICIENTS_MAX:
+            own = estimate.variances(self._widened(place, scope, np.eye(n_kept)))
+            variances = np.maximum(own, VARIANCE_MIN * typical)
+        return self._scale**2 * variances.reshape(shape)
+
     @cached_property
     def _sizes(self) -> dict[str, int]:
         return {one.name: len(one.levels) for one in self.campaign.attributes}
@@ -228,7 +284,7 @@ class CollectionEstimates:
             raise NotCovered(scope, self.covered)
         return found
 
-    def _touching(self, scope: Scope) -> list[int]:
+    def _touching(self, scope: Collection[str]) -> list[int]:
         """The combinations that share an attribute: no other changes an answer, as totals agree."""
         asked = set(scope)
         return [

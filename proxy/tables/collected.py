@@ -9,7 +9,7 @@ Nothing here knows how answers arrive, or when a collection closes.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
@@ -25,7 +25,7 @@ from inference.posterior import Posterior
 from inference.scaling import coefficient_range
 from local_dp.campaign import Campaign
 from local_dp.campaign_text import campaign_digest, campaign_text
-from local_dp.estimates.collection import CollectionEstimates, NotCovered
+from local_dp.estimates.collection import AgreeingTable, CollectionEstimates, NotCovered
 from local_dp.estimates.laws import IntervalMethod
 from planner.fallback import Fallback
 from planner.independence_question import IndependenceQuestion
@@ -38,7 +38,7 @@ from proxy.tables.self_answering import AS_IT_IS, OwnAnswer, OwnAnswers, OwnCell
 
 RANDOMIZED: Final = "randomized"  # its kind, and the source of its answers
 N_MODEL_CELLS_MAX: Final = 2**16  # of columns that a model puts together
-N_SIMULATED_MAX: Final = 2**25  # places of answers of all simulated tables: a few seconds
+N_SIMULATED_MAX: Final = 2**25  # the work of all simulated tables: a few seconds, 256 MB
 FREE: Final = (
     "{}: {} respondents answered, each at epsilon {:.6g} of their own; to ask is free. Counts are "
     "of these respondents."
@@ -151,14 +151,30 @@ class CollectedTable:
             found = self.estimates.tabled(asked, question.shape)
         except NotCovered as gap:
             raise self._not_collected(gap) from None
-        if found.n_places * question.n_replicates > N_SIMULATED_MAX:
+        if found.work(question.n_replicates) > N_SIMULATED_MAX:
+            fewer = f"ask for {N_SIMULATED_MAX // found.n_places} replicates at most"
             raise TooLarge(
                 f"Answers about {', '.join(asked.scope)} are counted at {found.n_places} places, "
-                f"too many for {question.n_replicates} simulated tables.",
-                hint=f"Ask for {N_SIMULATED_MAX // found.n_places} replicates at most.",
+                f"too many for {question.n_replicates} simulated tables of {found.n_cells} cells.",
+                hint=f"Group the values, as with a CASE, or {fewer}.",
             )
         note = TESTED.format(self.campaign.name, found.n_answers, ", ".join(asked.scope))
         return OwnCells(found.counts, found, note)
+
+    def agreeing(self, names: Collection[str]) -> list[AgreeingTable]:
+        """The tables that respondents were asked for, made to agree, in the columns' order.
+
+        Of the combinations with some of these columns, summed over all others.
+        """
+        axes = self._axes
+        return [
+            AgreeingTable(
+                one.scope,
+                axes.of_columns(one.counts, one.scope),
+                axes.of_columns(one.variances, one.scope),
+            )
+            for one in self.estimates.agreeing(names)
+        ]
 
     @cached_property
     def _axes(self) -> CollectedAxes:

@@ -287,7 +287,7 @@ def test_a_test_of_columns_that_were_not_asked_together_is_refused_whatever_it_f
         for explain in ("", "EXPLAIN PRIVACY "):
             with pytest.raises(NotCollected, match="about city, member together") as refused:
                 ask(table, f"{explain}SELECT {options} DP_CHI2_TEST(city, member) FROM survey")  # noqa: S608 - a test's own text
-            assert refused.value.hint.endswith("(grade, years), (member, years).")
+            assert str(refused.value.hint).endswith("(grade, years), (member, years).")
     with pytest.raises(InvalidTarget, match="no relative target"):
         outcome(table, "DP_CHI2_TEST(grade, member)", model.replace("fallback => 'model'",
                                                                     "relative => 0.1"))  # fmt: skip
@@ -313,7 +313,7 @@ def test_more_simulated_answers_than_a_few_seconds_allow_are_refused() -> None:
     n_places = wide.combinations[0].channel.n_tallies
     with pytest.raises(TooLarge, match=f"counted at {n_places} places") as refused:
         outcome(table, "DP_CHI2_TEST(a >= 100, b >= 100)")
-    assert refused.value.hint == f"Ask for {2**25 // n_places} replicates at most."
+    assert str(refused.value.hint).endswith(f"or ask for {2**25 // n_places} replicates at most.")
 
 
 def test_the_call_for_a_test_and_a_mixed_statement_take_collections_too() -> None:

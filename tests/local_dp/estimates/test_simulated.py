@@ -66,7 +66,7 @@ def rates(
         table = table_of([simulated(channel, shares.ravel(), n, rng)], shares.shape)
         n_ours += outcome_of(table, rng, n_replicates).decision is Decision.REJECTED
         as_counts = np.maximum(table.counts, 1.0)
-        n_classical += chi2_contingency(as_counts, correction=False).pvalue <= 0.05
+        n_classical += bool(chi2_contingency(as_counts, correction=False).pvalue <= 0.05)
     return n_ours / n_trials, n_classical / n_trials
 
 
