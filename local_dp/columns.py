@@ -84,6 +84,13 @@ class CollectedAxes:
             parts = Partition(parts.axes, self._taken(parts.labels, parts.axes))
         return QueryBlock(LinearQuery(terms, block.query.constant), parts)
 
+    def of_columns(self, values: NDArray[np.float64], names: Scope) -> NDArray[np.float64]:
+        """An array over attributes' levels in the order of the columns'."""
+        for dimension, name in enumerate(names):
+            if name in self.moved:
+                values = values.take(np.argsort(self.moved[name]), axis=dimension)
+        return values
+
     def _taken(self, values: NDArray[np.int64], axes: Scope) -> NDArray[np.int64]:
         for dimension, name in enumerate(axes):
             if name in self.moved:

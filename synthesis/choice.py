@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synthesis.tables import Floats, Integers
+from synthesis.tables import Floats, Integers, TableEstimate, expected_l1
 
 # Tuned on the five tables of the benchmark and on artificial ones (`benchmarks.synthesis_share`)
 ONE_WAY_SHARE_MIN = 0.2  # one-way tables decide how levels are merged and split again
@@ -204,6 +204,28 @@ def choose_tables(
         if gain.size and gain.max() > most:
             best, most = turn[: int(gain.argmax()) + 1], float(gain.max())
     return best, cost.split(n_cells[best], budget) if best.size else np.empty(0)
+
+
+def tells_more_than_noise(table: TableEstimate) -> bool:
+    """Whether a pair's table is better used than its columns by themselves.
+
+    Parameters
+    ----------
+    table : TableEstimate
+        Of two columns; nobody chose it because of what it shows.
+
+    Notes
+    -----
+    With the table, the error is its noise; without it, the dependence of the columns. What it shows
+    of dependence is both: about the root of the sum of their squares, in L1. So the dependence is
+    the greater one if it shows more than ``sqrt(2)`` times the noise.
+    """
+    rows, columns = table.values.sum(axis=1), table.values.sum(axis=0)
+    total = float(table.values.sum())
+    if not total > 0:
+        return False
+    shown = float(np.abs(table.values - np.outer(rows, columns) / total).sum())
+    return shown > 2**0.5 * expected_l1(table)
 
 
 def _prices(scores: Floats, roots: Floats, subjects: Integers) -> Floats:

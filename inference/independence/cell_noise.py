@@ -1,8 +1,9 @@
-"""The law of the noise in the cells of a noisy table.
+"""The law of a noisy table: how such tables come about, and how precise their cells are.
 
-A test uses a law twice: its scales say how precise each cell is, and its draws are added to
-simulated tables. The draws are of double precision: suitable for a test, never for releasing an
-answer.
+A test uses a law twice: its scales say how precise each cell is, and tables are simulated with it.
+Noise that is added to counts has a law of its own, in the classes here; of a table that no trusted
+hand counted, such as of randomised answers, the law knows how it is collected. Draws are of double
+precision: suitable for a test, never for releasing an answer.
 
 The laws know their cells only by position; the caller knows which queries these are.
 """
@@ -20,8 +21,8 @@ Floats = NDArray[np.float64]
 LAPLACE_SQUARED_SHARE = 0.01
 
 
-class CellNoise(Protocol):
-    """The law of the noise in the cells of one table."""
+class TableLaw(Protocol):
+    """How noisy tables like one that is tested come about."""
 
     @property
     def scales(self) -> Floats:
@@ -30,6 +31,29 @@ class CellNoise(Protocol):
     @property
     def squared_share(self) -> float:
         """The share of squared deviations in a fit, in (0, 1]; the rest is absolute ones."""
+
+    def noisy_tables(
+        self, probabilities: Floats, total: float, n_tables: int, generator: np.random.Generator
+    ) -> Floats:
+        """Draw independent noisy tables of records with given probabilities.
+
+        Parameters
+        ----------
+        probabilities : ndarray of float64
+            Of the cells, in the table's shape; their sum is 1.
+        total : float
+            The number of records; a positive whole number.
+        n_tables : int
+        generator : numpy.random.Generator
+
+        Returns
+        -------
+        (n_tables, *shape) ndarray of float64
+        """
+
+
+class CellNoise(TableLaw, Protocol):
+    """Noise that is added to counts, whatever they are."""
 
     def draw(self, n_tables: int, generator: np.random.Generator) -> Floats:
         """Draw the noise of independent tables, ``(n_tables, *shape)``."""
@@ -72,6 +96,13 @@ class LaplaceCells:
     def draw(self, n_tables: int, generator: np.random.Generator) -> Floats:
         """Draw the noise of independent tables, ``(n_tables, *shape)``."""
         return self._one_side(n_tables, generator) - self._one_side(n_tables, generator)
+
+    def noisy_tables(
+        self, probabilities: Floats, total: float, n_tables: int, generator: np.random.Generator
+    ) -> Floats:
+        """Draw independent tables of `total` records, and add noise to each."""
+        exact = _exact_tables(probabilities, total, n_tables, generator)
+        return exact + self.draw(n_tables, generator)
 
     def _one_side(self, n_tables: int, generator: np.random.Generator) -> Floats:
         size = generator.standard_exponential((n_tables, *self.scales.shape)) * self.scales
@@ -124,6 +155,20 @@ class SampledCells:
         if not np.isfinite(drawn).all():
             raise ValueError("the sampler drew values that are not finite")
         return drawn
+
+    def noisy_tables(
+        self, probabilities: Floats, total: float, n_tables: int, generator: np.random.Generator
+    ) -> Floats:
+        """Draw independent tables of `total` records, and add noise to each."""
+        exact = _exact_tables(probabilities, total, n_tables, generator)
+        return exact + self.draw(n_tables, generator)
+
+
+def _exact_tables(
+    probabilities: Floats, total: float, n_tables: int, generator: np.random.Generator
+) -> Floats:
+    drawn = generator.multinomial(int(total), probabilities.ravel(), size=n_tables)
+    return np.asarray(drawn.reshape(n_tables, *probabilities.shape), dtype=np.float64)
 
 
 def _locked_scales(scales: Floats) -> Floats:

@@ -14,7 +14,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from inference.independence.cell_noise import CellNoise, Floats
+from inference.independence.cell_noise import Floats, TableLaw
 from inference.independence.table_fit import fitted_tables, independent_tables
 
 SMALLEST_EXPECTED = 5.0  # the usual least expected count of a cell, for Pearson's statistic
@@ -80,7 +80,7 @@ class IndependenceTest:
 
 def independence_test(  # noqa: PLR0913 - two subjects, and what a test must be told, by keyword
     noisy: Floats,
-    noise: CellNoise,
+    noise: TableLaw,
     *,
     generator: np.random.Generator,
     level: float = 0.05,
@@ -94,8 +94,8 @@ def independence_test(  # noqa: PLR0913 - two subjects, and what a test must be 
     noisy : (n_rows, n_columns, ...) ndarray of float64
         Noisy counts. With two axes, independence is tested; with more, independence given the
         columns of all further axes.
-    noise : CellNoise
-        The law of the noise, in the same shape.
+    noise : TableLaw
+        How such tables come about, in the same shape.
     generator : numpy.random.Generator
         For the simulated tables; passed by the caller, so that a test can be repeated.
     level : float
@@ -114,7 +114,8 @@ def independence_test(  # noqa: PLR0913 - two subjects, and what a test must be 
     -----
     This is MCIndep of [1]_. With ``T`` the table fitted to ``W`` (`fitted_tables`) and ``m`` its
     independent version, the statistic is ``q = sum (W - m)**2 / m``. Each replicate is
-    ``Multinomial(n, m / n)`` plus noise, fitted and measured like ``W`` was. With ``k`` the largest
+    ``Multinomial(n, m / n)`` plus noise, or through the channels of randomised answers and back,
+    fitted and measured like ``W`` was. With ``k`` the largest
     whole number not above ``(n_replicates + 1) level``, the threshold is the ``k``-th largest
     replicate, and ``p = (1 + #{q_b >= q}) / (n_replicates + 1)``: the statistic is above the
     threshold exactly if ``p <= level``.
@@ -169,7 +170,7 @@ def independence_test(  # noqa: PLR0913 - two subjects, and what a test must be 
 
 
 def _examined(
-    noisy: Floats, noise: CellNoise, n_records: int | None
+    noisy: Floats, noise: TableLaw, n_records: int | None
 ) -> tuple[Floats, Floats, Floats]:
     """Fit tables, and measure their distance from independence.
 
@@ -200,25 +201,24 @@ def _examined(
 def _replicates(  # noqa: PLR0913 - all there is to a simulated table
     total: int,
     expected: Floats,
-    noise: CellNoise,
+    noise: TableLaw,
     n_records: int | None,
     *,
     n_replicates: int,
     generator: np.random.Generator,
 ) -> Floats:
     """The statistics of simulated tables, (n_replicates,)."""
-    probabilities = expected.ravel() / expected.sum()
+    probabilities = expected / expected.sum()
     n_at_once = max(1, N_CELLS_AT_ONCE // expected.size)
     found = []
     for start in range(0, n_replicates, n_at_once):
         n_tables = min(n_at_once, n_replicates - start)
-        exact = generator.multinomial(total, probabilities, size=n_tables)
-        noisy = exact.reshape(n_tables, *expected.shape) + noise.draw(n_tables, generator)
+        noisy = noise.noisy_tables(probabilities, total, n_tables, generator)
         found.append(_examined(noisy, noise, n_records)[2])
     return np.concatenate(found)
 
 
-def _checked(noisy: Floats, noise: CellNoise, n_records: int | None) -> Floats:
+def _checked(noisy: Floats, noise: TableLaw, n_records: int | None) -> Floats:
     table = np.asarray(noisy, dtype=np.float64)
     if table.ndim < 2 or min(table.shape[:2]) < 2:  # noqa: PLR2004 - two columns, two levels each
         raise ValueError(f"the test needs two columns of two levels or more, not {table.shape}")

@@ -10,7 +10,7 @@ A query that no combination covers has a model, of greatest entropy, and no inte
 The argument is in `proofs/estimates.md`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,8 +28,11 @@ from local_dp.channels.channel import Floats
 from local_dp.estimates.answers import ENOUGH, CollectedAnswer, answers, known
 from local_dp.estimates.inversion import TableEstimate, estimated
 from local_dp.estimates.laws import IntervalMethod, normal_law
-from local_dp.estimates.queries import coefficients_of
+from local_dp.estimates.queries import N_COEFFICIENTS_MAX, coefficients_of
+from local_dp.estimates.simulated import AnsweredTable, CellsOfTable
 from local_dp.estimates.tally import Tally
+
+VARIANCE_MIN = 0.01  # of that at equal shares
 
 
 class NotCovered(LookupError):
@@ -62,6 +65,26 @@ class ModelledAnswers:
 
     values: Floats
     residual: float
+
+
+@dataclass(frozen=True, eq=False)
+class AgreeingTable:
+    """What a combination's table has become once all of them were made to agree.
+
+    Parameters
+    ----------
+    scope : tuple of str
+        The attributes of the combination that were asked for.
+    counts : ndarray of float64
+        Of respondents, an axis for each attribute; unbiased, so some may be negative.
+    variances : ndarray of float64
+        Positive; of each count by the combination's own answers. What the others know makes counts
+        better than these say.
+    """
+
+    scope: Scope
+    counts: Floats
+    variances: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,14 +171,71 @@ class CollectionEstimates:
         model = maximum_entropy(block.scope, agreeing.tables)
         return ModelledAnswers(model.values.ravel() @ coefficients + constants, model.residual)
 
+    def tabled(self, block: QueryBlock, shape: tuple[int, ...]) -> AnsweredTable:
+        """A block of counts as a table, with the law of tables that are collected in the same way.
+
+        Of the combinations that have all of its columns, whoever answered one of them. Others
+        that share a column have no part: what they say of it would be noise of other respondents.
+
+        Parameters
+        ----------
+        block : QueryBlock
+            Counts groups of respondents.
+        shape : tuple of int
+            The table's; its last axis varies fastest among the rows of the block.
+
+        Raises
+        ------
+        NotCovered
+            If no combination with answers has all attributes of the block.
+        """
+        coefficients, _ = coefficients_of(block, self._sizes)
+        parts = tuple(
+            CellsOfTable(self.estimates[place], self._widened(place, block.scope, coefficients))
+            for place in self._holding(block.scope)
+        )
+        return AnsweredTable(parts, shape)
+
+    def agreeing(self, names: Collection[str]) -> list[AgreeingTable]:
+        """The tables of the combinations, made to agree; summed over attributes without a name.
+
+        Of combinations with answers that have some of the names.
+        """
+        found: list[AgreeingTable] = []
+        places = self._touching(names)
+        if not places:
+            return found
+        noisy = [self._noisy(place) for place in places]
+        for place, values in zip(places, projected(noisy, total=self._scale), strict=True):
+            wide = self.campaign.combinations[place].scope
+            others = tuple(axis for axis, name in enumerate(wide) if name not in names)
+            counts = values.sum(axis=others)
+            scope = tuple(name for name in wide if name in names)
+            found.append(AgreeingTable(scope, counts, self._variances(place, scope)))
+        return found
+
+    def _variances(self, place: int, scope: Scope) -> Floats:
+        """Of the counts of a combination's table on a scope, by its own answers.
+
+        At the likely shares; where that takes more time than it is worth, at equal ones. Never
+        far below the latter: a count that is 0 is not known to be 0.
+        """
+        shape, typical = self.campaign.sizes(scope), self._variance_of_margin(place, scope)
+        n_kept = self.campaign.n_cells(scope)
+        variances = np.full(n_kept, typical)
+        estimate = self.estimates[place]
+        n_places = max(block.channel.n_tallies for block in estimate.blocks)
+        if n_kept * max(estimate.n_cells, n_places) <= N_COEFFICIENTS_MAX:
+            own = estimate.variances(self._widened(place, scope, np.eye(n_kept)))
+            variances = np.maximum(own, VARIANCE_MIN * typical)
+        return self._scale**2 * variances.reshape(shape)
+
     @cached_property
     def _sizes(self) -> dict[str, int]:
         return {one.name: len(one.levels) for one in self.campaign.attributes}
 
     def _of_cells(self, scope: Scope, coefficients: Floats) -> list[CollectedAnswer]:
-        covering = [place for place in self.campaign.covering(scope) if place in self.estimates]
-        if not covering:
-            raise NotCovered(scope, self.covered)
+        covering = self._holding(scope)
         best = min(covering, key=lambda place: self._variance_of_margin(place, scope))
         alone = answers(
             self.estimates[best], self._widened(best, scope, coefficients), scale=self._scale
@@ -197,7 +277,14 @@ class CollectionEstimates:
     def _scale(self) -> float:
         return float(self.n_respondents)
 
-    def _touching(self, scope: Scope) -> list[int]:
+    def _holding(self, scope: Scope) -> list[int]:
+        """The combinations with answers that have all attributes of a scope."""
+        found = [place for place in self.campaign.covering(scope) if place in self.estimates]
+        if not found:
+            raise NotCovered(scope, self.covered)
+        return found
+
+    def _touching(self, scope: Collection[str]) -> list[int]:
         """The combinations that share an attribute: no other changes an answer, as totals agree."""
         asked = set(scope)
         return [

@@ -19,6 +19,13 @@ def left_text(budget: tacit_pb2.Budget) -> str:
     return f"{left} for {budget.table} {this_window(renewal.window)}; {renewal_text(renewal)}"
 
 
+def after_cost(
+    told: tacit_pb2.Receipt | tacit_pb2.ExplainReply | tacit_pb2.PreviewSyntheticReply,
+) -> str:
+    """What is left, after what is spent; nothing for a table without a budget."""
+    return f"; {left_text(told.budget)}" if told.HasField("budget") else ""
+
+
 def renewal_text(renewal: tacit_pb2.Renewal) -> str:
     """When a budget renews, and what was spent in a year and in all."""
     return renewal_words(renewal.renews_on, *_sums(renewal))

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from proxy.api.renewal_text import a_window
-from proxy.cli.budget_text import left_fields, left_text, renewal_text
+from proxy.cli.budget_text import after_cost, left_fields, renewal_text
 from proxy.cli.client import ReceivedPrice, ReceivedResult
 from proxy.protocol import tacit_pb2
 
@@ -51,7 +51,7 @@ def answer_table(answer: ReceivedResult) -> RenderableType:
         return shown
     spent = f"epsilon spent {answer.receipt.epsilon_spent:.6g}"
     notes = [plain(f"note: {note}") for note in answer.receipt.notes]
-    return Group(shown, *notes, Text(spent + _left(answer.receipt)))
+    return Group(shown, *notes, Text(spent + after_cost(answer.receipt)))
 
 
 def explanation_table(price: ReceivedPrice[tacit_pb2.ExplainReply]) -> RenderableType:
@@ -66,12 +66,7 @@ def explanation_table(price: ReceivedPrice[tacit_pb2.ExplainReply]) -> Renderabl
         values = [general(value) for value in column.to_pylist()]
         shown.add_row(plain(field.name.replace("_", " ")), *map(plain, values))
     would_spend = f"would spend epsilon {reply.epsilon:.6g}"
-    return Group(shown, Text(would_spend + _left(reply)))
-
-
-def _left(told: tacit_pb2.Receipt | tacit_pb2.ExplainReply) -> str:
-    """What is left, after what is spent; nothing for a table without a budget."""
-    return f"; {left_text(told.budget)}" if told.HasField("budget") else ""
+    return Group(shown, Text(would_spend + after_cost(reply)))
 
 
 def budgets_table(budgets: Iterable[tacit_pb2.Budget]) -> Table:

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from proxy.cli.budget_text import left_text
+from proxy.cli.budget_text import after_cost
 from proxy.cli.rendering import general, plain
 from proxy.protocol import tacit_pb2
 
@@ -23,7 +23,7 @@ def preview_table(reply: tacit_pb2.PreviewSyntheticReply) -> RenderableType:
     shown.add_column("tables", justify="right")
     for step in reply.steps:
         shown.add_row(plain(step.name), f"{step.epsilon:.6g}", str(step.n_tables))
-    told = f"would spend at most epsilon {reply.epsilon:.6g}; {left_text(reply.budget)}"
+    told = f"would spend at most epsilon {reply.epsilon:.6g}{after_cost(reply)}"
     return Group(shown, Text(told))
 
 
@@ -33,7 +33,7 @@ def created_text(made: tacit_pb2.SyntheticProgress) -> RenderableType:
     unknown = [column.name for column in table.columns if column.unknown]
     lines = [
         f"Made {table.name}: {table.rows} rows of {len(table.columns)} columns, a table in SQL.",
-        f"spent epsilon {table.epsilon_spent:.6g}; {left_text(made.receipt.budget)}",
+        f"spent epsilon {table.epsilon_spent:.6g}{after_cost(made.receipt)}",
     ]
     if table.HasField("evaluation"):
         lines.append(f"Mean distance of pairs of columns: {_evaluated(table.evaluation)}.")

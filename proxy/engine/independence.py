@@ -1,7 +1,8 @@
 """A test of independence, computed from a part's noisy counts: the part's one result row.
 
-This is post-processing of answers that are paid for, and of the law of their noise. Nothing here
-charges, and nothing here draws privacy noise.
+This is post-processing of answers that are paid for or free, and of the law of their noise: from
+the history, or as a table that answers by itself says. Nothing here charges, and nothing here draws
+privacy noise.
 """
 
 import hashlib
@@ -12,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from cube.encoding import fingerprint
+from inference.independence.cell_noise import Floats, TableLaw
 from inference.independence.chi_square import Decision, IndependenceTest, Reason, independence_test
 from inference.independence.from_history import table_from_history
 from planner.independence_question import IndependenceQuestion
@@ -49,10 +51,10 @@ def tested(answered: AnsweredPart, question: IndependenceQuestion) -> pa.Table:
         which seed the simulation.
     """
     (cells,) = answered.aggregates
-    noisy, noise = table_from_history(cells.posteriors, answered.history, question.shape)
+    noisy, law = _table(answered, question)
     outcome = independence_test(
         noisy,
-        noise,
+        law,
         generator=_generator(cells, question),
         level=question.level,
         n_replicates=question.n_replicates,
@@ -67,6 +69,14 @@ def tested(answered: AnsweredPart, question: IndependenceQuestion) -> pa.Table:
         "replicates": outcome.n_replicates,
     }
     return pa.Table.from_pylist([row], schema=TESTED_SCHEMA)
+
+
+def _table(answered: AnsweredPart, question: IndependenceQuestion) -> tuple[Floats, TableLaw]:
+    """The noisy counts, and how such tables come about."""
+    if answered.cells is not None:
+        return answered.cells.counts, answered.cells.law
+    (cells,) = answered.aggregates
+    return table_from_history(cells.posteriors, answered.history, question.shape)
 
 
 def _decision(outcome: IndependenceTest) -> str:

@@ -3,8 +3,8 @@
 Such an answer is free and has the interval that it has. A target that is not met is no reason to
 refuse: nothing can be bought, so the interval and a note say how well the answer is known. The
 intervals of formulas hold whatever the correlation of their parts (`boxes.py`), since these tables
-say only how far each part may be off. What needs more than that is refused: tests of independence,
-and counts that are to be made to agree.
+say only how far each part may be off. A test of independence takes the table's own word on how its
+counts come about. Counts that are to be made to agree are refused.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ from proxy.api.requests import SOURCE_MIXED, SOURCE_PUBLIC
 from proxy.engine.explain import ExplainedBlock, ExplainedPart
 from proxy.engine.postprocessing import OuterSql
 from proxy.engine.results import AnsweredAggregate, AnsweredItem, AnsweredPart
-from proxy.tables.self_answering import AS_IT_IS, OwnAnswer, SelfAnswering
+from proxy.tables.self_answering import AS_IT_IS, OwnAnswer, OwnCells, SelfAnswering
 
 NO_PLACES: Final = NoisePlaces(History(), ())
 WIDER: Final = (
@@ -46,10 +46,11 @@ def own_answers(
     """
     found = table.answer(wanted_of(table, parts), payer, fallback)
     blocks = iter(found.blocks)
-    answered = [_answered(part, blocks, outer) for part in parts]
+    answered = [_answered(table, part, blocks, outer) for part in parts]
     name = table.info.schema.table
     wide = [note for part in answered for note in _unmet(part, name)]
-    return answered, (*found.notes, *wide)
+    tested = [part.cells.note for part in answered if part.cells is not None]
+    return answered, (*found.notes, *dict.fromkeys(tested), *wide)
 
 
 def wanted_of(table: SelfAnswering, parts: Sequence[Part]) -> list[Wanted]:
@@ -92,11 +93,7 @@ def own_explained(
 
 def _check(table: SelfAnswering, part: Part) -> None:
     kind, name = table.info.kind, table.info.schema.table
-    if part.question is not None:
-        raise UnsupportedSql(
-            f"{name} is {kind}, and no test of independence knows the law of its errors.",
-            hint="Ask for the counts, which have intervals.",
-        )
+    _cells(table, part)  # or a refusal
     if part.consistency is not None:
         raise UnsupportedSql(
             f"{name} is {kind}, and its counts are not made to agree in another way than its own.",
@@ -104,7 +101,18 @@ def _check(table: SelfAnswering, part: Part) -> None:
         )
 
 
-def _answered(part: Part, blocks: Iterator[OwnAnswer], outer: OuterSql) -> AnsweredPart:
+def _cells(table: SelfAnswering, part: Part) -> OwnCells | None:
+    """The cells of the table that a part is a test of, if it is one."""
+    if part.question is None:
+        return None
+    (counted,) = part.aggregates
+    (block,) = counted.blocks
+    return table.cells(block, part.question)
+
+
+def _answered(
+    table: SelfAnswering, part: Part, blocks: Iterator[OwnAnswer], outer: OuterSql
+) -> AnsweredPart:
     aggregates = []
     for aggregate in part.aggregates:
         own = tuple(islice(blocks, len(aggregate.blocks)))
@@ -121,7 +129,8 @@ def _answered(part: Part, blocks: Iterator[OwnAnswer], outer: OuterSql) -> Answe
         )
     # Nothing is searched for, so no interval has to be surer than it says.
     part = replace(part, is_searched=False)
-    return AnsweredPart(part, tuple(aggregates), NO_PLACES, outer, is_boxed=True)
+    cells = _cells(table, part)
+    return AnsweredPart(part, tuple(aggregates), NO_PLACES, outer, is_boxed=True, cells=cells)
 
 
 def _unmet(answered: AnsweredPart, table: str) -> Iterator[str]:

@@ -20,6 +20,7 @@ from planner.workload import Aggregate, Answer, Part, Wanted
 from proxy.api.requests import SOURCE_MIXED
 from proxy.engine.postprocessing import OuterSql
 from proxy.engine.simulation import SimulatedLaw, Simulation
+from proxy.tables.self_answering import OwnCells
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +52,8 @@ class AnsweredPart:
     is_boxed : bool
         Whether a formula's interval depends on the half-widths of its parts alone, not on how their
         errors are correlated.
+    cells : OwnCells, optional
+        What a test of independence is about, where no history says how its counts came about.
     """
 
     part: Part
@@ -58,6 +61,7 @@ class AnsweredPart:
     history: Places
     outer: OuterSql
     is_boxed: bool = False
+    cells: OwnCells | None = None
 
     @cached_property
     def answers(self) -> "tuple[AnsweredItem, ...]":

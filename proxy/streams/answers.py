@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from accountant.ledger.limits import Payer, Window
 from cube.axis import CategoryAxis
+from cube.block import QueryBlock
 from cube.cached import cached_property
 from cube.refusals import InvalidRequest, UnsupportedSql
 from cube.schema import Schema
@@ -21,11 +22,12 @@ from inference.noise_law.law import law_of_noise
 from inference.posterior import Posterior
 from local_dp.estimates.queries import coefficients_of
 from planner.fallback import Fallback
+from planner.independence_question import IndependenceQuestion
 from planner.workload import Wanted
 from proxy.api.requests import TableInfo
 from proxy.streams.opening import epsilon_of
 from proxy.streams.served_stream import ServedStream
-from proxy.tables.self_answering import AS_IT_IS, OwnAnswer, OwnAnswers
+from proxy.tables.self_answering import AS_IT_IS, OwnAnswer, OwnAnswers, OwnCells
 from streams.declared import epoch_of
 from streams.epoch import Epoch
 from streams.interval import ErrorLaw
@@ -166,6 +168,19 @@ class StreamTable:
         epsilon = float(epsilon_of(self._stream.history.opened))
         said = f"epsilon {epsilon:.6g}, paid when it began, covers its state and its release"
         return OwnAnswers(blocks, (f"{self._stream.name}: of an epoch, {said}.",))
+
+    def cells(self, block: QueryBlock, question: IndependenceQuestion) -> OwnCells:
+        """None: it has one column.
+
+        Raises
+        ------
+        UnsupportedSql
+        """
+        del block, question
+        raise UnsupportedSql(
+            f"{self._stream.name} is a stream, whose epochs are not tested for independence.",
+            hint=f"Ask for COUNT(DISTINCT {self._stream.history.opened.column}), which is free.",
+        )
 
     def _asked(self, wanted: Wanted) -> list[str | None]:
         """The epoch that each row of a block is about; None of a row about no epoch.

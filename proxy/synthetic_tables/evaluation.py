@@ -51,7 +51,7 @@ def planned_evaluation(table: ServedTable, request: SynthesisRequest) -> tuple[P
     """The step that a request adds to a preview, if it asks for an evaluation."""
     if not request.evaluate:
         return ()
-    columns = columns_of(checked_axes(table, request))
+    columns = columns_of(checked_axes(table.info.schema, request))
     n_rows = known_now(table, columns).n_rows  # until rows are counted, use the public bound
     n_likely = table.info.schema.n_records_max if n_rows is None else max(1, round(n_rows))
     budget = table.info.schema.per_row(request.evaluate)
@@ -68,7 +68,7 @@ def scored(
         evaluation = evaluated(
             table,
             payer,
-            checked_axes(table, request),
+            checked_axes(table.info.schema, request),
             made.rows,
             n_rows=min(n_rows_of(made.model), table.info.schema.n_records_max),
             epsilon=request.evaluate,

@@ -26,6 +26,7 @@ from cube.refusals import (
     TooLarge,
     UnknownName,
 )
+from cube.schema import Schema
 from planner.sql.messages import suggestion
 from proxy.synthetic_tables.gaussian_spending import GaussianSpending
 from proxy.synthetic_tables.models import Model, decoded_model, drawn, drawn_parts, encoded
@@ -77,7 +78,7 @@ def make(
     LedgerUnavailable, SourceUnavailable
         What was charged is kept, and completed at the next request.
     """
-    axes = checked_axes(table, request)
+    axes = checked_axes(table.info.schema, request)
     check_delta(table, request)
     check_score(columns_of(axes), request)
     if request.epsilon:
@@ -239,14 +240,13 @@ def resampled_parts(
     return drawn_parts(decoded_model(model), axes, n_rows=n_rows, seed=seed)
 
 
-def checked_axes(table: ServedTable, request: SynthesisRequest) -> tuple[Axis, ...]:
+def checked_axes(schema: Schema, request: SynthesisRequest) -> tuple[Axis, ...]:
     """The requested columns, in order.
 
     Raises
     ------
     UnknownName, TooLarge, InvalidTarget
     """
-    schema = table.info.schema
     if request.epsilon > EPSILON_MAX:
         raise InvalidTarget(
             f"An epsilon of {float(request.epsilon):g} gives no meaningful protection.",

@@ -23,7 +23,7 @@ def preview(table: ServedTable, request: SynthesisRequest) -> tuple[PlannedStep,
     ------
     UnknownName, TooLarge, InvalidTarget, InvalidRequest
     """
-    columns = columns_of(checked_axes(table, request))
+    columns = columns_of(checked_axes(table.info.schema, request))
     check_delta(table, request)
     check_score(columns, request)
     known = known_now(table, columns)

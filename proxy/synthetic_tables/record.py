@@ -5,18 +5,22 @@ ledger holds as well. The record is JSON in a file; an invalid record is refused
 """
 
 import json
+import secrets
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
+from accountant.ledger.clock import utc_now
 from cube.statistic import Score
 from planner.domain.table_names import SyntheticName
 from proxy.api.arrow_types import arrow_type
-from proxy.synthetic_tables.request import Evaluation, Method
+from proxy.sources.public_table import sql_type_of
+from proxy.synthetic_tables.request import Evaluation, MadeTable, Method, SynthesisRequest
 from synthesis.privbayes.learning import DEFAULTS
 
+ID_BYTES: Final = 8
 FORMAT: Final = 1  # of the JSON; a reader of another format ignores the table
 
 Key: TypeAlias = tuple[str, str]  # the private table, and the name in lower case
@@ -33,7 +37,7 @@ class SyntheticRecord:
     name : str
         Unique among the tables of the same source.
     table : str
-        The private table it was made from, within which its name is unique.
+        The private table or the collection it was made from, within which its name is unique.
     method : Method
     epsilon : Fraction
         The most by which making it could increase the private table's cost.
@@ -76,6 +80,8 @@ class SyntheticRecord:
         None if there is none of these rows.
     generation : int
         Of the private table, of whose data it was made.
+    n_respondents : int, optional
+        Of the collection: how many had answered when it was made; None of a private table.
     """
 
     id: str
@@ -103,6 +109,41 @@ class SyntheticRecord:
     evaluate: Fraction = Fraction(0)
     evaluation: Evaluation | None = None
     generation: int = 1
+    n_respondents: int | None = None
+
+    @classmethod
+    def of(
+        cls, name: str, request: SynthesisRequest, made: MadeTable, made_by: str
+    ) -> "SyntheticRecord":
+        """The record of a table that was just made; its rows and bytes are not counted yet."""
+        return cls(
+            id=new_id(),
+            name=name,
+            table=request.table,
+            method=made.method,
+            epsilon=request.epsilon,
+            epsilon_spent=made.epsilon_spent,
+            seed=int(made.model["seed"]),
+            n_rows=0,
+            n_bytes=0,
+            columns=tuple((field.name, str(sql_type_of(field.type))) for field in made.rows.schema),
+            unknown=made.unknown,
+            tables=made.tables,
+            n_charges=made.n_charges,
+            incomplete=made.incomplete,
+            generation=made.generation,
+            made_by=made_by,
+            made_at=utc_now(),
+            delta=request.delta if request.epsilon else None,
+            score=request.score,
+            degree=request.degree,
+            hierarchies=request.hierarchies,
+            target=request.target,
+            workload=request.workload,
+            evaluate=request.evaluate,
+            evaluation=made.evaluation,
+            n_respondents=made.n_respondents,
+        )
 
     @property
     def full_name(self) -> SyntheticName:
@@ -169,6 +210,8 @@ class SyntheticRecord:
             said.append(f"counts of {', '.join(single)}")
         if self.unknown:
             said.append(f"nothing of {', '.join(self.unknown)}")
+        if self.n_respondents is not None:
+            said.append(f"randomized answers of {self.n_respondents} respondents")
         return "; ".join(said)
 
     def to_json(self) -> str:
@@ -215,6 +258,11 @@ class SyntheticRecord:
         except (KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
             raise ValueError("not a record of a synthetic table") from error
         return record
+
+
+def new_id() -> str:
+    """An id that no other table has."""
+    return secrets.token_hex(ID_BYTES)
 
 
 def _evaluation(values: dict[str, Any] | None) -> Evaluation | None:

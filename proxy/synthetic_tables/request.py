@@ -178,6 +178,8 @@ class MadeTable:
         None if none was bought.
     generation : int
         Of the private table.
+    n_respondents : int, optional
+        Of a collection: how many had answered; None of a private table.
     """
 
     rows: pa.Table
@@ -190,3 +192,4 @@ class MadeTable:
     incomplete: str = ""
     generation: int = 1
     evaluation: Evaluation | None = None
+    n_respondents: int | None = None

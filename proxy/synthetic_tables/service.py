@@ -5,10 +5,11 @@ may not know of do not exist: such tables neither occupy names nor count towards
 """
 
 import secrets
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Final
 
 import pyarrow as pa
@@ -29,23 +30,23 @@ from planner.sql.messages import listed, shortened, suggestion
 from planner.sql.synthetic_statements import CreateSynthetic
 from proxy.api.requests import BudgetStatus, Caller, unknown_table
 from proxy.monitoring.events import AnswerKind
-from proxy.sources.public_table import sql_type_of
 from proxy.synthetic_tables import make as making
 from proxy.synthetic_tables.conditional_law import LawQuestion, ModelLaw, asked_law
 from proxy.synthetic_tables.evaluation import planned_evaluation, scored
+from proxy.synthetic_tables.from_answers import free_request, make_of_answers, planned
 from proxy.synthetic_tables.models import decoded_model, n_rows_of
 from proxy.synthetic_tables.names import Names, NamingContext
 from proxy.synthetic_tables.preview import preview
-from proxy.synthetic_tables.record import SyntheticRecord
+from proxy.synthetic_tables.record import SyntheticRecord, new_id
 from proxy.synthetic_tables.report.make import make_report
 from proxy.synthetic_tables.request import MadeTable, PlannedStep, SynthesisRequest, Watch
 from proxy.synthetic_tables.resolve import named, named_columns, request_of
 from proxy.synthetic_tables.store import SyntheticStore
+from proxy.tables.collected import CollectedTable
 from proxy.tables.disclosure import check_may_see_history, shown_budget
 from proxy.tables.large_purchases import note_if_large
 from proxy.tables.private_table import ServedTable
-
-ID_BYTES: Final = 8
+from proxy.tables.self_answering import SelfAnswering
 
 
 class SyntheticTableService:
@@ -59,8 +60,9 @@ class SyntheticTableService:
         The names of public tables.
     store : SyntheticStore, optional
         Without a store there are no synthetic tables, and none can be made.
-    own : collection of str
-        The names of tables that answer by themselves, at present: none is made from them.
+    own : mapping
+        The tables that answer by themselves, by name, as they are at present. Of collections
+        synthetic tables are made, for nothing.
     """
 
     def __init__(
@@ -68,7 +70,7 @@ class SyntheticTableService:
         tables: Mapping[str, ServedTable],
         public: Sequence[str] = (),
         store: SyntheticStore | None = None,
-        own: Collection[str] = (),
+        own: Mapping[str, SelfAnswering] = MappingProxyType({}),
     ) -> None:
         self._tables, self._own = tables, own
         self._public = tuple(public)
@@ -98,7 +100,7 @@ class SyntheticTableService:
         return tuple(
             record
             for record in self._given_store.tables().values()
-            if record.table in self._tables and caller.opens(record.table)
+            if self._is_served(record) and caller.opens(record.table)
         )
 
     def find(self, caller: Caller, name: str) -> SyntheticRecord:
@@ -120,9 +122,10 @@ class SyntheticTableService:
             )
         return found
 
-    def budget(self, caller: Caller, table: str) -> BudgetStatus:
-        """The budget of a private table, with the limits that bind the caller."""
-        return shown_budget(self._source(caller, table), caller)
+    def budget(self, caller: Caller, table: str) -> BudgetStatus | None:
+        """The budget of a private table, with the caller's limits; a collection has none."""
+        source = self._source(caller, table)
+        return None if isinstance(source, CollectedTable) else shown_budget(source, caller)
 
     def rows(self, record: SyntheticRecord) -> pa.Table:
         """The rows of a table."""
@@ -136,8 +139,9 @@ class SyntheticTableService:
         Refused
         """
         table = self._source(caller, order.table)
-        check_may_see_history(table, caller)
-        request = request_of(order, table.info.schema, self._store.limits)
+        request = self._request(caller, order, table)
+        if isinstance(table, CollectedTable):
+            return planned(table, request)
         return (*preview(table, request), *planned_evaluation(table, request))
 
     def create(self, caller: Caller, order: CreateSynthetic, watch: Watch) -> SyntheticRecord:
@@ -149,20 +153,14 @@ class SyntheticTableService:
             Before anything is charged; or later, and then what was charged is kept in the ledger.
         """
         table = self._source(caller, order.table)
-        check_may_see_history(table, caller)
-        request = request_of(order, table.info.schema, self._store.limits)
+        request = self._request(caller, order, table)
         with self._held(caller, order, request.table) as (name, replaced):
             self._store.check_writable()
-            if request.evaluate:
-                making.check_affordable(table, request.epsilon + request.evaluate, caller.payer)
             # How many rows there are may be a noisy estimate; they are drawn as they are stored.
-            made = making.make(table, replace(request, n_rows=1), caller.payer, watch)
-            if request.evaluate:
-                rows = pa.concat_tables(self._parts(request, made))
-                made = scored(table, request, caller.payer, replace(made, rows=rows), watch)
-            kind = AnswerKind.PAID if made.epsilon_spent else AnswerKind.FREE
-            table.watcher.answered(request.table, kind)
-            note_if_large(table, caller.payer, made.epsilon_spent)
+            if isinstance(table, CollectedTable):
+                made = make_of_answers(table, replace(request, n_rows=1), watch)
+            else:
+                made = self._bought(table, request, caller, watch)
             try:
                 return self._kept(caller, name, request, made, replaced)
             except Refused as refusal:
@@ -170,6 +168,21 @@ class SyntheticTableService:
                     raise
                 kept = "What was measured for it is paid for and kept."
                 raise type(refusal)(f"{refusal.message} {kept}", hint=refusal.hint) from None
+
+    def _bought(
+        self, table: ServedTable, request: SynthesisRequest, caller: Caller, watch: Watch
+    ) -> MadeTable:
+        """A table of a private one, with its evaluation. May charge."""
+        if request.evaluate:
+            making.check_affordable(table, request.epsilon + request.evaluate, caller.payer)
+        made = making.make(table, replace(request, n_rows=1), caller.payer, watch)
+        if request.evaluate:
+            rows = pa.concat_tables(self._parts(request, made))
+            made = scored(table, request, caller.payer, replace(made, rows=rows), watch)
+        kind = AnswerKind.PAID if made.epsilon_spent else AnswerKind.FREE
+        table.watcher.answered(request.table, kind)
+        note_if_large(table, caller.payer, made.epsilon_spent)
+        return made
 
     def resample(
         self, caller: Caller, of: str, name: str, n_rows: int | None, seed: int | None
@@ -193,11 +206,11 @@ class SyntheticTableService:
         request = request_of(order, table.info.schema, self._store.limits)
         with self._held(caller, order, source.table) as (free_name, replaced):
             model = self._store.model(source)
-            axes = making.checked_axes(table, request)
+            axes = making.checked_axes(table.info.schema, request)
             parts = making.resampled_parts(model, axes, n_rows=order.n_rows, seed=new_seed)
             record = replace(
                 source,
-                id=secrets.token_hex(ID_BYTES),
+                id=new_id(),
                 name=free_name,
                 seed=new_seed,
                 made_by=caller.payer.analyst,
@@ -244,6 +257,11 @@ class SyntheticTableService:
         """
         record = self.find(caller, name)
         table = self._source(caller, record.table)
+        if isinstance(table, CollectedTable):
+            raise InvalidRequest(
+                f"{record.name} was made of a collection, which has no history to report on.",
+                hint=f"Ask {record.table} for counts, which are free, and compare them in SQL.",
+            )
         check_may_see_history(table, caller)
         named_columns(record, table.info.schema)
         if record.generation < table.extent.generation:
@@ -287,11 +305,12 @@ class SyntheticTableService:
 
     def _parts(self, request: SynthesisRequest, made: MadeTable) -> Iterator[pa.Table]:
         """The rows, a part at a time: the estimated number, if the order gives no number."""
-        table, n_rows = self._tables[request.table], request.n_rows
+        known, n_rows = self._tables.get(request.table), request.n_rows
+        schema = (self._own[request.table] if known is None else known).info.schema
         if n_rows is None:
-            n_rows_max = min(self._store.limits.n_rows, table.info.schema.n_records_max)
+            n_rows_max = min(self._store.limits.n_rows, schema.n_records_max)
             n_rows = min(n_rows_of(made.model), n_rows_max)
-        axes, seed = making.checked_axes(table, request), int(made.model["seed"])
+        axes, seed = making.checked_axes(schema, request), int(made.model["seed"])
         return making.resampled_parts(made.model, axes, n_rows=n_rows, seed=seed)
 
     def _kept(
@@ -303,33 +322,7 @@ class SyntheticTableService:
         replaced: SyntheticRecord | None,
     ) -> SyntheticRecord:
         """Store a table; with the estimated number of rows, if the order gives no number."""
-        record = SyntheticRecord(
-            id=secrets.token_hex(ID_BYTES),
-            name=name,
-            table=request.table,
-            method=made.method,
-            epsilon=request.epsilon,
-            epsilon_spent=made.epsilon_spent,
-            seed=int(made.model["seed"]),
-            n_rows=0,  # rows and bytes are counted as they are written
-            n_bytes=0,
-            columns=tuple((field.name, str(sql_type_of(field.type))) for field in made.rows.schema),
-            unknown=made.unknown,
-            tables=made.tables,
-            n_charges=made.n_charges,
-            incomplete=made.incomplete,
-            generation=made.generation,
-            made_by=caller.payer.analyst,
-            made_at=utc_now(),
-            delta=request.delta if request.epsilon else None,
-            score=request.score,
-            degree=request.degree,
-            hierarchies=request.hierarchies,
-            target=request.target,
-            workload=request.workload,
-            evaluate=request.evaluate,
-            evaluation=made.evaluation,
-        )
+        record = SyntheticRecord.of(name, request, made, caller.payer.analyst)
         parts = (made.rows,) if request.evaluate else self._parts(request, made)
         return self._store.publish(record, parts, made.model, replaced)
 
@@ -342,13 +335,29 @@ class SyntheticTableService:
             )
         return self._given_store
 
-    def _source(self, caller: Caller, name: str) -> ServedTable:
-        """The private table with a name, ignoring letter case, if the caller may know of it."""
+    def _request(
+        self, caller: Caller, order: CreateSynthetic, table: ServedTable | CollectedTable
+    ) -> SynthesisRequest:
+        if isinstance(table, CollectedTable):
+            return free_request(order, table.info.schema, self._store.limits)
+        check_may_see_history(table, caller)
+        return request_of(order, table.info.schema, self._store.limits)
+
+    def _is_served(self, record: SyntheticRecord) -> bool:
+        """Whether what a table was made from is served at present."""
+        served = self._tables if record.n_respondents is None else self._own
+        return record.table in served
+
+    def _source(self, caller: Caller, name: str) -> ServedTable | CollectedTable:
+        """The source with a name, ignoring letter case, if the caller may know of it."""
         opened = [table for table in self._tables if caller.opens(table)]
         found = named(name, opened)
         if found is not None:
             return self._tables[found]
         own = named(name, [table for table in self._own if caller.opens(table)])
+        source = None if own is None else self._own.get(own)
+        if isinstance(source, CollectedTable):
+            return source
         if own is not None:
             raise InvalidRequest(
                 f"{own} answers by itself, and no synthetic table is made from it.",

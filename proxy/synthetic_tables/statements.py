@@ -106,7 +106,7 @@ def check_cap(order: CreateSynthetic, cap: Fraction | None) -> None:
         )
 
 
-def receipt_of(record: SyntheticRecord, budget: BudgetStatus) -> Receipt:
+def receipt_of(record: SyntheticRecord, budget: BudgetStatus | None) -> Receipt:
     """The receipt for making a table; its rows have no intervals."""
     return Receipt(record.table, record.epsilon_spent, (), budget)
 

@@ -9,7 +9,7 @@ Nothing here knows how answers arrive, or when a collection closes.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
@@ -25,17 +25,19 @@ from inference.scaling import coefficient_range
 from local_dp.campaign import Campaign
 from local_dp.campaign_text import campaign_digest, campaign_text
 from local_dp.columns import CollectedAxes
-from local_dp.estimates.collection import CollectionEstimates, NotCovered
+from local_dp.estimates.collection import AgreeingTable, CollectionEstimates, NotCovered
 from local_dp.estimates.laws import IntervalMethod
 from planner.fallback import Fallback
+from planner.independence_question import IndependenceQuestion
 from planner.lowering.model_fallback import SOURCE_MODEL
 from planner.sql.messages import listed
 from planner.workload import Wanted
 from proxy.api.requests import TableInfo
-from proxy.tables.self_answering import AS_IT_IS, OwnAnswer, OwnAnswers
+from proxy.tables.self_answering import AS_IT_IS, OwnAnswer, OwnAnswers, OwnCells
 
 RANDOMIZED: Final = "randomized"  # its kind, and the source of its answers
 N_MODEL_CELLS_MAX: Final = 2**16  # of columns that a model puts together
+N_SIMULATED_MAX: Final = 2**25  # the work of all simulated tables: a few seconds, 256 MB
 FREE: Final = (
     "{}: {} respondents answered, each at epsilon {:.6g} of their own; to ask is free. Counts are "
     "of these respondents."
@@ -43,6 +45,10 @@ FREE: Final = (
 MODELLED: Final = (
     "Nobody was asked about {} together: the table of greatest entropy that agrees with what was "
     "asked stands for it, and has no interval."
+)
+TESTED: Final = (
+    "{}: tested on the {} answers about {}. The tables that it is compared with are drawn, "
+    "randomised and estimated in the same way."
 )
 METHODS: Final = {
     IntervalMethod.NORMAL: "normal",
@@ -132,6 +138,43 @@ class CollectedTable:
         notes = (FREE.format(self.campaign.name, n, epsilon), *_told(methods), *modelled)
         return OwnAnswers(tuple(answers), tuple(dict.fromkeys(notes)))
 
+    def cells(self, block: QueryBlock, question: IndependenceQuestion) -> OwnCells:
+        """The cells of a table of columns that some combination has together.
+
+        Raises
+        ------
+        NotCollected, TooLarge
+        """
+        asked = self._axes.of_campaign(block)
+        try:
+            found = self.estimates.tabled(asked, question.shape)
+        except NotCovered as gap:
+            raise self._not_collected(gap) from None
+        if found.work(question.n_replicates) > N_SIMULATED_MAX:
+            fewer = f"ask for {N_SIMULATED_MAX // found.n_places} replicates at most"
+            raise TooLarge(
+                f"Answers about {', '.join(asked.scope)} are counted at {found.n_places} places, "
+                f"too many for {question.n_replicates} simulated tables of {found.n_cells} cells.",
+                hint=f"Group the values, as with a CASE, or {fewer}.",
+            )
+        note = TESTED.format(self.campaign.name, found.n_answers, ", ".join(asked.scope))
+        return OwnCells(found.counts, found, note)
+
+    def agreeing(self, names: Collection[str]) -> list[AgreeingTable]:
+        """The tables that respondents were asked for, made to agree, in the columns' order.
+
+        Of the combinations with some of these columns, summed over all others.
+        """
+        axes = self._axes
+        return [
+            AgreeingTable(
+                one.scope,
+                axes.of_columns(one.counts, one.scope),
+                axes.of_columns(one.variances, one.scope),
+            )
+            for one in self.estimates.agreeing(names)
+        ]
+
     @cached_property
     def _axes(self) -> CollectedAxes:
         return CollectedAxes.of(self.campaign)
@@ -160,25 +203,26 @@ class CollectedTable:
     def _modelled(
         self, block: QueryBlock, fallback: Fallback, gap: NotCovered, ends: tuple[float, float]
     ) -> OwnAnswer:
-        name, columns = self.campaign.name, ", ".join(gap.scope)
         known = {one for scope in gap.covered for one in scope}
         if fallback is not Fallback.MODEL or not known.issuperset(gap.scope):
             model = " With OPTIONS(fallback => 'model'), a model answers, without an interval."
-            way_out = model if known.issuperset(gap.scope) else ""
-            covered = _listed(gap.covered) or "nothing yet"
-            raise NotCollected(
-                f"No respondent of {name} was asked about {columns} together.",
-                hint=f"Ask about columns that are together in one of: {covered}.{way_out}",
-            )
+            raise self._not_collected(gap, model if known.issuperset(gap.scope) else "")
         if self.campaign.n_cells(gap.scope) > N_MODEL_CELLS_MAX:
             raise TooLarge(
-                f"A model of {columns} has more than {N_MODEL_CELLS_MAX} cells.",
+                f"A model of {', '.join(gap.scope)} has more than {N_MODEL_CELLS_MAX} cells.",
                 hint="Name fewer columns.",
             )
         values = self.estimates.modelled(block).values.tolist()
         law = UnknownLaw()
         rows = tuple(Posterior(value, law, low=ends[0], high=ends[1]) for value in values)
         return OwnAnswer(rows, SOURCE_MODEL)
+
+    def _not_collected(self, gap: NotCovered, way_out: str = "") -> NotCollected:
+        name, covered = self.campaign.name, _listed(gap.covered) or "nothing yet"
+        return NotCollected(
+            f"No respondent of {name} was asked about {', '.join(gap.scope)} together.",
+            hint=f"Ask about columns that are together in one of: {covered}.{way_out}",
+        )
 
 
 def _listed(scopes: Sequence[tuple[str, ...]]) -> str:

@@ -13,9 +13,12 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from accountant.ledger.limits import Payer
+from cube.block import QueryBlock
 from cube.target import AccuracyTarget
+from inference.independence.cell_noise import Floats, TableLaw
 from inference.posterior import Posterior
 from planner.fallback import Fallback
+from planner.independence_question import IndependenceQuestion
 from planner.workload import Wanted
 from proxy.api.requests import TableInfo
 
@@ -46,6 +49,25 @@ class OwnAnswers:
 
     blocks: tuple[OwnAnswer, ...]
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OwnCells:
+    """The cells of a table that a test of independence is about.
+
+    Parameters
+    ----------
+    counts : ndarray of float64
+        Noisy; in the shape of the question.
+    law : TableLaw
+        How such tables come about.
+    note : str
+        On what was tested.
+    """
+
+    counts: Floats
+    law: TableLaw
+    note: str
 
 
 class SelfAnswering(Protocol):
@@ -94,5 +116,15 @@ class SelfAnswering(Protocol):
         ------
         Refused
             With what can be asked instead.
+        """
+        ...
+
+    def cells(self, block: QueryBlock, question: IndependenceQuestion) -> OwnCells:
+        """The cells of a table whose independence is asked, which a block counts.
+
+        Raises
+        ------
+        Refused
+            If it is not known how such tables come about, or simulating them is too much.
         """
         ...

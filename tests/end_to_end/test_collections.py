@@ -3,7 +3,7 @@
 import json
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -28,6 +28,7 @@ CONFIGURATION = """\
 [server]
 listen = "127.0.0.1:0"
 allow_anonymous = false
+synthetic_dir = "synthetic"
 
 [ledger]
 path = "people.ledger"
@@ -54,6 +55,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "people.csv").write_text("sex\nFemale\nMale\n")
     (tmp_path / "tacit.toml").write_text(CONFIGURATION)
     (tmp_path / "survey.toml").write_text(ATTRIBUTES)
+    (tmp_path / "synthetic").mkdir()
     return tmp_path
 
 
@@ -141,8 +143,32 @@ def test_a_thousand_respondents_and_what_they_say(
         # Six times the half-width, but where an interval ends at the range of what may be.
         assert abs(float(n) - count) < 3 * (float(high) - float(low)) or float(low) == 0
     assert "each at epsilon 3 of their own; to ask is free" in counted
+    _tested_and_drawn(owner, folder)
     assert "│ closed" in owner("query", "SELECT table_name, state FROM data_privacy.collections")
     told = run("audit", "verify", folder / "people.ledger").out
     assert "Collection survey: epsilon 3 for each respondent, of their own" in told
     assert "closed with 1000 answers" in told
     assert "Every entry follows from those before it." in told
+
+
+def _tested_and_drawn(owner: Callable[..., str], folder: Path) -> None:
+    """What depends on what, and rows like the respondents'."""
+    rarely = (  # a false alarm once in a thousand runs
+        "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(level => 0.001) DP_CHI2_TEST(smokes, region) "
+        "FROM survey"
+    )
+    tied = owner("query", rarely)
+    assert "│ not rejected" in tied
+    tied = owner("query", "SELECT DP_CHI2_TEST(smokes, education = 'school') FROM survey")
+    assert "│ dependent" in tied
+    order = ("synth", "create", "survey", "--name", "people_like_them", "--epsilon", "0")
+    assert "would spend at most epsilon 0\n" in owner(*order, "--preview")
+    made = owner(*order, "-o", folder / "rows.csv")
+    assert "Made people_like_them: 1000 rows of 3 columns" in made
+    assert "spent epsilon 0\n" in made
+    assert (folder / "rows.csv").read_text().count("\n") == 1001
+    assert "randomized answers of 1000 respondents" in owner("synth", "show", "people_like_them")
+    network = ("--method", "privbayes", "--degree", "1", "--name", "a_tree")
+    assert "Made a_tree: 1000 rows" in owner(*order[:3], *network)
+    by_smokes = "SELECT smokes, COUNT(*) AS n FROM people_like_them GROUP BY smokes"
+    assert len(re.findall(r"│ +(?:true|false) │ +\d+ │", owner("query", by_smokes))) == 2

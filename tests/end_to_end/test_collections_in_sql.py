@@ -10,12 +10,15 @@ import pytest
 import tacit_client
 from accountant.ledger.credentials import Role
 from accountant.ledger.limits import Payer
-from cube.refusals import NotCollected
+from cube.measurement import UNITS_PER_EPSILON
+from cube.refusals import InvalidTarget, NotCollected, TooLarge
+from local_dp.campaign import Attribute, Campaign, planned_campaign
 from proxy.api.requests import Caller, QueryRequest, QueryResult
 from proxy.engine.engine import Engine
 from proxy.protocol import tacit_pb2, tacit_pb2_grpc
 from proxy.tables.collected import CollectedTable
 from tests.support.respondents import (
+    ATTRIBUTES,
     CITY,
     Rows,
     campaign_of,
@@ -209,3 +212,131 @@ def test_a_collection_goes_over_the_wire_with_its_receipt() -> None:
             (table,) = stub.ListTables(tacit_pb2.ListTablesRequest()).tables
     assert (table.name, table.default_half_width) == ("survey", 0)
     assert [column.name for column in table.columns][-1] == "city"
+
+
+TOGETHER = planned_campaign(
+    "survey",
+    ATTRIBUTES,
+    [(("education", "grade", "member"),)],
+    epsilon_units=3 * UNITS_PER_EPSILON,
+)
+
+
+def tied(campaign: Campaign, n: int, *, to_member: bool) -> Rows:
+    """Grades that follow whether somebody is a member, or nothing; and educations that do."""
+    rng = np.random.default_rng(11)
+    member = rng.integers(2, size=n)
+    grade = rng.choice(3, n, p=[0.5, 0.3, 0.2])
+    if to_member:
+        grade = np.where(rng.random(n) < 0.4, member, grade)
+    education = np.where(rng.random(n) < 0.7, member, rng.integers(3, size=n))
+    drawn = {"education": education, "grade": grade, "member": member}
+    return {one.name: drawn.get(one.name, np.zeros(n, dtype=int)) for one in campaign.attributes}
+
+
+def outcome(table: CollectedTable, test: str, options: str = "") -> dict[str, object]:
+    (row,) = ask(table, f"SELECT {options} {test} FROM survey").data.to_pylist()  # noqa: S608 - a test's own text
+    found: dict[str, object] = row
+    return found
+
+
+def test_independence_is_tested_for_nothing_and_says_the_same_again() -> None:
+    rng = np.random.default_rng(12)
+    own = CollectedTable(collected(TOGETHER, tied(TOGETHER, 20_000, to_member=True), rng))
+    result = ask(own, "SELECT DP_CHI2_TEST(grade, member) FROM survey")
+    (row,) = result.data.to_pylist()
+    assert (row["decision"], row["degrees_of_freedom"], row["replicates"]) == ("dependent", 2, 999)
+    assert row["p_value"] == 1 / 1000
+    assert result.receipt is not None
+    assert (result.receipt.epsilon_spent, result.receipt.budget) == (Fraction(0), None)
+    assert result.receipt.notes[-1].startswith("survey: tested on the 20000 answers about grade, ")
+    again = CollectedTable(own.estimates)
+    assert outcome(again, "DP_CHI2_TEST(grade, member)") == row
+
+
+def test_what_is_tied_by_a_third_column_alone_is_independent_given_that() -> None:
+    rng = np.random.default_rng(13)
+    rows = tied(TOGETHER, 30_000, to_member=True)
+    table = CollectedTable(collected(TOGETHER, rows, rng))
+    whole = outcome(table, "DP_CHI2_TEST(education, grade)")
+    assert whole["decision"] == "dependent"
+    given = outcome(table, "DP_CHI2_TEST(education IS NULL, grade, GIVEN => member)")
+    assert (given["decision"], given["degrees_of_freedom"]) == ("not rejected", 4)
+    sometimes = "DP_CHI2_TEST(education, grade >= 2)"
+    (row,) = ask(table, f"SELECT {sometimes} FROM survey WHERE member").data.to_pylist()  # noqa: S608 - a test's own text
+    assert row["decision"] == "not rejected"
+    assert row["degrees_of_freedom"] == 2
+
+
+def test_independence_that_holds_is_not_rejected_through_sql() -> None:
+    """The level is .01 and the seed fixed: of a hundred seeds one would reject."""
+    rng = np.random.default_rng(14)
+    table = CollectedTable(collected(TOGETHER, tied(TOGETHER, 20_000, to_member=False), rng))
+    options = "WITH DIFFERENTIAL_PRIVACY OPTIONS(level => 0.01, replicates => 499)"
+    found = outcome(table, "DP_CHI2_TEST(grade, member)", options)
+    assert (found["decision"], found["level"], found["replicates"]) == ("not rejected", 0.01, 499)
+
+
+def test_a_test_of_columns_that_were_not_asked_together_is_refused_whatever_it_falls_back_on() -> (
+    None
+):
+    rng = np.random.default_rng(5)
+    table = CollectedTable(collected(CAMPAIGN, true_rows(CAMPAIGN, 500, rng), rng))
+    model = "WITH DIFFERENTIAL_PRIVACY OPTIONS(fallback => 'model')"
+    for options in ("", model):
+        for explain in ("", "EXPLAIN PRIVACY "):
+            with pytest.raises(NotCollected, match="about city, member together") as refused:
+                ask(table, f"{explain}SELECT {options} DP_CHI2_TEST(city, member) FROM survey")  # noqa: S608 - a test's own text
+            assert str(refused.value.hint).endswith("(grade, years), (member, years).")
+    with pytest.raises(InvalidTarget, match="no relative target"):
+        outcome(table, "DP_CHI2_TEST(grade, member)", model.replace("fallback => 'model'",
+                                                                    "relative => 0.1"))  # fmt: skip
+
+
+def test_too_few_answers_are_no_evidence_for_independence() -> None:
+    rng = np.random.default_rng(15)
+    table = CollectedTable(collected(TOGETHER, tied(TOGETHER, 30, to_member=False), rng))
+    found = outcome(table, "DP_CHI2_TEST(grade, member)")
+    assert (found["decision"], found["statistic"], found["p_value"]) == ("cannot tell", None, 1.0)
+
+
+def test_more_simulated_answers_than_a_few_seconds_allow_are_refused() -> None:
+    wide = planned_campaign(
+        "survey",
+        [Attribute(name, tuple(range(200))) for name in ("a", "b")],
+        [(("a", "b"),)],
+        epsilon_units=UNITS_PER_EPSILON,
+    )
+    rng = np.random.default_rng(16)
+    rows = {name: rng.integers(200, size=2000) for name in ("a", "b")}
+    table = CollectedTable(collected(wide, rows, rng))
+    n_places = wide.combinations[0].channel.n_tallies
+    with pytest.raises(TooLarge, match=f"counted at {n_places} places") as refused:
+        outcome(table, "DP_CHI2_TEST(a >= 100, b >= 100)")
+    assert str(refused.value.hint).endswith(f"or ask for {2**25 // n_places} replicates at most.")
+
+
+def test_the_call_for_a_test_and_a_mixed_statement_take_collections_too() -> None:
+    rng = np.random.default_rng(12)
+    own = CollectedTable(collected(TOGETHER, tied(TOGETHER, 5000, to_member=True), rng))
+    engine = Engine({}, own={"survey": own})
+    union = (
+        "SELECT 'grade' AS tested, decision FROM (SELECT DP_CHI2_TEST(grade, member) FROM survey) "
+        "AS a UNION ALL SELECT 'n', CAST(n > 0 AS VARCHAR) FROM (SELECT COUNT(*) AS n FROM survey) "
+        "AS b ORDER BY tested"
+    )
+    said = engine.answer(QueryRequest(sql=union)).data.to_pylist()
+    assert said == [
+        {"tested": "grade", "decision": "dependent"},
+        {"tested": "n", "decision": "true"},
+    ]
+    with serving(engine) as address, grpc.insecure_channel(address) as channel:
+        stub = tacit_pb2_grpc.TacitStub(channel)
+        reply = stub.TestIndependence(
+            tacit_pb2.TestIndependenceRequest(
+                table="survey", x="education", y="grade", given=["member"]
+            )
+        )
+    assert (reply.decision, reply.degrees_of_freedom) == ("not rejected", 8)
+    assert reply.receipt.epsilon_spent == 0
+    assert not reply.receipt.HasField("budget")

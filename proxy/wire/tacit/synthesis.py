@@ -78,6 +78,7 @@ class SyntheticMethods(tacit_pb2_grpc.TacitServicer):
         """The most that a table would cost."""
         caller, order = caller_of(context), _order(request)
         steps = self._synthetic.preview(caller, order)
+        budget = self._synthetic.budget(caller, order.table)
         return tacit_pb2.PreviewSyntheticReply(
             steps=[
                 tacit_pb2.PlannedSyntheticStep(
@@ -86,7 +87,7 @@ class SyntheticMethods(tacit_pb2_grpc.TacitServicer):
                 for step in steps
             ],
             epsilon=float(sum((step.epsilon for step in steps), Fraction(0))),
-            budget=budget_message(self._synthetic.budget(caller, order.table)),
+            budget=None if budget is None else budget_message(budget),
         )
 
     def ListSynthetic(

@@ -193,3 +193,43 @@ def test_answers_of_respondents_arrive_where_they_belong() -> None:
     for cell, answer in enumerate(found):
         low, high = answer.interval(0.99999)
         assert low <= (3000 if cell == 2 * 3 + 1 else 0) <= high
+
+
+@pytest.mark.parametrize("n_answered", [1, 3])
+def test_tables_of_all_combinations_agree_and_are_as_precise_as_they_say(n_answered: int) -> None:
+    """60 collections: a variance is within 4.5 of its standard errors, .19 of it each, of 60 cells.
+
+    The true one is below what a combination's own answers say, never above.
+    """
+    campaign = survey_campaign(2 * UNITS_PER_EPSILON, n_answered=n_answered)
+    rng = np.random.default_rng(21)
+    drawn: dict[tuple[str, ...], list[Floats]] = {}
+    said: dict[tuple[str, ...], Floats] = {}
+    for _ in range(60):
+        estimates = collected(campaign, 4000, rng)
+        tables = estimates.agreeing(NAMES)
+        assert [one.scope for one in tables] == list(estimates.covered)
+        margins: dict[str, list[Floats]] = {}
+        for one in tables:
+            drawn.setdefault(one.scope, []).append(one.counts)
+            said[one.scope] = one.variances
+            margins.setdefault(one.scope[0], []).append(one.counts.sum(axis=1))
+            margins.setdefault(one.scope[1], []).append(one.counts.sum(axis=0))
+        for same in margins.values():
+            assert np.ptp(same, axis=0).max() < 1e-6
+            assert same[0].sum() == pytest.approx(4000)
+    for scope, tables_of_scope in drawn.items():
+        expected = 4000 * survey_marginal(scope)
+        error = np.std(tables_of_scope, axis=0) / np.sqrt(60)
+        assert (np.abs(np.mean(tables_of_scope, axis=0) - expected) <= 4.5 * error).all()
+        assert (np.var(tables_of_scope, axis=0) <= said[scope] * (1 + 4.5 * 0.19)).all()
+
+
+def test_tables_that_agree_are_summed_over_what_is_not_asked_for() -> None:
+    estimates = collected(survey_campaign(UNITS_PER_EPSILON), 2000, np.random.default_rng(22))
+    whole = {one.scope: one.counts for one in estimates.agreeing(NAMES)}
+    (*_, some) = [one for one in estimates.agreeing(("A", "E")) if one.scope == ("A",)]
+    assert some.counts == pytest.approx(whole["A", "E"].sum(axis=1), rel=1e-9)
+    assert {one.scope for one in estimates.agreeing(("A", "E"))} == {("A",), ("E",), ("A", "E")}
+    assert not estimates.agreeing(())
+    assert (some.variances > 0).all()

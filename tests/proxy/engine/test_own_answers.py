@@ -175,7 +175,7 @@ def test_what_is_free_is_told_again_until_the_table_stands_elsewhere(
         ("SELECT team, COUNT(*) AS n FROM survey GROUP BY team", UnsupportedSql),
         ("SELECT * FROM survey", PrivateRows),
         (AGREEING, UnsupportedSql),
-        ("SELECT * FROM DP_CHI2_TEST('survey', 'city', 'grade')", UnsupportedSql),
+        ("SELECT DP_CHI2_TEST(city, grade) FROM survey", UnsupportedSql),
     ],
 )
 def test_what_a_table_cannot_answer_is_refused(

@@ -118,6 +118,17 @@ def test_each_day_is_released_by_itself_when_it_is_over(path: Path) -> None:
         assert "GROUP BY epoch" in str(caught.value.hint)
 
 
+def test_epochs_are_not_tested_for_independence(path: Path) -> None:
+    """Refused even where the epochs are grouped in two ways, every combination of which occurs."""
+    with streaming(path) as server:
+        server.rows(DAILY)
+        for day in (TOMORROW, LATER, "2026-11-27", "2026-11-28"):
+            server.turn(day)
+        one, other = (f"epoch IN ('{TODAY}', '{day}')" for day in (TOMORROW, LATER))
+        with pytest.raises(UnsupportedSql, match="not tested for independence"):
+            server.rows(f"SELECT DP_CHI2_TEST({one}, {other}) FROM visits")  # noqa: S608 - a test's own text
+
+
 def test_a_day_on_which_nobody_came_is_begun_and_released_like_any_other(path: Path) -> None:
     with streaming(path) as server:
         server.rows(DAILY)
