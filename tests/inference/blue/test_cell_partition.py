@@ -69,4 +69,5 @@ def test_rows_are_read_on_the_parts_that_they_made() -> None:
     one = touched([0, 0, 1, -1], [1.0, 1.0, 2.5, 1.0])
     assert partition.split(one, 3)
     rows = one.on_parts(partition.part_of, (2, partition.n_parts))
-    assert np.array_equal(rows[:, partition.part_of], [[1, 1, 0, 0], [0, 0, 2.5, 0]])
+    expected = np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 2.5, 0.0]])
+    assert np.array_equal(rows[:, partition.part_of], expected)
