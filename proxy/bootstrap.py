@@ -35,6 +35,7 @@ from proxy.tables.advancing import Advancing, Growing, open_periods
 from proxy.tables.keeping import Keeping
 from proxy.tables.private_table import ServedTable
 from proxy.tables.renewing import Renewable, Renewing
+from proxy.workers.crew import ALONE, Crew
 
 
 class Service:
@@ -84,8 +85,15 @@ class Service:
         self.ledger.close()
 
 
-def build(settings: Settings, watcher: Watcher = UNWATCHED) -> Service:
+def build(settings: Settings, watcher: Watcher = UNWATCHED, crew: Crew = ALONE) -> Service:
     """Open the ledger and every table, and complete what a crash left unfinished.
+
+    Parameters
+    ----------
+    settings : Settings
+    watcher : Watcher
+    crew : Crew
+        The workers of the server, if this process is one of several.
 
     Raises
     ------
@@ -100,7 +108,7 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED) -> Service:
             signer.check(ledger)
         ledger.check_clock()
         # Before the ledger is told of any table: one that cannot be served leaves no trace.
-        streams = _streams(settings, ledger)
+        streams = _streams(settings, ledger, crew)
         sources = {table.schema.table: _source(table, ledger) for table in settings.tables}
         tables = {
             table.schema.table: ServedTable(
@@ -161,13 +169,13 @@ def _counts_file(settings: Settings) -> Path | None:
     return file
 
 
-def _streams(settings: Settings, ledger: Ledger) -> StreamService:
-    """The streams of a server of one process whose ledger is a file: their states beside it."""
+def _streams(settings: Settings, ledger: Ledger, crew: Crew) -> StreamService:
+    """The streams of a server: with states beside the ledger, if that is a file."""
     path = settings.ledger.path
-    is_alone = path is not None and settings.server.workers == 1
-    folder = path.with_name(f"{path.name}.streams") if path is not None and is_alone else None
+    folder = None if path is None else path.with_name(f"{path.name}.streams")
     private = [table.schema.table for table in settings.tables]
-    return StreamService(ledger, folder, [*private, *(one.name for one in settings.public)])
+    declared = [*private, *(one.name for one in settings.public)]
+    return StreamService(ledger, folder, declared, crew)
 
 
 def _source(table: TableSettings, ledger: Ledger) -> Source | GrowingFile:

@@ -87,7 +87,7 @@ def running(settings: Settings, crew: Crew = ALONE) -> Iterator[Running]:
     allow_many_connections()
     tls = tls_identity(settings.server)
     metrics = Metrics(table.schema.table for table in settings.tables)
-    service = build(settings, metrics)
+    service = build(settings, metrics, crew)
     readiness = Readiness(SERVICES)
     share = FairShare()
     # What is alive now stays alive: the collector need not scan it again during queries.
@@ -97,7 +97,7 @@ def running(settings: Settings, crew: Crew = ALONE) -> Iterator[Running]:
             service.advancing,
             service.keeping if crew.seat.place == 0 else nullcontext(),  # one file, one writer
             service.renewing,
-            service.turning,
+            service.turning if crew.seat.place == 0 else nullcontext(),  # it holds the states
             watching(
                 service, metrics, readiness, settings.server.metrics_listen
             ) as metrics_address,

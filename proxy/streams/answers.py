@@ -25,6 +25,7 @@ from planner.fallback import Fallback
 from planner.independence_question import IndependenceQuestion
 from planner.workload import Wanted
 from proxy.api.requests import TableInfo
+from proxy.streams.elsewhere import StreamElsewhere
 from proxy.streams.opening import epsilon_of
 from proxy.streams.served_stream import ServedStream
 from proxy.tables.self_answering import AS_IT_IS, OwnAnswer, OwnAnswers, OwnCells
@@ -85,10 +86,10 @@ class StreamTable:
 
     Parameters
     ----------
-    stream : ServedStream
+    stream : ServedStream or StreamElsewhere
     """
 
-    def __init__(self, stream: ServedStream) -> None:
+    def __init__(self, stream: ServedStream | StreamElsewhere) -> None:
         self._stream = stream
         self._epochs = stream.answerable()  # the same for who plans a statement and who answers it
 

@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant.ledger.ledger import Ledger
-from accountant.ledger.stream_book import StreamBook, StreamHistory
+from accountant.ledger.stream_book import StreamBook
 from accountant.ledger.stream_entries import EpochBegun, EpochReleased, StreamDropped
 from cube.refusals import DataChanged, InvalidRequest, StoreUnavailable
-from streams.declared import epoch_of
+from proxy.streams.noted_stream import NotedStream
 from streams.epoch import Epoch
 from streams.state import BitState
 
 
-class ServedStream:
+class ServedStream(NotedStream):
     """A stream. Thread-safe.
 
     Parameters
@@ -37,17 +37,11 @@ class ServedStream:
     """
 
     def __init__(self, ledger: Ledger, name: str, folder: Path) -> None:
-        self.name = name
-        self._ledger = ledger
-        self._folder = folder
+        super().__init__(ledger, name, folder)
+        self._states_in = folder
         self._lock = threading.RLock()
         self._states: dict[str, BitState] = {}
         self._unmade: set[str] = set()  # begun here, and the disk did not take their states
-
-    @property
-    def history(self) -> StreamHistory:
-        """What the ledger has of it."""
-        return self._ledger.streams.streams[self.name]
 
     def observe(self, ids: NDArray[np.int64], *, present: bool | NDArray[np.bool_] = True) -> None:
         """Note users who arrived, or who left, in the present epoch. `sync` makes it durable.
@@ -109,22 +103,6 @@ class ServedStream:
             if name in self._unmade:
                 self._make(name)
             return name
-
-    def ended(self) -> tuple[str, ...]:
-        """The epochs that are over, or end when they are asked for, in order."""
-        opened = self.history.opened
-        now = opened.epoch_at(self._ledger.now())
-        is_by_clock = bool(opened.epochs.start(self._ledger.now()))
-        return tuple(one for one in self.history.released if one != now or not is_by_clock)
-
-    def answerable(self) -> tuple[str, ...]:
-        """Those of them that were released, or have a state from which they can be."""
-        released = self.history.released
-        return tuple(
-            one
-            for one in self.ended()
-            if released[one] is not None or one in self._unmade or self._file(one).exists()
-        )
 
     def release(self, name: str) -> Epoch:
         """An epoch that is over with its release; once released, the same for ever.
@@ -228,9 +206,8 @@ class ServedStream:
 
         self._ledger.append_stream(self.name, build)
 
-    def _epoch(self, name: str) -> Epoch:
-        history = self.history
-        return epoch_of(self.name, history.opened, name, history.released[name])
+    def _has_state(self, name: str) -> bool:
+        return name in self._unmade or super()._has_state(name)
 
     def _state(self, name: str) -> BitState:
         """The state of an epoch, to go on with."""
@@ -262,7 +239,7 @@ class ServedStream:
         self._unmade.discard(name)
 
     def _file(self, name: str) -> Path:
-        return self._folder / f"{self.name}.{name}.bits"
+        return self._states_in / self._file_name(name)
 
 
 def _not_kept(stream: str) -> StoreUnavailable:

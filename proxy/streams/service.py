@@ -1,30 +1,58 @@
 """The streams of one server: who may create, observe and drop one, and those that there are.
 
 To a caller, streams that they may not know of do not exist. Streams are in the ledger; their states
-are in a folder beside it, which nobody but the server's user may read.
+are in a folder beside it, which nobody but the server's user may read. Of several workers the first
+holds them, and the others ask that one.
 """
 
+import logging
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Final
+from typing import Final, TypeAlias
 
 from accountant.ledger.credentials import Role
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.stream_book import StreamBook
 from accountant.ledger.stream_entries import StreamOpened
-from cube.refusals import CannotStart, InvalidRequest, NameTaken, NotAllowed, TooLarge, UnknownName
+from cube.refusals import (
+    CannotStart,
+    InvalidRequest,
+    NameTaken,
+    NotAllowed,
+    StoreUnavailable,
+    TacitError,
+    TooLarge,
+    UnknownName,
+)
 from planner.sql.messages import listed, shortened, suggestion
 from planner.sql.stream_statements import CreateStream
 from proxy.api.requests import Caller
 from proxy.identity.roles import WHO_OBSERVES
+from proxy.monitoring.logs import write_log
 from proxy.streams.answers import StreamTable
+from proxy.streams.elsewhere import Asked, StreamElsewhere, What
 from proxy.streams.opening import opened_by
 from proxy.streams.served_stream import ServedStream
 from proxy.streams.status import StreamStatus
+from proxy.tables.advancing import UNEXPECTED
+from proxy.workers.crew import ALONE, Crew
 
 N_STREAMS_MAX: Final = 100
+HOLDER: Final = 0  # the place of the worker that holds states
+STATES: Final = "states of streams"
+REFRESH_SECONDS: Final = 1.0  # between two looks into the ledger for a name that is not known
+Stream: TypeAlias = ServedStream | StreamElsewhere
 OWNER_ONLY: Final = 0o700
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the holder of states says: that it is done, or why not."""
+
+    refused: TacitError | None = None
 
 
 class StreamService(Mapping[str, StreamTable]):
@@ -37,6 +65,8 @@ class StreamService(Mapping[str, StreamTable]):
         Where states are kept; None where there can be none.
     declared : sequence of str
         The names of private and public tables.
+    crew : Crew
+        The workers of the server.
 
     Raises
     ------
@@ -45,13 +75,20 @@ class StreamService(Mapping[str, StreamTable]):
     """
 
     def __init__(
-        self, ledger: Ledger | None = None, folder: Path | None = None, declared: Sequence[str] = ()
+        self,
+        ledger: Ledger | None = None,
+        folder: Path | None = None,
+        declared: Sequence[str] = (),
+        crew: Crew = ALONE,
     ) -> None:
         self._ledger = ledger
         self._folder = folder
+        self._crew = crew
+        self._holds_states = folder is not None and crew.seat.place == HOLDER
         self._declared = frozenset(name.casefold() for name in declared)
         self._lock = Lock()
-        self._served: dict[str, ServedStream] = {}
+        self._served: dict[str, Stream] = {}
+        self._refreshed = 0.0
         known = () if ledger is None else ledger.streams.streams
         taken = [name for name in known if name.casefold() in self._declared]
         if taken:
@@ -59,6 +96,8 @@ class StreamService(Mapping[str, StreamTable]):
                 f"{taken[0]} is the name of a stream in this ledger, now or before.",
                 hint="Give the table another name: what a stream lost stays under its own.",
             )
+        if self._holds_states:
+            crew.answer(STATES, self._done)
 
     def __getitem__(self, name: str) -> StreamTable:
         return StreamTable(self._streams[name])
@@ -69,7 +108,7 @@ class StreamService(Mapping[str, StreamTable]):
     def __len__(self) -> int:
         return len(self._streams)
 
-    def create(self, caller: Caller, order: CreateStream) -> ServedStream:
+    def create(self, caller: Caller, order: CreateStream) -> Stream:
         """Open a stream, and begin its first epoch.
 
         Raises
@@ -100,7 +139,7 @@ class StreamService(Mapping[str, StreamTable]):
         stream.begin()
         return stream
 
-    def observed(self, caller: Caller, name: str) -> ServedStream:
+    def observed(self, caller: Caller, name: str) -> Stream:
         """A stream that a caller may tell who came.
 
         Raises
@@ -131,14 +170,16 @@ class StreamService(Mapping[str, StreamTable]):
         self._forget(name)
         return True
 
-    def find(self, caller: Caller, name: str) -> ServedStream:
+    def find(self, caller: Caller, name: str) -> Stream:
         """A stream that a caller may know of.
 
         Raises
         ------
         UnknownName
         """
-        known = {one: stream for one, stream in self._streams.items() if caller.opens(one)}
+        known = self._opened_to(caller)
+        if name not in known and self._refresh():
+            known = self._opened_to(caller)
         if name not in known:
             there_are = f"Streams are {listed(sorted(known))}." if known else "There is none."
             raise UnknownName(
@@ -156,27 +197,78 @@ class StreamService(Mapping[str, StreamTable]):
 
     @property
     def served(self) -> tuple[ServedStream, ...]:
-        """All of them."""
-        return tuple(self._streams.values())
+        """Those whose states this process holds."""
+        return tuple(one for one in self._streams.values() if isinstance(one, ServedStream))
 
     def close(self) -> None:
         """Let go of all files."""
-        for stream in self.served:
+        for stream in self._streams.values():
             stream.close()
 
     @property
-    def _streams(self) -> dict[str, ServedStream]:
-        """Those that the ledger has, and that can be observed here."""
-        if self._ledger is None or self._folder is None:
+    def _streams(self) -> dict[str, Stream]:
+        """Those that the ledger has."""
+        if self._ledger is None:
             return {}
         book = self._ledger.streams.streams
         with self._lock:
             for name, history in book.items():
                 if not history.is_dropped and name not in self._served:
-                    self._served[name] = ServedStream(self._ledger, name, self._folder)
+                    self._served[name] = self._stream(self._ledger, name)
             return {
                 name: stream for name, stream in self._served.items() if not book[name].is_dropped
             }
+
+    def _stream(self, ledger: Ledger, name: str) -> Stream:
+        if self._folder is not None and self._holds_states:
+            return ServedStream(ledger, name, self._folder)
+        return StreamElsewhere(ledger, name, self._folder, self._ask)
+
+    def _opened_to(self, caller: Caller) -> dict[str, Stream]:
+        return {name: stream for name, stream in self._streams.items() if caller.opens(name)}
+
+    def _ask(self, asked: Asked) -> None:
+        """Have something done by the worker that holds the states; its refusals are raised."""
+        ledger, _ = self._kept_in()
+        told = self._crew.ask(HOLDER, STATES, asked)
+        if not isinstance(told, Told):
+            raise StoreUnavailable(
+                "The process that holds the states of streams does not answer.",
+                hint="Send the call again: a user counts once, however often they are sent.",
+            )
+        ledger.refresh()
+        if told.refused is not None:
+            raise told.refused
+
+    def _done(self, asked: Asked) -> Told:
+        """What another worker asked for, done by the stream itself."""
+        try:
+            if self._ledger is not None:
+                self._ledger.refresh()
+            stream = self._streams.get(asked.stream)
+            if not isinstance(stream, ServedStream):
+                return Told(UnknownName("There is no such stream any more."))
+            asked.done_by(stream)
+            if asked.what is What.DROP:
+                self._forget(asked.stream)
+        except TacitError as refused:
+            return Told(refused)
+        except Exception:  # noqa: BLE001 - its text may quote an id, and is dropped
+            write_log(logging.ERROR, "not_held", table=asked.stream, code=UNEXPECTED)
+            return Told(StoreUnavailable(f"Something went wrong with {asked.stream}."))
+        return Told()
+
+    def _refresh(self) -> bool:
+        """Read what other workers have written of streams, once a second at most."""
+        now = time.monotonic()
+        if self._ledger is None or self._crew.seat.is_alone:
+            return False
+        with self._lock:
+            if now - self._refreshed < REFRESH_SECONDS:
+                return False
+            self._refreshed = now
+        self._ledger.refresh()
+        return True
 
     def _forget(self, name: str) -> None:
         with self._lock:
@@ -185,9 +277,9 @@ class StreamService(Mapping[str, StreamTable]):
     def _kept_in(self) -> tuple[Ledger, Path]:
         if self._ledger is None or self._folder is None:
             raise InvalidRequest(
-                "This server has no streams.",
-                hint="A stream's state is one file of one process: streams need a ledger in a "
-                "file, and workers = 1.",
+                "This server keeps no states of streams.",
+                hint="They are files beside the ledger: streams need a ledger in a file, by path "
+                "and not by url, and are asked on the server that has it.",
             )
         return self._ledger, self._folder
 

@@ -13,6 +13,7 @@ from accountant.ledger.open_ledger import open_ledger, open_unmarked
 from proxy.api.requests import LOCAL, Caller, QueryRequest, QueryResult
 from proxy.engine.engine import Engine
 from proxy.streams.service import StreamService
+from proxy.workers.crew import ALONE, Crew
 from tests.support.audited import Clock
 
 TODAY, TOMORROW, LATER = "2026-11-24", "2026-11-25", "2026-11-26"
@@ -31,11 +32,12 @@ class Streaming:
     clock : Clock
     folder : Path
         Of the states.
+    crew : Crew
     """
 
-    def __init__(self, ledger: Ledger, clock: Clock, folder: Path) -> None:
+    def __init__(self, ledger: Ledger, clock: Clock, folder: Path, crew: Crew = ALONE) -> None:
         self.ledger, self.clock, self.folder = ledger, clock, folder
-        self.streams = StreamService(ledger, folder, ["people"])
+        self.streams = StreamService(ledger, folder, ["people"], crew)
         self.engine = Engine({}, own=self.streams, streams=self.streams)
 
     def ask(self, sql: str, caller: Caller = LOCAL) -> QueryResult:
@@ -63,13 +65,14 @@ class Streaming:
 
 
 @contextmanager
-def streaming(path: Path, day: str = TODAY) -> Iterator[Streaming]:
+def streaming(path: Path, day: str = TODAY, crew: Crew = ALONE) -> Iterator[Streaming]:
     """A process that serves streams of a ledger; another one may follow it."""
     if not path.exists():
         open_ledger(path).close()
     store, key, _ = open_unmarked(str(path), None)
     clock = Clock(day)
-    found = Streaming(Ledger(store, key, clock), clock, path.with_name(f"{path.name}.streams"))
+    folder = path.with_name(f"{path.name}.streams")
+    found = Streaming(Ledger(store, key, clock), clock, folder, crew)
     try:
         yield found
     finally:

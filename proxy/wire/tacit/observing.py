@@ -9,8 +9,7 @@ import numpy as np
 
 from proxy.identity.call_context import caller_of
 from proxy.protocol import tacit_pb2, tacit_pb2_grpc
-from proxy.streams.served_stream import ServedStream
-from proxy.streams.service import StreamService
+from proxy.streams.service import Stream, StreamService
 
 
 class StreamMethods(tacit_pb2_grpc.TacitServicer):
@@ -29,7 +28,7 @@ class StreamMethods(tacit_pb2_grpc.TacitServicer):
     ) -> tacit_pb2.ObserveReply:
         """Note users, message by message; the reply says that the disk has all of them."""
         caller = caller_of(context)
-        touched: dict[str, ServedStream] = {}
+        touched: dict[str, Stream] = {}
         for request in request_iterator:
             ids = np.fromiter(request.ids, dtype=np.int64, count=len(request.ids))
             stream = self._streams.observed(caller, request.stream)

@@ -365,5 +365,5 @@ def test_streams_are_listed_with_what_their_epochs_lost(path: Path) -> None:
 
 def test_a_server_that_can_keep_no_state_says_so() -> None:
     order = CreateStream(name="v", column="user", universe=10, n_bits=10)
-    with pytest.raises(InvalidRequest, match="has no streams"):
+    with pytest.raises(InvalidRequest, match="keeps no states of streams"):
         NO_STREAMS.create(LOCAL, order)

@@ -1,7 +1,6 @@
 """Epochs turn by the clock, whatever goes wrong with one stream; and which servers have streams."""
 
 import io
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,12 +8,14 @@ import pytest
 import structlog
 
 from cube.refusals import InvalidRequest
-from proxy.api.requests import QueryRequest
+from proxy.api.requests import LOCAL, QueryRequest
 from proxy.bootstrap import build
 from proxy.config.settings import load
+from proxy.engine.engine import Engine
 from proxy.monitoring.logs import configure_logs
+from proxy.streams.service import StreamService
 from proxy.streams.turning import Turning
-from tests.support.streaming import BY_EPOCH, CREATE, DAILY, TODAY, TOMORROW, streaming
+from tests.support.streaming import BY_EPOCH, COUNT, CREATE, DAILY, TODAY, TOMORROW, streaming
 
 CONFIGURATION = """\
 [ledger]
@@ -53,20 +54,36 @@ def test_a_stream_whose_state_is_gone_does_not_stop_the_others(tmp_path: Path) -
         assert f"hits.{TOMORROW}.bits" in server.files()
 
 
-@pytest.mark.parametrize("n_workers", [1, 2])
-def test_a_server_of_one_process_has_streams(tmp_path: Path, n_workers: int) -> None:
+def test_a_server_whose_ledger_is_a_file_keeps_states_beside_it(tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text("age\n40\n")
     (tmp_path / "tacit.toml").write_text(CONFIGURATION)
-    settings = load(tmp_path / "tacit.toml")
-    settings = replace(settings, server=replace(settings.server, workers=n_workers))
-    service = build(settings)
+    service = build(load(tmp_path / "tacit.toml"))
     try:
-        create = QueryRequest(sql=CREATE)
-        if n_workers > 1:
-            with pytest.raises(InvalidRequest, match="has no streams"):
-                service.engine.answer(create)
-        else:
-            assert service.engine.answer(create).data.num_rows == 1
-            assert (tmp_path / "people.ledger.streams" / "visits.all.bits").exists()
+        assert service.engine.answer(QueryRequest(sql=CREATE)).data.num_rows == 1
+        assert (tmp_path / "people.ledger.streams" / "visits.all.bits").exists()
     finally:
         service.close()
+
+
+def test_a_server_that_keeps_no_states_answers_what_was_released_and_says_where_to_go(
+    tmp_path: Path,
+) -> None:
+    with streaming(tmp_path / "a.ledger") as server:
+        server.rows(CREATE)
+        server.observe(np.arange(300))
+        released = server.rows(COUNT)
+        server.rows(CREATE.replace("visits", "hits"))
+        streams = StreamService(server.ledger)  # as with a ledger in a database
+        engine = Engine({}, own=streams, streams=streams)
+        assert engine.answer(QueryRequest(sql=COUNT)).data.to_pylist() == released
+        for statement in (
+            COUNT.replace("visits", "hits"),
+            "DROP STREAM hits",
+            CREATE.replace("visits", "looks"),
+        ):
+            with pytest.raises(InvalidRequest, match="keeps no states of streams") as caught:
+                engine.answer(QueryRequest(sql=statement))
+            assert "a ledger in a file" in str(caught.value.hint)
+        with pytest.raises(InvalidRequest, match="keeps no states of streams"):
+            streams.observed(LOCAL, "hits").observe(np.arange(3))
+        assert server.kinds().count("epoch_released") == 1

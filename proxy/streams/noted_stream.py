@@ -1,0 +1,59 @@
+"""A stream as far as the ledger and the folder of states tell: its epochs, and which can be asked.
+
+Here is nothing that needs a state: `served_stream.py` holds these, `elsewhere.py` asks who does.
+"""
+
+from pathlib import Path
+
+from accountant.ledger.ledger import Ledger
+from accountant.ledger.stream_book import StreamHistory
+from streams.declared import epoch_of
+from streams.epoch import Epoch
+
+
+class NotedStream:
+    """A stream. Thread-safe.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Which has it opened.
+    name : str
+    folder : Path, optional
+        Of the files of states; None where there are none.
+    """
+
+    def __init__(self, ledger: Ledger, name: str, folder: Path | None) -> None:
+        self.name = name
+        self._ledger = ledger
+        self._folder = folder
+
+    @property
+    def history(self) -> StreamHistory:
+        """What the ledger has of it."""
+        return self._ledger.streams.streams[self.name]
+
+    def ended(self) -> tuple[str, ...]:
+        """The epochs that are over, or end when they are asked for, in order."""
+        opened = self.history.opened
+        now = opened.epoch_at(self._ledger.now())
+        is_by_clock = bool(opened.epochs.start(self._ledger.now()))
+        return tuple(one for one in self.history.released if one != now or not is_by_clock)
+
+    def answerable(self) -> tuple[str, ...]:
+        """Those of them that were released, or have a state from which they can be."""
+        released = self.history.released
+        return tuple(
+            one for one in self.ended() if released[one] is not None or self._has_state(one)
+        )
+
+    def _epoch(self, name: str) -> Epoch:
+        history = self.history
+        return epoch_of(self.name, history.opened, name, history.released[name])
+
+    def _has_state(self, name: str) -> bool:
+        """Whether there is a state of an epoch; without a folder, that is for others to say."""
+        return self._folder is None or (self._folder / self._file_name(name)).exists()
+
+    def _file_name(self, name: str) -> str:
+        return f"{self.name}.{name}.bits"
