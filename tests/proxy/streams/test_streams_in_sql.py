@@ -2,6 +2,7 @@
 
 import stat
 import threading
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -235,6 +236,43 @@ def test_a_stream_that_is_asked_while_it_is_written_is_released_once(path: Path)
         assert ["it was released" in one.message for one in refused] == [True] * 3
         assert server.rows(COUNT) == [row]
         assert server.kinds().count("epoch_released") == 1
+
+
+def test_of_a_stream_that_is_asked_while_it_is_written_all_is_counted_that_was_taken(
+    path: Path,
+) -> None:
+    n_writers, n_users = 4, 40_000
+    parts = np.array_split(np.random.default_rng(8).permutation(n_users), 400)
+    taken: list[int] = []
+    half_way = threading.Event()
+
+    def write(some: list[np.ndarray[tuple[int], np.dtype[np.int64]]]) -> None:
+        for ids in some:
+            with suppress(InvalidRequest):  # it was released meanwhile
+                server.observe(ids)
+                server.observe(ids[::-1])  # sent twice, and counted once
+                taken.append(ids.size)
+            if len(taken) > len(parts) // 2:
+                half_way.set()
+
+    with streaming(path) as server:
+        server.rows(CREATE.replace("1000", str(n_users)))
+        writers = [
+            threading.Thread(target=write, args=(parts[place::n_writers],))
+            for place in range(n_writers)
+        ]
+        for one in writers:
+            one.start()
+        half_way.wait()
+        (row,) = server.rows(COUNT)
+        for one in writers:
+            one.join()
+        # A part whose first call came before the release, and its second after it, was counted:
+        # at most one of each writer. The noise has a deviation of 6: 60 happens in no lifetime.
+        most = sum(taken) + n_writers * max(map(len, parts))
+        assert sum(taken) - 60 < row["n"] < most + 60
+        assert len(parts) // 2 <= len(taken)
+        assert server.rows(COUNT) == [row]
 
 
 def test_departures_count_only_where_they_were_declared(path: Path) -> None:
