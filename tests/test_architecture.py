@@ -97,7 +97,7 @@ FLOORS = {
         "server",
         "tacit flight postgres",
         "sessions errors arrow_ipc",
-        "refusal_details incidents tls",
+        "refusal_details incidents tls ipc_header",
     ),
 }
 GENERATED = {"protocol"}  # on the ground, under everything

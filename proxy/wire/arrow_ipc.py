@@ -5,12 +5,14 @@ one of them in each `FlightData`. Inwards come only the values of a statement's 
 and users of streams.
 """
 
+import struct
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
 from cube.refusals import InvalidRequest, TooLarge
 from proxy.protocol import flight_pb2
+from proxy.wire.ipc_header import may_be_compressed
 
 BATCH_BYTES = 2**20  # a quarter of what most gRPC clients take as one message by default
 CHUNK_BYTES = 2**18  # pieces of a byte stream; small enough to start showing a result early
@@ -72,6 +74,11 @@ def sent_table(
         if n_bytes > n_bytes_max:
             raise TooLarge(f"{what.capitalize()} have more than {n_bytes_max} bytes.", hint=hint)
         if message.data_header:
+            if _is_compressed(message.data_header):
+                raise TooLarge(
+                    f"{what.capitalize()} may be compressed, and then of any size.",
+                    hint="Send them as they are, in Arrow's format of version 5.",
+                )
             padded = message.data_header + bytes(-len(message.data_header) % 8)
             length = len(padded).to_bytes(4, "little")
             pieces += (b"\xff\xff\xff\xff", length, padded, message.data_body)
@@ -82,3 +89,10 @@ def sent_table(
     except (pa.ArrowException, EOFError, OSError):
         raise InvalidRequest(f"{what.capitalize()} are no Arrow table.") from None
     return table
+
+
+def _is_compressed(header: bytes) -> bool:
+    try:
+        return may_be_compressed(header)
+    except (struct.error, IndexError):
+        return False  # no header; Arrow says so

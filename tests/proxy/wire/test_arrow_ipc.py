@@ -5,15 +5,18 @@ import struct
 import pyarrow as pa
 import pytest
 
+from cube.refusals import InvalidRequest, TooLarge
 from proxy.protocol import flight_pb2
 from proxy.wire.arrow_ipc import (
     BATCH_BYTES,
     CHUNK_BYTES,
     flight_messages,
     schema_bytes,
+    sent_table,
     stream_bytes,
     stream_chunks,
 )
+from proxy.wire.ipc_header import may_be_compressed
 
 DESCRIBED = pa.schema([pa.field("a", pa.int64(), nullable=False)], metadata={b"k": b"v"})
 TABLES = {
@@ -58,3 +61,55 @@ def test_a_schema_is_one_message_that_arrow_reads() -> None:
     assert pa.ipc.read_schema(pa.py_buffer(schema_bytes(DESCRIBED))).equals(
         DESCRIBED, check_metadata=True
     )
+
+
+def sent(stream: bytes) -> list[flight_pb2.FlightData]:
+    return [
+        flight_pb2.FlightData(
+            data_header=bytes(message.metadata),
+            data_body=b"" if message.body is None else bytes(message.body),
+        )
+        for message in pa.ipc.MessageReader.open_stream(stream)
+    ]
+
+
+def written(table: pa.Table, options: pa.ipc.IpcWriteOptions) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES.keys())
+def test_what_a_client_sends_is_read_as_it_was(table: pa.Table) -> None:
+    back = sent_table(flight_messages(table), 2**26, "the rows", "")
+    assert str(back.to_pylist()) == str(table.to_pylist())
+
+
+@pytest.mark.parametrize("codec", ["zstd", "lz4"])
+def test_what_is_compressed_is_refused_before_it_is_unpacked(codec: str) -> None:
+    plain = pa.table({"a": [0] * 1000, "b": pa.array(["x"] * 1000).dictionary_encode()})
+    options = pa.ipc.IpcWriteOptions(compression=codec)
+    for table in (plain, plain.select(["a"]), plain.select(["b"])):
+        messages = sent(written(table, options))
+        schema, *rest = (may_be_compressed(one.data_header) for one in messages)
+        assert not schema
+        assert rest
+        assert all(rest)
+        with pytest.raises(TooLarge, match="may be compressed"):
+            sent_table(messages, 2**20, "the rows", "")
+
+
+def test_formats_that_mark_compression_elsewhere_are_refused() -> None:
+    options = pa.ipc.IpcWriteOptions(metadata_version=pa.ipc.MetadataVersion.V4)
+    with pytest.raises(TooLarge, match="may be compressed"):
+        sent_table(sent(written(pa.table({"a": [1]}), options)), 2**20, "the rows", "")
+
+
+def test_what_is_no_header_is_no_table() -> None:
+    whole = flight_messages(pa.table({"a": [1, 2]}))[1].data_header
+    for cut in (b"", b"junk", b"\xff" * 60, *(whole[:size] for size in range(0, len(whole), 7))):
+        schema = flight_messages(pa.table({"a": [1, 2]}))[0]
+        messages = [schema, flight_pb2.FlightData(data_header=cut or b"\0", data_body=b"")]
+        with pytest.raises((InvalidRequest, TooLarge)):
+            sent_table(messages, 2**20, "the rows", "")
