@@ -244,4 +244,7 @@ def _over_http(orders: Respondents, token: str, answer: str) -> bool:
         raise Broken
     if reply.status != http.client.OK:
         raise ValueError(f"status {reply.status}")
-    return bool(json.loads(text)["counted_before"])
+    try:
+        return bool(json.loads(text)["counted_before"])
+    except ValueError:  # the end of it did not come
+        raise Broken from None

@@ -72,6 +72,7 @@ class _Handler(WSGIRequestHandler):
     """One connection: one request, in limited time, without logging."""
 
     timeout = SILENT_SECONDS_MAX
+    wbufsize = -1  # a short reply is sent in one piece, and not cut off behind its first line
     server_version = "Tacit"
     sys_version = ""
 

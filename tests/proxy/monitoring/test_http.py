@@ -120,3 +120,13 @@ def test_as_many_connections_as_may_come_at_once_wait_to_be_accepted() -> None:
         peers = [socket.create_connection(where, timeout=0.9) for _ in range(n_waiting)]
         for one in peers:
             one.close()
+
+
+def test_a_reply_comes_in_one_piece() -> None:
+    """A server that dies leaves a reply or none, not a first line that says that all is well."""
+    with watched(CannedEngine()) as (_, _channel, address):
+        host, _, port = address.removeprefix("http://").rpartition(":")
+        for _ in range(20):
+            with socket.create_connection((host, int(port)), timeout=WAIT_SECONDS) as peer:
+                peer.sendall(b"GET /healthz HTTP/1.1\r\n\r\n")
+                assert peer.recv(65536).endswith(b"alive\n")
