@@ -6,9 +6,11 @@ from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
 
+import grpc
 import numpy as np
 import pytest
 
+import tacit_client
 from accountant.ledger.credentials import Role
 from accountant.ledger.limits import Payer
 from cube.measurement import UNITS_PER_EPSILON
@@ -29,6 +31,7 @@ from local_dp.estimates.tally import Tally
 from local_dp.views import designed_views
 from proxy.api.requests import LOCAL, Caller, QueryRequest
 from proxy.engine.engine import Engine
+from proxy.protocol import tacit_pb2, tacit_pb2_grpc
 from proxy.synthetic_tables.conditional_law import LawQuestion
 from proxy.synthetic_tables.from_answers import AnsweredTables, make_of_answers
 from proxy.synthetic_tables.make import columns_of
@@ -42,6 +45,7 @@ from synthesis.privbayes.answering import law_given
 from synthesis.privbayes.network import BayesianNetwork
 from tests.support.collections_of_answers import NAMES, SURVEY, survey_joint, survey_marginal
 from tests.support.respondents import CITY, campaign_of, collected, true_rows
+from tests.support.serving import serving
 from tests.support.survey_network import NAMES as SAMPLED
 from tests.support.survey_network import sampled
 
@@ -207,6 +211,21 @@ def test_rows_are_drawn_again_laws_told_and_tables_dropped(engine: Engine) -> No
     assert step == {"step": "reading the answers", "epsilon": 0, "n_tables": 7}
     told = engine.explain(QueryRequest(sql=MAKE, caller=ANN))
     assert (told.epsilon, told.budget) == (Fraction(0), None)
+
+
+def test_it_is_listed_and_asked_over_the_wire(engine: Engine) -> None:
+    with serving(engine, synthetic=engine.synthetic) as address:
+        with tacit_client.connect(address) as connection:
+            connection.sql(MAKE)
+            assert connection.sql("SELECT COUNT(*) AS n FROM s").fetchall() == [(20_000,)]
+        with grpc.insecure_channel(address) as channel:
+            stub = tacit_pb2_grpc.TacitStub(channel)
+            tables = stub.ListTables(tacit_pb2.ListTablesRequest()).tables
+            (record,) = stub.ListSynthetic(tacit_pb2.ListSyntheticRequest()).tables
+    of = {one.name: one.synthetic_of for one in tables}
+    assert of == {"survey": "", "s": "survey"}
+    assert (record.source, record.epsilon_spent) == ("survey", 0)
+    assert record.model.endswith("randomized answers of 20000 respondents")
 
 
 @pytest.mark.parametrize(
