@@ -125,3 +125,6 @@ class StreamElsewhere(NotedStream):
 
     def close(self) -> None:
         """Nothing is held here."""
+
+    def _read_again(self) -> None:
+        self._ledger.refresh()

@@ -6,7 +6,6 @@ holds them, and the others ask that one.
 """
 
 import logging
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,7 +42,6 @@ from proxy.workers.crew import ALONE, Crew
 N_STREAMS_MAX: Final = 100
 HOLDER: Final = 0  # the place of the worker that holds states
 STATES: Final = "states of streams"
-REFRESH_SECONDS: Final = 1.0  # between two looks into the ledger for a name that is not known
 Stream: TypeAlias = ServedStream | StreamElsewhere
 OWNER_ONLY: Final = 0o700
 
@@ -88,7 +86,6 @@ class StreamService(Mapping[str, StreamTable]):
         self._declared = frozenset(name.casefold() for name in declared)
         self._lock = Lock()
         self._served: dict[str, Stream] = {}
-        self._refreshed = 0.0
         known = () if ledger is None else ledger.streams.streams
         taken = [name for name in known if name.casefold() in self._declared]
         if taken:
@@ -178,7 +175,8 @@ class StreamService(Mapping[str, StreamTable]):
         UnknownName
         """
         known = self._opened_to(caller)
-        if name not in known and self._refresh():
+        if name not in known and self._ledger is not None and not self._crew.seat.is_alone:
+            self._ledger.refresh()  # another worker may have created it just now
             known = self._opened_to(caller)
         if name not in known:
             there_are = f"Streams are {listed(sorted(known))}." if known else "There is none."
@@ -257,18 +255,6 @@ class StreamService(Mapping[str, StreamTable]):
             write_log(logging.ERROR, "not_held", table=asked.stream, code=UNEXPECTED)
             return Told(StoreUnavailable(f"Something went wrong with {asked.stream}."))
         return Told()
-
-    def _refresh(self) -> bool:
-        """Read what other workers have written of streams, once a second at most."""
-        now = time.monotonic()
-        if self._ledger is None or self._crew.seat.is_alone:
-            return False
-        with self._lock:
-            if now - self._refreshed < REFRESH_SECONDS:
-                return False
-            self._refreshed = now
-        self._ledger.refresh()
-        return True
 
     def _forget(self, name: str) -> None:
         with self._lock:
