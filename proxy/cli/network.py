@@ -17,8 +17,10 @@ from proxy.cli.client import ServerAddress
 from proxy.cli.files import check_folder, write_bytes
 from proxy.cli.marginals import summary_text
 from proxy.cli.network_tables import (
+    answers_by_themselves,
     asked_of,
     chosen_columns,
+    collected_tables,
     measured_tables,
     synthetic_rows,
     table_called,
@@ -46,7 +48,10 @@ def _group() -> None:
 @asks_server
 def learn(  # noqa: PLR0913, PLR0917 - one parameter per option
     table: Annotated[
-        str, typer.Argument(metavar="TABLE", help="A private table, or a synthetic one.")
+        str,
+        typer.Argument(
+            metavar="TABLE", help="A private table, a collection, or a synthetic table."
+        ),
     ],
     columns: Annotated[
         str, typer.Option(metavar="A,B,..", help="The columns; if left out, every column.")
@@ -97,7 +102,9 @@ def learn(  # noqa: PLR0913, PLR0917 - one parameter per option
     higher degree. Those that are bought are remembered: SQL answers from them for free. Learning is
     free. An arc is there if more speaks for it than noise would; small counts show few.
 
-    Of a synthetic table, it is learned from the rows, for free, and is the network of its model.
+    Of a collection, it is learned from what respondents answered, for free: columns have to be
+    asked about together. Of a synthetic table, it is learned from the rows, for free, and is the
+    network of its model.
     """
     writer = _writer(output) if output is not None else None
     draw = _drawing() if show else None
@@ -115,6 +122,10 @@ def learn(  # noqa: PLR0913, PLR0917 - one parameter per option
         lines.append(
             plain(f"Learned from the rows of {found.name}: the network is that of its model. Free.")
         )
+    elif answers_by_themselves(found):
+        source, n_respondents = collected_tables(server, asked_of(found, chosen, parents + 1, "0"))
+        score = BicScore(source, degree=parents)
+        lines.append(plain(f"Learned from what {n_respondents} respondents answered. Free."))
     else:
         asked = asked_of(found, chosen, parents + 1, epsilon)
         errors = Console(stderr=True)

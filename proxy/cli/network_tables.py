@@ -1,13 +1,15 @@
 """From a table of a server to the tables that a network is learned from.
 
-Of a private table, counts by a few columns, which may cost; of a synthetic one, its rows, for
-nothing. What a request asks for is checked before it is made.
+Of a private table, counts by a few columns, which may cost; of a collection, what respondents have
+answered, and of a synthetic table, its rows, both for nothing. What a request asks for is checked
+before it is made.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from statistics import NormalDist
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +17,7 @@ import pyarrow as pa
 from cube.refusals import InvalidRequest, TooLarge, UnknownName
 from planner.consistent_sets import Consistency
 from proxy.cli import synth_client
-from proxy.cli.client import ServerAddress, list_tables
+from proxy.cli.client import ServerAddress, calling, list_tables
 from proxy.cli.marginals import ask
 from proxy.protocol import tacit_pb2
 from synthesis.networks.score import N_CELLS_MAX
@@ -174,6 +176,41 @@ def counts_in(data: pa.Table, sets: Sequence[Sequence[str]]) -> list[NoisyCounts
         variance = float((errors[rows] ** 2).mean())
         found.append(NoisyCounts(tuple(names), values[rows].reshape(shape), variance))
     return found
+
+
+def answers_by_themselves(table: tacit_pb2.Table) -> bool:
+    """Whether it is a collection, or a stream: its answers are free, and as narrow as they are."""
+    return not table.synthetic_of and table.default_half_width == 0
+
+
+def collected_tables(server: ServerAddress, asked: Asked) -> tuple[MeasuredTables, int]:
+    """The tables of a collection, and how many respondents there are. Free.
+
+    Raises
+    ------
+    InvalidRequest
+        If nobody was asked about some of the columns together.
+    """
+    requests = [
+        tacit_pb2.EstimateCollectionRequest(name=asked.table, attributes=one) for one in asked.sets
+    ]
+    with calling(server) as stub:
+        found = [stub.EstimateCollection(one, metadata=server.metadata) for one in requests]
+    tables = [
+        estimated_counts(one.attributes, reply) for one, reply in zip(requests, found, strict=True)
+    ]
+    return MeasuredTables(tables), found[0].respondents
+
+
+def estimated_counts(names: Iterable[str], reply: tacit_pb2.EstimateCollectionReply) -> NoisyCounts:
+    """A table of a collection, with the variance that its intervals have on average."""
+    scope = tuple(sorted(names))  # the order of the reply
+    shape = [len({cell.levels[axis] for cell in reply.cells}) for axis in range(len(scope))]
+    values = np.array([cell.share for cell in reply.cells]).reshape(shape)
+    widths = np.array([cell.high - cell.low for cell in reply.cells]) / 2
+    deviations = widths / NormalDist().inv_cdf((1 + reply.confidence) / 2)
+    n = reply.respondents
+    return NoisyCounts(scope, n * values, n**2 * float((deviations**2).mean()))
 
 
 def synthetic_rows(

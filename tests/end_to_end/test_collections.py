@@ -161,6 +161,9 @@ def _tested_and_drawn(owner: Callable[..., str], folder: Path) -> None:
     assert "│ not rejected" in tied
     tied = owner("query", "SELECT DP_CHI2_TEST(smokes, education = 'school') FROM survey")
     assert "│ dependent" in tied
+    learned = owner("network", "learn", "survey", "--method", "chow-liu")
+    assert re.search(r"│ (education +│ smokes|smokes +│ education) ", learned)
+    assert "Learned from what 1000 respondents answered. Free." in learned
     order = ("synth", "create", "survey", "--name", "people_like_them", "--epsilon", "0")
     assert "would spend at most epsilon 0\n" in owner(*order, "--preview")
     made = owner(*order, "-o", folder / "rows.csv")
