@@ -50,7 +50,8 @@ class Paid:
     rows : tuple of Row
         With the weights that the charge added.
     units : int
-        In units of 2**-40 epsilon.
+        In units of 2**-40 epsilon; no less than that of the charge before (`accounts.py` refuses
+        an entry by which a total would fall).
     """
 
     seq: int
