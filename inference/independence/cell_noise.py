@@ -35,7 +35,7 @@ class TableLaw(Protocol):
     def noisy_tables(
         self, probabilities: Floats, total: float, n_tables: int, generator: np.random.Generator
     ) -> Floats:
-        """Draw independent noisy tables of records with given probabilities.
+        """Draw noisy tables, ``(n_tables, *shape)``, of records with given probabilities.
 
         Parameters
         ----------
@@ -45,10 +45,6 @@ class TableLaw(Protocol):
             The number of records; a positive whole number.
         n_tables : int
         generator : numpy.random.Generator
-
-        Returns
-        -------
-        (n_tables, *shape) ndarray of float64
         """
 
 
