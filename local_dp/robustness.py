@@ -234,7 +234,7 @@ def plausible_statistics(
 
 
 def _check(table: Floats, level: float, n_draws: int) -> None:
-    if table.ndim != 2 or min(table.shape) < 2:  # noqa: PLR2004
+    if table.ndim != 2 or min(table.shape) < 2:  # noqa: PLR2004 - a table of two ways
         raise ValueError("a table of counts has at least two rows and two columns")
     if not np.isfinite(table).all() or not table.sum() > 0:
         raise ValueError("a table of counts has finite ones, which add up to more than 0")

@@ -42,7 +42,7 @@ class CellsOfTable:
 
     def __post_init__(self) -> None:
         n_rows = self.coefficients.shape[0]
-        if self.coefficients.ndim != 2 or n_rows != self.estimate.n_cells:  # noqa: PLR2004
+        if self.coefficients.ndim != 2 or n_rows != self.estimate.n_cells:  # noqa: PLR2004 - a matrix
             raise ValueError(f"{self.coefficients.shape} coefficients for the combination's cells")
         if not np.isin(self.coefficients, (0.0, 1.0)).all() or self.coefficients.sum(1).max() > 1:
             raise ValueError("a cell of the combination counts for one cell of the table at most")

@@ -80,7 +80,7 @@ class _Handler(WSGIRequestHandler):
         self,
         code: int,
         message: str | None = None,  # noqa: ARG002 - it quotes the request
-        explain: str | None = None,  # noqa: ARG002 - it may
+        explain: str | None = None,  # noqa: ARG002 - it may quote it
     ) -> None:
         """Reply to a malformed request with the status and the library's phrase for it."""
         super().send_error(code)
