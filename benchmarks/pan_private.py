@@ -98,7 +98,7 @@ def squared_errors(mechanism: Mechanism, n_bits: int, n_streams: int, folder: Pa
         state.redraw(population.places(arrivals), present=True)
         released = epoch.released(state)
         state.erase()
-        found.append((released.density - present / n_bits) ** 2)
+        found.append((released.count().density - present / n_bits) ** 2)
     return found
 
 

@@ -36,18 +36,25 @@ class DeclaredStream(Protocol):
         """Whether users may leave again."""
 
     @property
+    def predicates(self) -> tuple[str, ...]:
+        """Those that have an estimator, beside the one of everybody."""
+
+    @property
     def key(self) -> str:
         """In hexadecimal, who is in the sample or in which bucket; empty if all have a bit."""
 
 
-def epoch_of(stream: str, declared: DeclaredStream, name: str, noisy_ones: int | None) -> Epoch:
-    """An epoch of a stream; with what was released of it."""
+def epoch_of(
+    stream: str, declared: DeclaredStream, name: str, noisy_ones: tuple[int, ...]
+) -> Epoch:
+    """An epoch of a stream; with what was released of it, if anything was."""
     return Epoch(
         stream,
         name,
         population_of(declared),
         mechanism_of(declared),
         has_departures=declared.has_departures,
+        predicates=declared.predicates,
         noisy_ones=noisy_ones,
     )
 

@@ -1,5 +1,9 @@
 """An epoch of a stream: one state, and one release, which every later question gets again.
 
+There is an estimator for everybody, and one for each predicate that was declared: its users are
+those who came while it held. Each has bits of its own in the state, and a noisy number of its own
+in the release; they are looked at together and released together, and their losses add up.
+
 A value: `released` gives the epoch that follows. Who keeps it makes the release durable before
 anybody reads it, charges for the epoch before that, and erases the state behind it. A state that
 was not released yet may be counted again after a crash, as nobody has seen what was drawn then.
@@ -8,15 +12,12 @@ was not released yet may be counted again after a crash, as nobody has seen what
 import hashlib
 from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from cube.refusals import InvalidRequest
+from streams.arrivals import Arrivals
 from streams.entropy import Entropy, SystemEntropy
-from streams.estimator import estimated_density
-from streams.interval import CountInterval, count_interval
 from streams.mechanism import Mechanism
 from streams.population import Population
+from streams.released_count import ReleasedCount
 from streams.state import BitState
 
 
@@ -30,11 +31,15 @@ class Epoch:
         Which stream, and which of its epochs.
     population : Population
     mechanism : Mechanism
+        Of each estimator.
     has_departures : bool
         Whether users may leave again, as the stream was declared. A user is present or not, however
         often they came. What is lost is the same.
-    noisy_ones : int, optional
-        What was released; none while the epoch is open.
+    predicates : tuple of str
+        Those that have an estimator.
+    noisy_ones : tuple of int
+        What was released: of everybody, and of each predicate in order; empty while the epoch is
+        open.
     """
 
     stream: str
@@ -42,16 +47,29 @@ class Epoch:
     population: Population
     mechanism: Mechanism
     has_departures: bool = False
-    noisy_ones: int | None = None
+    predicates: tuple[str, ...] = ()
+    noisy_ones: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.has_departures and not self.population.is_known:
             raise ValueError("who leaves a bucket would take along all who share it")
+        if self.noisy_ones and len(self.noisy_ones) != len(self.estimators):
+            raise ValueError("a release has a number for everybody and for each predicate")
 
     @property
     def is_open(self) -> bool:
         """Whether users are observed; once something is released, never again."""
-        return self.noisy_ones is None
+        return not self.noisy_ones
+
+    @property
+    def estimators(self) -> tuple[str | None, ...]:
+        """What each counts: everybody, then the users of a predicate."""
+        return (None, *self.predicates)
+
+    @property
+    def n_bits(self) -> int:
+        """The bits of its state: those of each estimator behind those of the one before."""
+        return self.population.n_bits * len(self.estimators)
 
     @property
     def state_name(self) -> bytes:
@@ -59,42 +77,39 @@ class Epoch:
         text = self.stream.encode() + b"\0" + self.name.encode()
         return hashlib.sha256(len(self.stream).to_bytes(4, "little") + text).digest()
 
-    def observe(
-        self,
-        state: BitState,
-        ids: NDArray[np.int64],
-        *,
-        present: bool | NDArray[np.bool_] = True,
-    ) -> None:
+    def observe(self, state: BitState, arrivals: Arrivals) -> None:
         """Note users who arrived, or who left: of those that have a place, the bit is drawn anew.
 
         Parameters
         ----------
         state : BitState
             Of this epoch.
-        ids : (n,) ndarray of int64
-        present : bool or (n,) ndarray of bool
-            Whether they arrived, or which of them; of a user who is there several times, the last
-            one stands.
+        arrivals : Arrivals
+            Of a user who is there several times, the last one stands.
 
         Raises
         ------
         InvalidRequest
-            If the epoch is over, or an id is nobody's, or users leave a stream that was declared
-            without departures. Then nothing was noted.
+            If the epoch is over, or an id is nobody's, or a predicate was not declared, or users
+            leave a stream that was declared without departures. Then nothing was noted.
         """
         if not self.is_open:
             raise InvalidRequest("The epoch of the stream is over.")
-        if not (self.has_departures or np.all(present)):
+        if arrivals.has_departures and not self.has_departures:
             raise InvalidRequest("The stream was declared without departures.")
-        if not isinstance(present, np.ndarray) or present.all():
-            state.redraw(self.population.places(ids), present=bool(np.all(present)))
-            return
-        last = _last_of_each(ids)
-        arrived = self.population.places(ids[last[present[last]]])
-        left = self.population.places(ids[last[~present[last]]])
-        state.redraw(arrived, present=True)
-        state.redraw(left, present=False)
+        if not arrivals.where.keys() <= set(self.predicates):
+            declared = ", ".join(self.predicates)
+            raise InvalidRequest(
+                "The stream was declared without such a predicate.",
+                hint=f"It has {declared}." if declared else "It has none.",
+            )
+        drawn = [
+            (self.population.places(ids) + start, present)
+            for start, estimator in zip(self._starts, self.estimators, strict=True)
+            for ids, present in arrivals.counted(estimator).last_states
+        ]
+        for places, present in drawn:
+            state.redraw(places, present=present)
 
     def released(self, state: BitState, entropy: Entropy | None = None) -> "Epoch":
         """The epoch with a release; one that has one already stays as it is, and draws nothing.
@@ -108,34 +123,22 @@ class Epoch:
         """
         if not self.is_open:
             return self
-        noise = self.mechanism.output.draw(SystemEntropy() if entropy is None else entropy)
-        return replace(self, noisy_ones=state.count_ones() + noise)
+        source = SystemEntropy() if entropy is None else entropy
+        n = self.population.n_bits
+        noisy = tuple(
+            state.count_ones(start, start + n) + self.mechanism.output.draw(source)
+            for start in self._starts
+        )
+        return replace(self, noisy_ones=noisy)
 
-    @property
-    def density(self) -> float:
-        """The estimated share of places that are occupied; unbiased, so it may lie beyond 0 or 1.
-
-        Of an epoch that is released, like all that follows.
-        """
-        return estimated_density(self._ones, self.population.n_bits, self.mechanism)
-
-    @property
-    def n_users(self) -> float:
-        """The estimated number of distinct users."""
-        return self.population.users(self.density)
-
-    def interval(self, confidence: float) -> CountInterval:
-        """An interval for the number of distinct users."""
-        return count_interval(self._ones, self.population, self.mechanism, confidence)
-
-    @property
-    def _ones(self) -> int:
-        if self.noisy_ones is None:
+    def count(self, predicate: str | None = None) -> ReleasedCount:
+        """What the release says of the users of a predicate, or of everybody."""
+        if self.is_open:
             raise ValueError("nothing of this epoch is released yet")
-        return self.noisy_ones
+        ones = self.noisy_ones[self.estimators.index(predicate)]
+        return ReleasedCount(self.population, self.mechanism, ones)
 
-
-def _last_of_each(ids: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The place of the last one of each id; of no two are the ids equal."""
-    _, from_behind = np.unique(ids[::-1], return_index=True)
-    return ids.size - 1 - from_behind
+    @property
+    def _starts(self) -> range:
+        """Where the bits of each estimator begin."""
+        return range(0, self.n_bits, self.population.n_bits)

@@ -1,4 +1,4 @@
-"""The state of a stream: one bit for each place, in one file that is overwritten in place.
+"""The state of an epoch: one bit for each place, in one file that is overwritten in place.
 
 Each arrival draws its bit anew from the system's entropy, whatever the bit was. The file has a
 header that is written once, and bits: no counter, no time, no id, nothing that grows, and nothing
@@ -96,13 +96,12 @@ class BitState:
                 file.write(header)
                 file.writelines(_drawn_bytes(n_bits, GRID - law.threshold, source))
             os.fsync(descriptor)
-            os.link(begun, path)  # unlike a rename, it never replaces a state
+            _name(begun, path)
         except BaseException:
             os.close(descriptor)
             raise
         finally:
             begun.unlink(missing_ok=True)
-        _sync_folder(path.parent)
         return cls(descriptor, path, n_bits, law, source)
 
     @classmethod
@@ -159,13 +158,30 @@ class BitState:
             others = self._bytes[where] & np.uint8(0xFF ^ (0x80 >> bit))
             self._bytes[where] = others | (ones[chosen] << np.uint8(7 - bit))
 
-    def count_ones(self) -> int:
-        """The number of ones. As secret as the state: only a release reads it, and adds noise."""
+    def count_ones(self, start: int = 0, end: int | None = None) -> int:
+        """The number of ones. As secret as the state: only a release reads it, and adds noise.
+
+        Parameters
+        ----------
+        start, end : int, optional
+            The places to count, the last one not among them; all by default.
+        """
+        last = self.n_bits if end is None else end
+        if not 0 <= start <= last <= self.n_bits:
+            raise IndexError("a place lies outside the state")
+        if start == last:
+            return 0
+        first_byte, end_byte = start // BITS_IN_BYTE, -(-last // BITS_IN_BYTE)
+        before, behind = start % BITS_IN_BYTE, -last % BITS_IN_BYTE
         with self._lock:
-            return sum(
-                int(ONES_OF_BYTE[self._bytes[at : at + WORDS_IN_PIECE]].sum())
-                for at in range(0, self._bytes.size, WORDS_IN_PIECE)
+            ones = sum(
+                int(ONES_OF_BYTE[self._bytes[at : min(end_byte, at + WORDS_IN_PIECE)]].sum())
+                for at in range(first_byte, end_byte, WORDS_IN_PIECE)
             )
+            # Of the bytes at both ends, the bits of other places.
+            ones -= int(ONES_OF_BYTE[int(self._bytes[first_byte]) >> BITS_IN_BYTE - before])
+            ones -= int(ONES_OF_BYTE[int(self._bytes[end_byte - 1]) & (1 << behind) - 1])
+        return ones
 
     def sync(self) -> None:
         """Wait until the disk has what arrived so far.
@@ -229,6 +245,16 @@ def _lock(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as held:
         raise StoreUnavailable("The state of a stream is open in another process.") from held
+
+
+def _name(begun: Path, path: Path) -> None:
+    """Give a finished file its name, durably; unlike a rename, this never replaces a state."""
+    os.link(begun, path)
+    try:
+        _sync_folder(path.parent)
+    except OSError:
+        path.unlink(missing_ok=True)  # nobody was observed in it, so another one tells no more
+        raise
 
 
 def _sync_folder(folder: Path) -> None:

@@ -267,7 +267,14 @@ class Connection:
             public_total=public_total,
         )
 
-    def observe(self, stream: str, ids: Iterable[int], *, left: bool = False) -> None:
+    def observe(
+        self,
+        stream: str,
+        ids: Iterable[int],
+        *,
+        where: str | Sequence[str] = (),
+        left: bool = False,
+    ) -> None:
         """Tell a stream who came; all of them are on the server's disk once this returns.
 
         Parameters
@@ -275,11 +282,14 @@ class Connection:
         stream : str
         ids : iterable of int
             If it fails, tell them all again: a user counts once, however often they come.
+        where : str or sequence of str, optional
+            Predicates of the stream that held for all of them.
         left : bool, optional
             They left; for a stream that was declared with departures.
         """
         self._check_open()
-        observe_users(self._address, stream, ids, left=left)
+        held = [where] if isinstance(where, str) else where
+        observe_users(self._address, stream, ids, held, left=left)
 
     def tables(self) -> list[Table]:
         """The tables and views that SQL may name, with their columns."""

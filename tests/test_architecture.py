@@ -64,6 +64,7 @@ FLOORS = {
     "streams": (
         "declared planning",
         "epoch",
+        "released_count arrivals",
         "interval",
         "split ones_law estimator",
         "mechanism population",

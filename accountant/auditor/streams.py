@@ -3,7 +3,8 @@
 A bit is 1 with probability p1 for who is present, p0 = 1 - p1 for who is not, and what is released
 has two-sided geometric noise of ratio alpha. One look at the state and the release lose the
 logarithm of p1 / p0 * (p0 + p1 / alpha): streams/proofs/pan_privacy.md. It is computed here from
-the entry alone, by a series of the logarithm in whole numbers.
+the entry alone, by a series of the logarithm in whole numbers; once for everybody and once for each
+predicate, whose bits and noise are drawn independently by the same two laws.
 """
 
 import re
@@ -12,7 +13,16 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final, TypeAlias
 
-from accountant.auditor.fields import Json, check_name, fields_of, one_of, text, whole
+from accountant.auditor.fields import (
+    Fields,
+    Json,
+    check_name,
+    fields_of,
+    list_of,
+    one_of,
+    text,
+    whole,
+)
 from accountant.auditor.verdict import StreamVerdict
 from accountant.auditor.windows import window_start
 from accountant.auditor.wrong import Wrong
@@ -21,6 +31,7 @@ from cube.measurement import UNITS_PER_EPSILON
 
 GRID: Final = 2**64
 N_PLACES_MAX: Final = 2**32
+N_PREDICATES_MAX: Final = 16
 EPOCHS: Final = ("day", "week", "month", "quarter", "year", "never")
 ONLY_EPOCH: Final = "all"
 DIGITS: Final = 256  # bits behind the point in which logarithms are computed
@@ -34,6 +45,7 @@ class StreamOpened:
     epsilon_units: int
     epochs: str
     budget_units: int | None
+    n_predicates: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +59,10 @@ class EpochBegun:
 
 @dataclass(frozen=True, slots=True)
 class EpochReleased:
-    """An epoch's noisy number of ones; the number itself says nothing that can be checked."""
+    """An epoch's noisy numbers of ones; of them, how many there are can be checked."""
 
     epoch: str
+    n_predicates: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +76,13 @@ StreamBody: TypeAlias = StreamOpened | EpochBegun | EpochReleased | StreamDroppe
 def read_stream(value: Json) -> StreamOpened:
     """A stream that was opened; Wrong unless its epsilon is that of its bits and its noise."""
     required = ("column", "universe", "n_places", "p1", "alpha", "epsilon_units", "epochs")
-    fields = fields_of(value, (*required, "has_departures", "key", "by"), ("budget_units",))
-    check_name(text(fields, "column"))
+    optional = ("budget_units", "predicates")
+    fields = fields_of(value, (*required, "has_departures", "key", "by"), optional)
+    n_predicates = len(_predicates(fields, check_name(text(fields, "column"))))
     text(fields, "by")
     universe, n_places = whole(fields, "universe"), whole(fields, "n_places", 1)
-    if max(universe, n_places) > N_PLACES_MAX or (universe and n_places > universe):
+    n_bits = n_places * (1 + n_predicates)
+    if max(universe, n_bits) > N_PLACES_MAX or (universe and n_places > universe):
         raise Wrong("a stream with more users or places than there can be")
     key = text(fields, "key")
     if (universe == n_places) != (not key) or (key and not _KEY.fullmatch(key)):
@@ -76,11 +91,25 @@ def read_stream(value: Json) -> StreamOpened:
     if type(departs) is not bool or (departs and not universe):
         raise Wrong("departures are true or false, and false for buckets")
     units = whole(fields, "epsilon_units", 1)
-    lost = lost_units(whole(fields, "p1"), whole(fields, "alpha"))
+    lost = (1 + n_predicates) * lost_units(whole(fields, "p1"), whole(fields, "alpha"))
     if units != lost:
         raise Wrong(f"an epoch is said to lose {units} units, and its bits and noise lose {lost}")
     budget = whole(fields, "budget_units", units) if "budget_units" in fields else None
-    return StreamOpened(units, one_of(fields, "epochs", EPOCHS), budget)
+    return StreamOpened(units, one_of(fields, "epochs", EPOCHS), budget, n_predicates)
+
+
+def _predicates(fields: Fields, column: str) -> list[str]:
+    """The names of predicates; no two are alike, nor is one that of the users."""
+    if "predicates" not in fields:
+        return []
+    names: list[str] = list_of(fields, "predicates", str)
+    for name in names:
+        check_name(name)
+    if not 1 <= len(names) <= N_PREDICATES_MAX:
+        raise Wrong(f"predicates are 1 to {N_PREDICATES_MAX}, if there are any")
+    if len({name.casefold() for name in (column, *names)}) <= len(names):
+        raise Wrong("a predicate with the name of another one, or of the users")
+    return names
 
 
 def read_epoch(value: Json) -> EpochBegun:
@@ -92,10 +121,11 @@ def read_epoch(value: Json) -> EpochBegun:
 
 def read_release(value: Json) -> EpochReleased:
     """A release of an epoch."""
-    fields = fields_of(value, ("epoch", "noisy_ones"))
+    fields = fields_of(value, ("epoch", "noisy_ones"), ("where",))
     if type(fields["noisy_ones"]) is not int:
         raise Wrong("noisy_ones is no whole number")
-    return EpochReleased(text(fields, "epoch"))
+    n_predicates = len(list_of(fields, "where", int)) if "where" in fields else 0
+    return EpochReleased(text(fields, "epoch"), n_predicates)
 
 
 def read_drop(value: Json) -> StreamDropped:
@@ -215,6 +245,8 @@ class StreamBook:
             raise Wrong(f"a release of the epoch {body.epoch!r}, which was not begun")
         if any(epoch == body.epoch for _, epoch in self.released):
             raise Wrong(f"a second release of the epoch {body.epoch!r}")
+        if body.n_predicates != self.opened.n_predicates:
+            raise Wrong(f"a release of {body.epoch!r} without a number for each predicate")
         if self.opened.epochs != "never" and body.epoch == self._epoch_at(entry.at):
             raise Wrong(f"a release of the epoch {body.epoch!r} before its end")
         self.released.append((entry.seq, body.epoch))

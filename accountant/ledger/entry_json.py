@@ -42,6 +42,7 @@ from accountant.ledger.stream_json import (
     read_epoch,
     read_release,
     read_stream,
+    write_release,
     write_stream,
 )
 from cube.encoding import canonical_json
@@ -313,7 +314,7 @@ _WRITERS: Final[dict[type[Any], tuple[str, Callable[[Any], Fields]]]] = {
     of_collections.CollectionClosed: ("collection_closed", of_collections.write_collection),
     StreamOpened: ("stream_opened", write_stream),
     EpochBegun: ("epoch_begun", dataclasses.asdict),
-    EpochReleased: ("epoch_released", dataclasses.asdict),
+    EpochReleased: ("epoch_released", write_release),
     StreamDropped: ("stream_dropped", dataclasses.asdict),
 }
 _READERS: Final[dict[str, Callable[[Fields], Body]]] = {

@@ -25,15 +25,15 @@ class StreamHistory:
     Parameters
     ----------
     opened : StreamOpened
-    released : mapping of str to int or None
-        Each epoch that was begun, in order, and its noisy number of ones; None before its release.
+    released : mapping of str to tuple of int
+        Each epoch that was begun, in order, and its noisy numbers of ones; none before its release.
     units_spent : int
         What all of them lose together.
     is_dropped : bool
     """
 
     opened: StreamOpened
-    released: Mapping[str, int | None] = field(default_factory=lambda: MappingProxyType({}))
+    released: Mapping[str, tuple[int, ...]] = field(default_factory=lambda: MappingProxyType({}))
     units_spent: int = 0
     is_dropped: bool = False
 
@@ -65,14 +65,16 @@ class StreamHistory:
             raise ValueError("an epoch that does not cost what an epoch of its stream loses")
         if not self.can_begin:
             raise ValueError("an epoch beyond the budget of its stream")
-        released = MappingProxyType({**self.released, body.epoch: None})
+        released = MappingProxyType({**self.released, body.epoch: ()})
         return replace(self, released=released, units_spent=body.units_after)
 
     def _with_release(self, at: str, body: EpochReleased) -> "StreamHistory":
         if body.epoch not in self.released:
             raise ValueError("a release of an epoch that was not begun")
-        if self.released[body.epoch] is not None:
+        if self.released[body.epoch]:
             raise ValueError("a second release of an epoch")
+        if len(body.noisy_ones) != self.opened.n_estimators:
+            raise ValueError("a release has a number for everybody and for each predicate")
         is_by_clock = bool(self.opened.epochs.start(at))
         if is_by_clock and body.epoch == self.opened.epoch_at(at):
             raise ValueError("a release of an epoch that is not over")

@@ -2,7 +2,7 @@
 
     stream_opened   how a stream counts, and what an epoch of it loses: public numbers, all whole
     epoch_begun     an epoch was paid for: noted before there is a state of it
-    epoch_released  the noisy number of ones of an epoch; once, and then never another
+    epoch_released  the noisy numbers of ones of an epoch; once, and then never others
     stream_dropped  nothing of it is observed or released any more; what was lost stays lost
 
 The name of the stream stands where other entries have their table. Values that check themselves,
@@ -20,6 +20,7 @@ from cube.exponential import epsilon_units_of
 
 GRID: Final = 2**64  # probabilities of streams are whole numbers of this many parts
 N_PLACES_MAX: Final = 2**32
+N_PREDICATES_MAX: Final = 16
 ONLY_EPOCH: Final = "all"  # of a stream whose epochs do not end by the clock
 _KEY: Final = re.compile("([0-9a-f]{2}){16,64}", re.ASCII)
 
@@ -40,7 +41,7 @@ class StreamOpened:
         In units of ``2**-64``: the probability of a 1 for a user who is present, and the ratio of
         the probabilities of two neighbouring values of a release's noise.
     epsilon_units : int
-        What an epoch loses, its state and its release together.
+        What an epoch loses, its state and its release together, over all of its estimators.
     epochs : Window
         When an epoch ends; if never, with its release.
     has_departures : bool
@@ -51,6 +52,8 @@ class StreamOpened:
     budget_units : int, optional
         The most that all epochs may lose together.
     by : str
+    predicates : tuple of str
+        Those whose users are counted too, each by an estimator of its own.
     """
 
     column: str
@@ -64,19 +67,34 @@ class StreamOpened:
     key: str
     budget_units: int | None
     by: str
+    predicates: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        check_name(self.column)
-        if not 0 <= self.universe <= N_PLACES_MAX or not 1 <= self.n_places <= N_PLACES_MAX:
-            raise ValueError("a stream with too many users or places, or with none")
-        if self.universe and self.n_places > self.universe:
-            raise ValueError("a stream with more places than users")
+        self._check_columns()
+        self._check_places()
         if not GRID // 2 < self.p1 < GRID or not 0 < self.alpha < GRID:
             raise ValueError("a stream whose bits or noise have no law")
         if not self.lost_units <= self.epsilon_units:
             raise ValueError("a stream whose epochs lose more than is noted")
         if self.budget_units is not None and self.budget_units < self.epsilon_units:
             raise ValueError("a stream whose budget is below its first epoch")
+
+    def _check_columns(self) -> None:
+        names = self.column, *self.predicates
+        for name in names:
+            check_name(name)
+        if len({name.casefold() for name in names}) < len(names):
+            raise ValueError("a predicate with the name of another one, or of the users")
+        if len(self.predicates) > N_PREDICATES_MAX:
+            raise ValueError("a stream with too many predicates")
+
+    def _check_places(self) -> None:
+        if not 0 <= self.universe <= N_PLACES_MAX or self.n_places < 1:
+            raise ValueError("a stream with too many users, or without a place")
+        if self.n_places * self.n_estimators > N_PLACES_MAX:
+            raise ValueError("a stream with too many places")
+        if self.universe and self.n_places > self.universe:
+            raise ValueError("a stream with more places than users")
         if (self.universe == self.n_places) != (not self.key):
             raise ValueError("a key says who has a place, unless everybody has one")
         if self.key and not _KEY.fullmatch(self.key):
@@ -85,10 +103,19 @@ class StreamOpened:
             raise ValueError("departures from buckets, which users share")
 
     @property
+    def n_estimators(self) -> int:
+        """One for everybody, and one for each predicate."""
+        return 1 + len(self.predicates)
+
+    @property
     def lost_units(self) -> int:
-        """What the two laws lose together; proof: streams/proofs/pan_privacy.md."""
+        """What the two laws lose together, once for each estimator.
+
+        Proof: streams/proofs/pan_privacy.md.
+        """
         p1, p0, alpha = self.p1, GRID - self.p1, self.alpha
-        return epsilon_units_of(Fraction(p1, p0) * (Fraction(p0, GRID) + Fraction(p1, alpha)))
+        ratio = Fraction(p1, p0) * (Fraction(p0, GRID) + Fraction(p1, alpha))
+        return self.n_estimators * epsilon_units_of(ratio)
 
     def epoch_at(self, at: str) -> str:
         """The name of the epoch that a moment is in: the first day of its window."""
@@ -113,10 +140,22 @@ class EpochBegun:
 
 @dataclass(frozen=True, slots=True)
 class EpochReleased:
-    """What was released of an epoch: its number of ones with noise, which may be below 0."""
+    """What was released of an epoch.
+
+    Parameters
+    ----------
+    epoch : str
+    noisy_ones : tuple of int
+        Each a number of ones with noise, which may be below 0: of everybody, then of each
+        predicate.
+    """
 
     epoch: str
-    noisy_ones: int
+    noisy_ones: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not self.noisy_ones:
+            raise ValueError("a release of nothing")
 
 
 @dataclass(frozen=True, slots=True)

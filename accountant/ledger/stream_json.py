@@ -11,11 +11,12 @@ _NUMBERS: Final = ("universe", "n_places", "p1", "alpha", "epsilon_units")
 
 
 def write_stream(body: StreamOpened) -> Fields:
-    """The fields of a stream that was opened; without a budget, there is no field of it."""
+    """The fields of a stream that was opened; without a budget, say, there is no field of it."""
     fields = dataclasses.asdict(body) | {"epochs": body.epochs.value}
     if body.budget_units is None:
         del fields["budget_units"]
-    return fields
+    del fields["predicates"]
+    return fields | ({"predicates": list(body.predicates)} if body.predicates else {})
 
 
 def read_stream(fields: Fields) -> StreamOpened:
@@ -28,6 +29,7 @@ def read_stream(fields: Fields) -> StreamOpened:
         key=typed(fields["key"], str),
         budget_units=typed(fields["budget_units"], int) if "budget_units" in fields else None,
         by=typed(fields["by"], str),
+        predicates=tuple(typed(name, str) for name in typed(fields.get("predicates", []), list)),
     )
 
 
@@ -40,9 +42,19 @@ def read_epoch(fields: Fields) -> EpochBegun:
     )
 
 
+def write_release(body: EpochReleased) -> Fields:
+    """The fields of a release; without predicates, there is no field of theirs."""
+    of_all, *of_predicates = body.noisy_ones
+    fields: Fields = {"epoch": body.epoch, "noisy_ones": of_all}
+    return fields | ({"where": of_predicates} if of_predicates else {})
+
+
 def read_release(fields: Fields) -> EpochReleased:
-    """What was released of an epoch."""
-    return EpochReleased(typed(fields["epoch"], str), typed(fields["noisy_ones"], int))
+    """What `write_release` wrote."""
+    of_predicates = [typed(ones, int) for ones in typed(fields.get("where", []), list)]
+    return EpochReleased(
+        typed(fields["epoch"], str), (typed(fields["noisy_ones"], int), *of_predicates)
+    )
 
 
 def read_drop(fields: Fields) -> StreamDropped:

@@ -1,12 +1,14 @@
 """Statements about streams: read here, carried out by the proxy.
 
-    CREATE STREAM name (column UNIVERSE 100000)
+    CREATE STREAM name (column UNIVERSE 100000 [, predicate BOOLEAN ..])
         [WITH (epsilon => 1, epochs => 'day', bits => 10000, departures => true, budget => 30)]
-    CREATE STREAM name (column BUCKETS 100000) [WITH (epsilon => 1, epochs => 'day', budget => 30)]
+    CREATE STREAM name (column BUCKETS 100000 [, predicate BOOLEAN ..])
+        [WITH (epsilon => 1, epochs => 'day', budget => 30)]
     DROP STREAM [IF EXISTS] name
 
 A universe is known: its users are 0 to one less than its number, and each has a bit, or a sample of
-`bits` of them. Buckets are for one that nobody knows: any 64-bit id is a user.
+`bits` of them. Buckets are for one that nobody knows: any 64-bit id is a user. A predicate is told
+with each arrival; who came while it held is counted too.
 """
 
 from collections.abc import Sequence
@@ -16,6 +18,7 @@ from typing import ClassVar, Final, TypeAlias
 
 from sqlglot.tokenizer_core import Token
 
+from cube.axis import NAME_LENGTH_MAX
 from cube.refusals import InvalidTarget
 from planner.sql.messages import shortened
 from planner.sql.statement_reader import StatementReader, whole
@@ -23,6 +26,9 @@ from planner.sql.statement_reader import StatementReader, whole
 EPOCHS: Final = ("never", "day", "week", "month", "quarter", "year")
 UNIVERSE_MAX: Final = 2**32
 BITS_MAX: Final = 2**30  # 128 MB of memory and disk for each epoch that is open
+N_PREDICATES_MAX: Final = 16
+EPOCH: Final = "epoch"  # the column with the names of epochs
+LEFT: Final = "left"  # of an upload: who left
 OPTION_NAMES: Final = ("epsilon", "epochs", "bits", "departures", "budget")
 _Value: TypeAlias = Fraction | str | bool
 
@@ -40,9 +46,11 @@ class CreateStream:
     universe : int, optional
         The number of users; None if nobody knows it.
     n_bits : int
-        Of everybody, of a sample, or buckets.
+        Of everybody, of a sample, or buckets; for each predicate as many again.
+    predicates : tuple of str
+        Those whose users are counted too.
     epsilon : Fraction
-        What an epoch loses.
+        What an epoch loses, over all that is counted.
     epochs : str
         The window after which an epoch ends; ``never`` if with its release.
     has_departures : bool
@@ -54,6 +62,7 @@ class CreateStream:
     column: str
     universe: int | None
     n_bits: int
+    predicates: tuple[str, ...] = ()
     epsilon: Fraction = Fraction(1)
     epochs: str = "never"
     has_departures: bool = False
@@ -95,20 +104,48 @@ def read_stream(words: Sequence[Token]) -> StreamStatement | None:
 class _Reader(StatementReader):
     """Reads a statement about a stream."""
 
-    example = "CREATE STREAM visits (user UNIVERSE 100000) WITH (epsilon => 1)"
+    example = "CREATE STREAM visits (user UNIVERSE 100000, paid BOOLEAN) WITH (epsilon => 1)"
 
     def create(self) -> CreateStream:
         name = self.new_name("stream", "a stream")
         self.expect("(")
-        column = self.name("a column")
+        column = self._column(set(), "a column")
         is_known = self.passed("UNIVERSE")
         if not is_known and not self.passed("BUCKETS"):
             raise self.what_is_next("UNIVERSE or BUCKETS")
         size = self.number("UNIVERSE" if is_known else "BUCKETS")
-        self.expect(")")
+        predicates = self._predicates(column)
         found = self.options(OPTION_NAMES, self._value)
         self.expect_end()
-        return _created(name, column, size, found, is_known=is_known)
+        return _created(name, column, size, predicates, found, is_known=is_known)
+
+    def _predicates(self, column: str) -> tuple[str, ...]:
+        """The columns behind the first one, up to the closing bracket."""
+        names = [column]
+        while self.passed(","):
+            if len(names) > N_PREDICATES_MAX:
+                raise InvalidTarget(
+                    f"A stream has at most {N_PREDICATES_MAX} predicates.",
+                    hint="Each has a part of epsilon for itself: declare those that will be asked.",
+                )
+            names.append(self._column({one.lower() for one in names}, "a predicate"))
+            self.expect("BOOLEAN")
+        self.expect(")")
+        return tuple(names[1:])
+
+    def _column(self, taken: set[str], what: str) -> str:
+        name = self.name(what)
+        if not 0 < len(name) <= NAME_LENGTH_MAX or not name.isprintable() or name != name.strip():
+            raise InvalidTarget(
+                f"{shortened(name)!a} is no name for {what}.",
+                hint=f"Take 1 to {NAME_LENGTH_MAX} printable characters, without spaces around.",
+            )
+        if name.lower() in taken | {EPOCH, LEFT}:
+            raise InvalidTarget(
+                f"A column of a stream cannot be called {shortened(name)!a}.",
+                hint=f"{EPOCH} and {LEFT} mean something else, and no two may be alike.",
+            )
+        return name
 
     def _value(self, option: str) -> _Value:
         if option == "departures":
@@ -124,8 +161,14 @@ class _Reader(StatementReader):
         return word
 
 
-def _created(
-    name: str, column: str, size: Fraction, found: dict[str, _Value], *, is_known: bool
+def _created(  # noqa: PLR0913 - the parts of a statement, each read by itself
+    name: str,
+    column: str,
+    size: Fraction,
+    predicates: tuple[str, ...],
+    found: dict[str, _Value],
+    *,
+    is_known: bool,
 ) -> CreateStream:
     """The statement, once its numbers are in range."""
     universe: int | None = None
@@ -140,10 +183,13 @@ def _created(
                 "Buckets are the bits, and nobody leaves one, as users share it.",
                 hint="Say UNIVERSE if it is known; else leave out bits and departures.",
             )
-    if n_bits > BITS_MAX:
+    n_bits_max = BITS_MAX // (1 + len(predicates))
+    if n_bits > n_bits_max:
+        each = " for everybody and for each predicate" if predicates else ""
+        sampled = f"Observe a sample: bits => 1000000, or another number up to {n_bits_max}."
         raise InvalidTarget(
-            f"A universe of {n_bits} users is observed by a sample.",
-            hint=f"Say bits => 1000000, or another number up to {BITS_MAX}.",
+            f"{n_bits} bits{each} are too many for a state.",
+            hint=sampled if is_known else f"Take at most {n_bits_max} buckets.",
         )
     epsilon, budget = Fraction(found.get("epsilon", 1)), found.get("budget")
     if isinstance(budget, Fraction) and budget < epsilon:
@@ -156,6 +202,7 @@ def _created(
         column=column,
         universe=universe,
         n_bits=n_bits,
+        predicates=predicates,
         epsilon=epsilon,
         epochs=str(found.get("epochs", "never")),
         has_departures=bool(found.get("departures", False)),

@@ -16,6 +16,7 @@ from rich.table import Table
 
 from cube.exponential import EPSILON_MAX
 from cube.refusals import ConfigurationInvalid, InvalidRequest, InvalidTarget
+from planner.sql.stream_statements import N_PREDICATES_MAX
 from proxy.api.epsilon import exact_epsilon
 from proxy.cli.client import ServerAddress, calling
 from proxy.cli.files import check_folder, write_bytes
@@ -46,6 +47,10 @@ def observe(
         Path, typer.Argument(metavar="FILE", help="Ids, one a line; - for the standard input.")
     ] = STANDARD_INPUT,
     *,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PREDICATE", help="A predicate that held for them. May be repeated."),
+    ] = None,
     left: Annotated[
         bool, typer.Option("--left", help="They left; for a stream declared with departures.")
     ] = False,
@@ -58,16 +63,25 @@ def observe(
     """
     ids = _ids(file)
     with calling(server) as stub:
-        stub.Observe(_messages(stream, ids, left=left), metadata=server.metadata)
+        stub.Observe(_messages(stream, ids, where or [], left=left), metadata=server.metadata)
 
 
 @app.command(epilog="Example: tacit stream plan --universe 100000 --epsilon 1 --half-width 3000")
-def plan(
+def plan(  # noqa: PLR0913 - one parameter per option
     *,
     universe: Annotated[
         int, typer.Option(min=1, max=UNIVERSE_MAX, help="The number of users there can be.")
     ],
     epsilon: Annotated[str, typer.Option(metavar="NUMBER", help="What an epoch may lose.")],
+    predicates: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=N_PREDICATES_MAX,
+            help="How many the stream declares; each has a part of epsilon as large as that of "
+            "all users.",
+        ),
+    ] = 0,
     half_width: Annotated[
         float, typer.Option(help="How far the count may be from the true one, in users.")
     ],
@@ -89,7 +103,12 @@ def plan(
     The exact law says how far a count is off if half of the universe comes, which is the worst. The
     theorem bounds it for every number, and needs several times as many bits.
     """
-    exact = _epsilon(epsilon)
+    exact = _epsilon(epsilon) / (1 + predicates)
+    if exact < EPSILON_MIN:
+        raise InvalidTarget(
+            "Epsilon leaves too little for each predicate.",
+            hint=f"Everybody and each of them need 1/{EPSILON_MIN.denominator}.",
+        )
     if not 0 < half_width < universe:
         raise InvalidTarget(
             "A half-width is above 0, and below the universe.", hint="As in --half-width 3000."
@@ -148,11 +167,11 @@ def _ids(file: Path) -> NDArray[np.int64]:
 
 
 def _messages(
-    stream: str, ids: NDArray[np.int64], *, left: bool
+    stream: str, ids: NDArray[np.int64], where: list[str], *, left: bool
 ) -> Iterator[tacit_pb2.ObserveRequest]:
     for begin in range(0, max(1, ids.size), N_IDS_IN_MESSAGE):
         some = ids[begin : begin + N_IDS_IN_MESSAGE].tolist()
-        yield tacit_pb2.ObserveRequest(stream=stream, ids=some, left=left)
+        yield tacit_pb2.ObserveRequest(stream=stream, ids=some, left=left, where=where)
 
 
 def _id(place: int, line: str) -> int:

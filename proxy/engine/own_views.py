@@ -45,6 +45,7 @@ STREAMS_SCHEMA: Final = pa.schema(
         pa.field("universe", pa.int64()),
         pa.field("bits", pa.int64(), nullable=False),
         pa.field("has_departures", pa.bool_(), nullable=False),
+        pa.field("predicates", pa.string(), nullable=False),
         pa.field("opened_by", pa.string(), nullable=False),
     ]
 )
@@ -103,5 +104,6 @@ def _stream(status: StreamStatus) -> dict[str, object]:
         "universe": opened.universe or None,
         "bits": opened.n_places,
         "has_departures": opened.has_departures,
+        "predicates": ", ".join(opened.predicates),
         "opened_by": opened.by,
     }

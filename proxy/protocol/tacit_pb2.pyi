@@ -661,14 +661,16 @@ class RefusalDetail(_message.Message):
     def __init__(self, code: _Optional[str] = ..., message: _Optional[str] = ..., hint: _Optional[str] = ..., position: _Optional[_Union[TextPosition, _Mapping]] = ..., shortfall: _Optional[_Union[Shortfall, _Mapping]] = ..., epsilon_spent: _Optional[str] = ..., free_widths: _Optional[_Iterable[_Union[FreeWidth, _Mapping]]] = ...) -> None: ...
 
 class ObserveRequest(_message.Message):
-    __slots__ = ("stream", "ids", "left")
+    __slots__ = ("stream", "ids", "left", "where")
     STREAM_FIELD_NUMBER: _ClassVar[int]
     IDS_FIELD_NUMBER: _ClassVar[int]
     LEFT_FIELD_NUMBER: _ClassVar[int]
+    WHERE_FIELD_NUMBER: _ClassVar[int]
     stream: str
     ids: _containers.RepeatedScalarFieldContainer[int]
     left: bool
-    def __init__(self, stream: _Optional[str] = ..., ids: _Optional[_Iterable[int]] = ..., left: bool = ...) -> None: ...
+    where: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, stream: _Optional[str] = ..., ids: _Optional[_Iterable[int]] = ..., left: bool = ..., where: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ObserveReply(_message.Message):
     __slots__ = ()

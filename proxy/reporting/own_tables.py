@@ -86,21 +86,31 @@ class ReportedEpoch:
     begun_at : str
     spent : Fraction
         What all epochs up to this one lose together.
-    noisy_ones : int, optional
-        What was released.
+    noisy_ones : tuple of int
+        What was released: of everybody, then of each predicate; empty if nothing was yet.
     """
 
     name: str
     begun_by: int
     begun_at: str
     spent: Fraction
-    noisy_ones: int | None = None
+    noisy_ones: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Users:
-    """The number of distinct users that a release speaks of, and an interval."""
+    """A number of distinct users that a release speaks of, and an interval.
 
+    Parameters
+    ----------
+    predicate : str, optional
+        That held when they came; None of everybody.
+    noisy_ones : int
+    estimate, low, high : float
+    """
+
+    predicate: str | None
+    noisy_ones: int
     estimate: float
     low: float
     high: float
@@ -152,19 +162,23 @@ class StreamReport:
     @property
     def n_released(self) -> int:
         """How many epochs were released."""
-        return sum(one.noisy_ones is not None for one in self.epochs)
+        return sum(bool(one.noisy_ones) for one in self.epochs)
 
     @property
-    def latest(self) -> tuple[tuple[ReportedEpoch, Users | None], ...]:
-        """The latest epochs, the last one first, with what was released."""
+    def latest(self) -> tuple[tuple[ReportedEpoch, tuple[Users, ...]], ...]:
+        """The latest epochs, the last one first, with what was released: nothing, or all of it."""
         return tuple((one, self._users(one)) for one in self.epochs[: -N_EPOCHS_TOLD - 1 : -1])
 
-    def _users(self, epoch: ReportedEpoch) -> Users | None:
-        if epoch.noisy_ones is None:
-            return None
+    def _users(self, epoch: ReportedEpoch) -> tuple[Users, ...]:
+        if not epoch.noisy_ones:
+            return ()
         found = epoch_of(self.name, self.opened, epoch.name, epoch.noisy_ones)
-        interval = found.interval(CONFIDENCE)
-        return Users(found.n_users, interval.low, interval.high)
+        counts = [(one, found.count(one)) for one in found.estimators]
+        intervals = [count.interval(CONFIDENCE) for _, count in counts]
+        return tuple(
+            Users(predicate, count.noisy_ones, count.n_users, interval.low, interval.high)
+            for (predicate, count), interval in zip(counts, intervals, strict=True)
+        )
 
 
 @dataclass(slots=True)

@@ -7,9 +7,10 @@ numbers: a reader that parses them as decimals gets the ledger's sums to the las
 import csv
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from heapq import merge
+from itertools import zip_longest
 from math import isfinite
 from typing import Any, Final
 
@@ -24,7 +25,7 @@ from proxy.reporting.model import (
     RenewingBudget,
     TableReport,
 )
-from proxy.reporting.own_tables import CollectionReport, StreamReport, Users
+from proxy.reporting.own_tables import CollectionReport, ReportedEpoch, StreamReport, Users
 from proxy.reporting.wording import limit_text
 
 CSV_HEADER: Final = (
@@ -247,6 +248,7 @@ def _stream(one: StreamReport) -> dict[str, Any]:
         "epsilon": exact_text(one.epsilon),
         "spent": exact_text(one.spent),
         "budget": None if one.budget is None else exact_text(one.budget),
+        "predicates": list(one.opened.predicates),
         "n_epochs": len(one.epochs),
         "n_released": one.n_released,
         "is_recomputed": one.found is not None,
@@ -256,12 +258,22 @@ def _stream(one: StreamReport) -> dict[str, Any]:
             {
                 "epoch": epoch.name,
                 "begun_at": epoch.begun_at,
-                "noisy_ones": epoch.noisy_ones,
-                "users": _users(latest.get(epoch.name)),
+                **_released(epoch, one.opened.predicates, latest.get(epoch.name, ())),
             }
             for epoch in one.epochs
         ],
     }
+
+
+def _released(
+    epoch: ReportedEpoch, predicates: Sequence[str], users: tuple[Users, ...]
+) -> dict[str, Any]:
+    """The numbers of a release, and what they say if it is one of the latest."""
+    of_all, *of_predicates = [
+        {"noisy_ones": ones, "users": _users(found)}
+        for ones, found in zip_longest(epoch.noisy_ones or (None,), users)
+    ]
+    return {**of_all, "where": dict(zip(predicates, of_predicates, strict=False))}
 
 
 def _users(users: Users | None) -> dict[str, float | None] | None:

@@ -1,8 +1,9 @@
 """A stream as a table: COUNT(DISTINCT user) for each of its epochs that is over; free, as paid for.
 
 What was paid when an epoch began covers its release too, so asking costs nothing, and the answer of
-an epoch is the same for ever. How many users came in several epochs together is not known: nobody
-can tell who came again.
+an epoch is the same for ever. WHERE one of its predicates is answered from the estimator of that.
+How many users came in several epochs together is not known, nor for how many two predicates held:
+nobody can tell who came again.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant.ledger.limits import Payer, Window
-from cube.axis import CategoryAxis
+from cube.axis import BooleanAxis, CategoryAxis
 from cube.block import QueryBlock
 from cube.cached import cached_property
 from cube.refusals import InvalidRequest, UnsupportedSql
@@ -23,6 +24,7 @@ from inference.posterior import Posterior
 from local_dp.estimates.queries import coefficients_of
 from planner.fallback import Fallback
 from planner.independence_question import IndependenceQuestion
+from planner.sql.stream_statements import EPOCH
 from planner.workload import Wanted
 from proxy.api.requests import TableInfo
 from proxy.streams.elsewhere import StreamElsewhere
@@ -32,22 +34,30 @@ from proxy.tables.self_answering import AS_IT_IS, OwnAnswer, OwnAnswers, OwnCell
 from streams.declared import epoch_of
 from streams.epoch import Epoch
 from streams.interval import ErrorLaw
+from streams.released_count import ReleasedCount
 
+TRUTHS: Final = (False, True)  # the levels of a predicate's column
 STREAM: Final = "stream"  # the kind of these tables, and the source of their answers
-EPOCH: Final = "epoch"  # the column with the names of epochs
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What one row of an answer counts: the users of an epoch, for whom a predicate held if any."""
+
+    epoch: str
+    predicate: str | None
 
 
 @dataclass(frozen=True)
 class ReleaseLaw:
-    """The law of the error of one release, with the interval of that release.
+    """The law of the error of one released number, with the interval of that number.
 
     Parameters
     ----------
-    epoch : Epoch
-        One that is released.
+    count : ReleasedCount
     """
 
-    epoch: Epoch
+    count: ReleasedCount
 
     @property
     def scales(self) -> NDArray[np.float64]:
@@ -70,15 +80,13 @@ class ReleaseLaw:
 
     def half_width(self, confidence: float) -> float:
         """So far from the estimate that all is inside which the release does not contradict."""
-        interval = self.epoch.interval(confidence)
-        value = self.epoch.n_users
+        interval = self.count.interval(confidence)
+        value = self.count.n_users
         return max(value - interval.low, interval.high - value, 0.0)
 
     @cached_property
     def _law(self) -> ErrorLaw:
-        population = self.epoch.population
-        present = min(population.n_users_max, max(0, round(self.epoch.n_users)))
-        return ErrorLaw(population, self.epoch.mechanism, present)
+        return self.count.law
 
 
 class StreamTable:
@@ -95,13 +103,13 @@ class StreamTable:
 
     @property
     def info(self) -> TableInfo:
-        """One column with the epochs, and the users as the unit."""
+        """A column with the epochs, one for each predicate, and the users as the unit."""
         history = self._stream.history
         opened = history.opened
         levels = self._epochs or tuple(history.released)[-1:] or ("none",)
         schema = Schema(
             table=self._stream.name,
-            axes=(CategoryAxis(name=EPOCH, values=levels),),
+            axes=(CategoryAxis(name=EPOCH, values=levels), *map(_truth, opened.predicates)),
             n_records_max=max(1, opened.universe or 2**32) * len(levels),
             unit=opened.column,
             rows_per_unit_max=max(2, len(levels)),
@@ -125,7 +133,7 @@ class StreamTable:
     def position(self) -> tuple[int, str]:
         """How many epochs were released."""
         released = self._stream.history.released
-        return sum(one is not None for one in released.values()), self.edition
+        return sum(map(bool, released.values())), self.edition
 
     def foreseen(self, wanted: Sequence[Wanted], fallback: Fallback) -> list[float | None]:
         """The half-widths of epochs that are released; None of others. Releases nothing."""
@@ -133,13 +141,12 @@ class StreamTable:
         history = self._stream.history
         found: list[float | None] = []
         for one in wanted:
-            names = [name for name in self._asked(one) if name is not None]
-            released = [(name, history.released[name]) for name in names]
-            if any(ones is None for _, ones in released):
+            asked = [row for row in self._asked(one) if row is not None]
+            if not all(history.released[row.epoch] for row in asked):
                 found.append(None)
                 continue
-            epochs = [epoch_of(self._stream.name, history.opened, *pair) for pair in released]
-            widths = [ReleaseLaw(epoch).half_width(one.target.confidence) for epoch in epochs]
+            laws = [ReleaseLaw(self._noted(row.epoch).count(row.predicate)) for row in asked]
+            widths = [law.half_width(one.target.confidence) for law in laws]
             found.append(max(widths, default=0.0))
         return found
 
@@ -152,26 +159,24 @@ class StreamTable:
         """
         del payer, fallback
         asked = [self._asked(one) for one in wanted]
-        names = {name for one in asked for name in one if name is not None}
+        names = {row.epoch for one in asked for row in one if row is not None}
         epochs = {name: self._stream.release(name) for name in sorted(names)}
-        laws = {name: ReleaseLaw(epoch) for name, epoch in epochs.items()}
         nobody = Posterior(0.0, law_of_noise(np.empty(0)))
-        blocks = tuple(
-            OwnAnswer(
-                tuple(
-                    nobody if name is None else Posterior(epochs[name].n_users, laws[name])
-                    for name in one
-                ),
-                STREAM,
-            )
-            for one in asked
-        )
-        epsilon = float(epsilon_of(self._stream.history.opened))
-        said = f"epsilon {epsilon:.6g}, paid when it began, covers its state and its release"
-        return OwnAnswers(blocks, (f"{self._stream.name}: of an epoch, {said}.",))
+
+        def answered(row: Counted | None) -> Posterior:
+            if row is None:
+                return nobody
+            count = epochs[row.epoch].count(row.predicate)
+            return Posterior(count.n_users, ReleaseLaw(count))
+
+        blocks = tuple(OwnAnswer(tuple(map(answered, one)), STREAM) for one in asked)
+        opened = self._stream.history.opened
+        said = f"epsilon {float(epsilon_of(opened)):.6g}, paid when it began, covers its state and "
+        all_of_it = "all of its release" if opened.predicates else "its release"
+        return OwnAnswers(blocks, (f"{self._stream.name}: of an epoch, {said}{all_of_it}.",))
 
     def cells(self, block: QueryBlock, question: IndependenceQuestion) -> OwnCells:
-        """None: it has one column.
+        """None: who came is counted, and nothing else is known of anybody.
 
         Raises
         ------
@@ -179,40 +184,75 @@ class StreamTable:
         """
         del block, question
         raise UnsupportedSql(
-            f"{self._stream.name} is a stream, whose epochs are not tested for independence.",
+            f"{self._stream.name} is a stream, of which nothing is tested for independence.",
             hint=f"Ask for COUNT(DISTINCT {self._stream.history.opened.column}), which is free.",
         )
 
-    def _asked(self, wanted: Wanted) -> list[str | None]:
-        """The epoch that each row of a block is about; None of a row about no epoch.
+    def _noted(self, name: str) -> Epoch:
+        """An epoch as the ledger has it."""
+        history = self._stream.history
+        return epoch_of(self._stream.name, history.opened, name, history.released[name])
+
+    def _asked(self, wanted: Wanted) -> list[Counted | None]:
+        """What each row of a block counts; None of a row that counts nobody.
 
         Raises
         ------
         UnsupportedSql, InvalidRequest
             If it is about something else than the users of one epoch.
         """
-        name, column = self._stream.name, self._stream.history.opened.column
+        name, opened = self._stream.name, self._stream.history.opened
         if wanted.groups_max is None or wanted.only_cut:
             raise UnsupportedSql(
                 f"{name} is a stream, of which only distinct users are counted.",
-                hint=f"Ask for COUNT(DISTINCT {column}), which is free.",
+                hint=f"Ask for COUNT(DISTINCT {opened.column}), which is free.",
             )
-        epochs = self._epochs
-        if not epochs:
+        if not self._epochs:
             raise InvalidRequest(
                 f"No epoch of the stream {name} is over yet.",
                 hint="An epoch is released once its window of time has ended.",
             )
-        coefficients, _ = coefficients_of(wanted.block, {EPOCH: len(epochs)})
-        if not wanted.block.scope:
-            coefficients = np.repeat(coefficients, len(epochs), axis=0)
-        found: list[str | None] = []
-        for row in coefficients.T:
-            inside = np.flatnonzero(row)
-            if inside.size > 1:
-                raise UnsupportedSql(
-                    f"How many users came to {name} in several epochs together is not known.",
-                    hint=f"Ask for COUNT(DISTINCT {column}) with GROUP BY {EPOCH}, or of one.",
-                )
-            found.append(epochs[int(inside[0])] if inside.size else None)
-        return found
+        scope = wanted.block.scope
+        predicates = [one for one in opened.predicates if one in scope]
+        if len(predicates) > 1:
+            raise self._not_counted()
+        sizes = {EPOCH: len(self._epochs)} | dict.fromkeys(predicates, len(TRUTHS))
+        coefficients, _ = coefficients_of(wanted.block, sizes)
+        # By epochs, truths and rows; a row that does not name one of these is the same for all.
+        cells = coefficients.reshape(*(sizes[axis] for axis in scope), wanted.block.n_rows)
+        if EPOCH in scope:
+            cells = np.moveaxis(cells, scope.index(EPOCH), 0)
+        else:
+            cells = np.broadcast_to(cells, (len(self._epochs), *cells.shape))
+        if not predicates:
+            cells = np.repeat(cells[:, np.newaxis], len(TRUTHS), axis=1)
+        return [self._counted(row, *predicates) for row in np.moveaxis(cells != 0, -1, 0)]
+
+    def _counted(self, row: NDArray[np.bool_], predicate: str | None = None) -> Counted | None:
+        """What a row counts: of shape (epochs, truths of the predicate)."""
+        inside = np.flatnonzero(row.any(axis=1))
+        if not inside.size:
+            return None
+        if inside.size > 1:
+            name, column = self._stream.name, self._stream.history.opened.column
+            raise UnsupportedSql(
+                f"How many users came to {name} in several epochs together is not known.",
+                hint=f"Ask for COUNT(DISTINCT {column}) with GROUP BY {EPOCH}, or of one.",
+            )
+        does_not_hold, holds = row[inside[0]]
+        if does_not_hold and not holds:
+            raise self._not_counted()
+        return Counted(self._epochs[inside[0]], None if does_not_hold else predicate)
+
+    def _not_counted(self) -> UnsupportedSql:
+        name, opened = self._stream.name, self._stream.history.opened
+        return UnsupportedSql(
+            f"{name} counts its users, and those who came while a predicate held: "
+            f"{', '.join(opened.predicates)}. Others, and several together, are not known.",
+            hint=f"Ask for COUNT(DISTINCT {opened.column}) WHERE {opened.predicates[0]}, or "
+            "without WHERE; what is to be counted is declared in CREATE STREAM.",
+        )
+
+
+def _truth(predicate: str) -> BooleanAxis:
+    return BooleanAxis(name=predicate)

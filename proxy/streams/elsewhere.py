@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from accountant.ledger.ledger import Ledger
 from cube.refusals import StoreUnavailable
 from proxy.streams.noted_stream import NotedStream
 from proxy.streams.served_stream import ServedStream
+from streams.arrivals import Arrivals
 from streams.epoch import Epoch
 
 
@@ -41,17 +39,14 @@ class Asked:
     what : What
     of : str
         The epoch to release, or who drops the stream.
-    ids : ndarray of int64, optional
+    arrivals : Arrivals, optional
         Who arrived, or left.
-    present : bool or ndarray of bool
-        Which of them arrived.
     """
 
     stream: str
     what: What
     of: str = ""
-    ids: NDArray[np.int64] | None = None
-    present: bool | NDArray[np.bool_] = True
+    arrivals: Arrivals | None = None
 
     def done_by(self, stream: ServedStream) -> None:
         """Have it done by the stream itself.
@@ -63,8 +58,8 @@ class Asked:
         match self.what:
             case What.BEGIN:
                 stream.begin()
-            case What.OBSERVE if self.ids is not None:
-                stream.observe(self.ids, present=self.present)
+            case What.OBSERVE if self.arrivals is not None:
+                stream.observe(self.arrivals)
             case What.SYNC:
                 stream.sync()
             case What.RELEASE:
@@ -94,9 +89,9 @@ class StreamElsewhere(NotedStream):
         super().__init__(ledger, name, folder)
         self._ask = ask
 
-    def observe(self, ids: NDArray[np.int64], *, present: bool | NDArray[np.bool_] = True) -> None:
+    def observe(self, arrivals: Arrivals) -> None:
         """Note users who arrived, or who left; see `ServedStream.observe`."""
-        self._ask(Asked(self.name, What.OBSERVE, ids=ids, present=present))
+        self._ask(Asked(self.name, What.OBSERVE, arrivals=arrivals))
 
     def sync(self) -> None:
         """Wait until the disk has what arrived so far."""

@@ -45,11 +45,11 @@ class NotedStream:
         return tuple(one for one in self.ended() if self._is_answerable(one))
 
     def _is_answerable(self, name: str) -> bool:
-        if self.history.released[name] is not None or self._has_state(name):
+        if self.history.released[name] or self._has_state(name):
             return True
         # A release is in the ledger before the state is erased: it may have come just now.
         self._read_again()
-        return self.history.released[name] is not None
+        return bool(self.history.released[name])
 
     def _read_again(self) -> None:
         """See what others have written; nothing to do for whoever writes all releases."""

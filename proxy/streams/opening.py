@@ -27,12 +27,17 @@ def opened_by(order: CreateStream, who: str) -> StreamOpened:
     InvalidTarget
         If its epsilon is out of range.
     """
-    if not EPSILON_MIN <= order.epsilon <= EPSILON_MAX:
+    n_estimators = 1 + len(order.predicates)
+    # In whole units, so that the parts are not more than all of it.
+    each = Fraction(int(order.epsilon * UNITS_PER_EPSILON) // n_estimators, UNITS_PER_EPSILON)
+    if order.epsilon > EPSILON_MAX or each < EPSILON_MIN:
+        least = n_estimators * EPSILON_MIN
+        of_each = f", in equal parts for {n_estimators} counts" if order.predicates else ""
         raise InvalidTarget(
-            f"The epsilon of a stream is from 1/{EPSILON_MIN.denominator} to {EPSILON_MAX}.",
+            f"The epsilon of a stream is from {least} to {EPSILON_MAX}{of_each}.",
             hint="As in epsilon => 1, which is what an epoch loses in all.",
         )
-    mechanism = best_mechanism(order.epsilon, order.n_bits)
+    mechanism = best_mechanism(each, order.n_bits)
     everybody = order.universe == order.n_bits
     budget = order.budget
     return StreamOpened(
@@ -41,12 +46,13 @@ def opened_by(order: CreateStream, who: str) -> StreamOpened:
         n_places=order.n_bits,
         p1=mechanism.state.threshold,
         alpha=mechanism.output.threshold,
-        epsilon_units=mechanism.epsilon_units,
+        epsilon_units=n_estimators * mechanism.epsilon_units,
         epochs=Window(order.epochs),
         has_departures=order.has_departures,
         key="" if everybody else secrets.token_bytes(KEY_BYTES).hex(),
         budget_units=None if budget is None else int(budget * UNITS_PER_EPSILON),
         by=who,
+        predicates=order.predicates,
     )
 
 

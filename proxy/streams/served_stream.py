@@ -12,14 +12,12 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.stream_book import StreamBook
 from accountant.ledger.stream_entries import EpochBegun, EpochReleased, StreamDropped
 from cube.refusals import DataChanged, InvalidRequest, StoreUnavailable
 from proxy.streams.noted_stream import NotedStream
+from streams.arrivals import Arrivals
 from streams.epoch import Epoch
 from streams.state import BitState
 
@@ -43,14 +41,8 @@ class ServedStream(NotedStream):
         self._states: dict[str, BitState] = {}
         self._unmade: set[str] = set()  # begun here, and the disk did not take their states
 
-    def observe(self, ids: NDArray[np.int64], *, present: bool | NDArray[np.bool_] = True) -> None:
+    def observe(self, arrivals: Arrivals) -> None:
         """Note users who arrived, or who left, in the present epoch. `sync` makes it durable.
-
-        Parameters
-        ----------
-        ids : (n,) ndarray of int64
-        present : bool or (n,) ndarray of bool
-            Whether they arrived, or which of them.
 
         Raises
         ------
@@ -65,7 +57,7 @@ class ServedStream(NotedStream):
                     f"The epoch of the stream {self.name} is over: it was released.",
                     hint="Its users were counted once; create another stream to go on.",
                 )
-            epoch.observe(self._state(name), ids, present=present)
+            epoch.observe(self._state(name), arrivals)
 
     def sync(self) -> None:
         """Wait until the disk has what arrived so far.
@@ -130,7 +122,7 @@ class ServedStream(NotedStream):
         refusals = []
         is_by_clock = bool(self.history.opened.epochs.start(self._ledger.now()))
         for name in self.ended():
-            is_released = self.history.released[name] is not None
+            is_released = bool(self.history.released[name])
             try:
                 if is_released and self._file(name).exists():
                     self._erase(name)
@@ -186,9 +178,9 @@ class ServedStream(NotedStream):
     def _make(self, name: str) -> None:
         """Make the state of an epoch that was paid for here, and has had none."""
         epoch = self._epoch(name)
-        law, n_bits = epoch.mechanism.state, epoch.population.n_bits
+        law = epoch.mechanism.state
         try:
-            state = BitState.created(self._file(name), n_bits, law, epoch.state_name)
+            state = BitState.created(self._file(name), epoch.n_bits, law, epoch.state_name)
         except OSError as error:
             raise _not_kept(self.name) from error
         self._states[name] = state
@@ -196,13 +188,10 @@ class ServedStream(NotedStream):
 
     def _note(self, released: Epoch) -> None:
         """Make a release durable, unless the ledger has one of that epoch."""
-        value = released.noisy_ones
-        if value is None:
-            raise ValueError("an epoch without a release")
 
         def build(book: StreamBook, _at: str) -> EpochReleased | None:
-            is_known = book.streams[self.name].released[released.name] is not None
-            return None if is_known else EpochReleased(released.name, value)
+            is_known = book.streams[self.name].released[released.name]
+            return None if is_known else EpochReleased(released.name, released.noisy_ones)
 
         self._ledger.append_stream(self.name, build)
 
@@ -215,9 +204,9 @@ class ServedStream(NotedStream):
             self._make(name)
         if name not in self._states:
             epoch = self._epoch(name)
-            law, n_bits = epoch.mechanism.state, epoch.population.n_bits
+            law = epoch.mechanism.state
             try:
-                found = BitState.opened(self._file(name), n_bits, law, epoch.state_name)
+                found = BitState.opened(self._file(name), epoch.n_bits, law, epoch.state_name)
             except DataChanged as changed:
                 raise StoreUnavailable(
                     f"The state of the epoch {name} of the stream {self.name} is gone, or is "

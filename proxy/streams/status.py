@@ -41,7 +41,7 @@ class StreamStatus:
             name=name,
             opened=history.opened,
             n_begun=len(history.released),
-            n_released=sum(ones is not None for ones in history.released.values()),
+            n_released=sum(map(bool, history.released.values())),
             epsilon_spent=Fraction(history.units_spent, UNITS_PER_EPSILON),
             is_dropped=history.is_dropped,
         )

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from cube.refusals import InvalidRequest
+from streams.arrivals import Arrivals
 from streams.epoch import Epoch
 from streams.population import Buckets, Everyone
 from streams.split import best_mechanism
@@ -30,7 +31,7 @@ def begun(epoch: Epoch, folder: Path) -> BitState:
 
 def test_an_epoch_releases_once_and_then_says_the_same_for_ever(tmp_path: Path) -> None:
     state = begun(OPEN, tmp_path)
-    OPEN.observe(state, np.arange(4000))
+    OPEN.observe(state, Arrivals(np.arange(4000)))
     done = OPEN.released(state)
     assert not done.is_open
     nothing_is_drawn = WrittenWords()
@@ -38,9 +39,9 @@ def test_an_epoch_releases_once_and_then_says_the_same_for_ever(tmp_path: Path) 
     again = done.released(state, nothing_is_drawn)
     assert again == done
     assert nothing_is_drawn.n_drawn == 0
-    assert again.n_users == done.n_users
+    assert again.count().n_users == done.count().n_users
     with pytest.raises(InvalidRequest, match="over"):
-        done.observe(state, np.arange(3))
+        done.observe(state, Arrivals(np.arange(3)))
     state.close()
 
 
@@ -49,7 +50,7 @@ def test_a_release_is_the_number_of_ones_and_noise(tmp_path: Path) -> None:
     threshold = MECHANISM.output.threshold
     trials = [threshold - 1, threshold - 1, threshold] + [0] * 253 + [threshold]
     done = OPEN.released(state, WrittenWords(*trials))
-    assert done.noisy_ones == state.count_ones() + 2
+    assert done.noisy_ones == (state.count_ones() + 2,)
     state.close()
 
 
@@ -57,12 +58,13 @@ def test_who_left_is_counted_no_more(tmp_path: Path) -> None:
     """The deviation of an estimate is 105 users; six of them once in 500 million."""
     epoch = Epoch("visits", "night", Everyone(10_000), MECHANISM, has_departures=True)
     state = begun(epoch, tmp_path)
-    epoch.observe(state, np.arange(8000))
-    epoch.observe(state, np.arange(6000), present=False)
-    epoch.observe(state, np.arange(1000))  # some come again
+    epoch.observe(state, Arrivals(np.arange(8000)))
+    epoch.observe(state, Arrivals(np.arange(6000), present=False))
+    epoch.observe(state, Arrivals(np.arange(1000)))  # some come again
     done = epoch.released(state)
-    assert abs(done.n_users - 3000) < 6 * 105 * 1.3
-    assert done.interval(1 - 1e-5).low < 3000 < done.interval(1 - 1e-5).high
+    assert abs(done.count().n_users - 3000) < 6 * 105 * 1.3
+    interval = done.count().interval(1 - 1e-5)
+    assert interval.low < 3000 < interval.high
     state.close()
 
 
@@ -70,9 +72,9 @@ def test_what_is_refused_changes_nothing(tmp_path: Path) -> None:
     state = begun(OPEN, tmp_path)
     held = state.path.read_bytes()
     with pytest.raises(InvalidRequest, match="departures"):
-        OPEN.observe(state, np.arange(3), present=False)
+        OPEN.observe(state, Arrivals(np.arange(3), present=False))
     with pytest.raises(InvalidRequest, match="universe"):
-        OPEN.observe(state, np.array([1, 2, 10_000]))
+        OPEN.observe(state, Arrivals(np.array([1, 2, 10_000])))
     assert state.path.read_bytes() == held
     state.close()
 
@@ -94,10 +96,10 @@ def test_streams_of_the_publication_have_their_densities(
     with contextlib.closing(
         BitState.created(path, universe, mechanism.state, epoch.state_name)
     ) as state:
-        epoch.observe(state, arrivals)
+        epoch.observe(state, Arrivals(arrivals))
         done = epoch.released(state)
-    assert abs(done.density - density) < 0.005
-    interval = done.interval(1 - 1e-5)
+    assert abs(done.count().density - density) < 0.005
+    interval = done.count().interval(1 - 1e-5)
     assert interval.low <= np.unique(arrivals).size <= interval.high
 
 

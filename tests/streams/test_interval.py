@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from inference.noise_law.law import NoiseLaw
+from streams.arrivals import Arrivals
 from streams.entropy import GRID
 from streams.epoch import Epoch
 from streams.estimator import estimated_density, mean_squared_error
@@ -206,7 +207,7 @@ def test_questions_without_an_answer_are_refused() -> None:
     with pytest.raises(ValueError, match="number"):
         law.tail(math.nan)
     with pytest.raises(ValueError, match="released"):
-        _ = Epoch("visits", "day", Everyone(100), mechanism).density
+        _ = Epoch("visits", "day", Everyone(100), mechanism).count()
 
 
 @pytest.mark.parametrize(
@@ -235,18 +236,18 @@ def test_streams_that_are_run_are_covered(
             path, population.n_bits, mechanism.state, epoch.state_name, entropy=entropy
         )
         for batch in np.array_split(rng.permutation(np.tile(ids, 2)), 3):
-            epoch.observe(state, batch)
+            epoch.observe(state, Arrivals(batch))
         done = epoch.released(state, entropy)
         assert done.released(state) is done  # a second release is the first
         state.erase()
-        ones = done.noisy_ones
-        assert ones is not None
+        count = done.count()
+        ones = count.noisy_ones
         tails = law.probability_at_least(ones), law.probability_at_most(ones)
         holds = min(tails) > 0.05 - LAW_ERROR
         if run < 3:
-            interval = done.interval(0.9)
+            interval = count.interval(0.9)
             assert (interval.low <= n_users <= interval.high) is holds
-            assert interval.low <= done.n_users <= interval.high or done.density < 0
+            assert interval.low <= count.n_users <= interval.high or count.density < 0
         covered += holds
     assert 75 <= covered < 100
 

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
@@ -264,3 +265,33 @@ def test_a_lock_that_others_hold_leaves_the_file_closed(tmp_path: Path) -> None:
         with pytest.raises(StoreUnavailable):
             BitState.opened(path, 10, LAW, NAME)
         assert n_open_files() == n_open
+
+
+def test_ones_of_some_places_are_counted_to_the_bit(tmp_path: Path) -> None:
+    n_bits = 37
+    with closing(BitState.created(tmp_path / "s", n_bits, LAW, NAME)) as state:
+        bits = bits_of(state.path, n_bits)
+        for start in range(n_bits + 1):
+            for end in range(start, n_bits + 1):
+                assert state.count_ones(start, end) == bits[start:end].sum()
+        assert state.count_ones() == bits.sum()
+        for start, end in ((-1, 3), (3, 2), (0, 38)):
+            with pytest.raises(IndexError, match="outside"):
+                state.count_ones(start, end)
+
+
+def test_a_file_whose_name_is_not_durable_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder refuses once, as a failing disk does; then a state can be made."""
+    refusals = [OSError("input/output error")]
+
+    def refused(_folder: Path) -> None:
+        if refusals:
+            raise refusals.pop()
+
+    monkeypatch.setattr("streams.state._sync_folder", refused)
+    with pytest.raises(OSError, match="input/output"):
+        BitState.created(tmp_path / "s", 10, LAW, NAME)
+    assert list(tmp_path.iterdir()) == []
+    BitState.created(tmp_path / "s", 10, LAW, NAME).close()

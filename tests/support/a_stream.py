@@ -35,18 +35,23 @@ DAILY = StreamOpened(
     by="ann",
 )
 ENDLESS = replace(DAILY, epochs=Window.NEVER)
+# Of what its users did, two predicates are counted too, each at the same epsilon.
+WATCHED = replace(ENDLESS, predicates=("paid", "mobile"), epsilon_units=3 * ENDLESS.epsilon_units)
 HASHED = replace(DAILY, universe=0, key="ab" * 16)
 UNITS = DAILY.epsilon_units
 
 
 def write_a_stream(ledger: Ledger) -> None:
-    """A stream with a release, and one that was dropped."""
+    """A stream with a release, one that was dropped, and one with predicates."""
     for name, body in (
         ("visits", ENDLESS),
         ("visits", EpochBegun("all", 0, UNITS)),
-        ("visits", EpochReleased("all", -3)),
+        ("visits", EpochReleased("all", (-3,))),
         ("hits", HASHED),
         ("hits", StreamDropped("ann")),
+        ("orders", WATCHED),
+        ("orders", EpochBegun("all", 0, 3 * UNITS)),
+        ("orders", EpochReleased("all", (400, -3, 77))),
     ):
         noted(ledger, name, body)
 

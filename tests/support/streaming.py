@@ -1,6 +1,6 @@
 """An engine with streams and no private table, on a ledger whose day a test turns."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,21 @@ from proxy.api.requests import LOCAL, Caller, QueryRequest, QueryResult
 from proxy.engine.engine import Engine
 from proxy.streams.service import StreamService
 from proxy.workers.crew import ALONE, Crew
+from streams.arrivals import Arrivals, Truth
 from tests.support.audited import Clock
 
 TODAY, TOMORROW, LATER = "2026-11-24", "2026-11-25", "2026-11-26"
 CREATE = "CREATE STREAM visits (user UNIVERSE 1000) WITH (epsilon => 8)"
 DAILY = "CREATE STREAM visits (user UNIVERSE 1000) WITH (epsilon => 8, epochs => 'day')"
 COUNT = "SELECT COUNT(DISTINCT user) AS n FROM visits"
+# With two predicates, each at the same epsilon; and everybody beside the users of each.
+WATCHED = (
+    "CREATE STREAM visits (user UNIVERSE 1000, paid BOOLEAN, mobile BOOLEAN) WITH (epsilon => 24)"
+)
+EACH = (
+    "SELECT COUNT(DISTINCT user) AS n, COUNT(DISTINCT user) FILTER (WHERE paid) AS n_paid, "
+    "COUNT(DISTINCT user) FILTER (WHERE mobile) AS n_mobile FROM visits"
+)
 BY_EPOCH = "SELECT epoch, COUNT(DISTINCT user) AS n FROM visits GROUP BY epoch ORDER BY epoch"
 
 
@@ -46,9 +55,14 @@ class Streaming:
     def rows(self, sql: str, caller: Caller = LOCAL) -> list[dict[str, Any]]:
         return list(self.ask(sql, caller).data.to_pylist())
 
-    def observe(self, ids: Sequence[int] | NDArray[np.int64], caller: Caller = LOCAL) -> None:
+    def observe(
+        self,
+        ids: Sequence[int] | NDArray[np.int64],
+        caller: Caller = LOCAL,
+        where: Mapping[str, Truth] | None = None,
+    ) -> None:
         stream = self.streams.observed(caller, "visits")
-        stream.observe(np.asarray(ids, dtype=np.int64))
+        stream.observe(Arrivals(np.asarray(ids, dtype=np.int64), where=where or {}))
         stream.sync()
 
     def turn(self, day: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import tacit_client
 from tests.support.serving import serving
-from tests.support.streaming import COUNT, CREATE, Streaming, streaming
+from tests.support.streaming import COUNT, CREATE, EACH, WATCHED, Streaming, streaming
 
 
 @pytest.fixture
@@ -39,6 +39,20 @@ def test_users_leave(server: Streaming, visits: tacit_client.Connection) -> None
     visits.observe("visits", range(300))
     visits.observe("visits", range(200), left=True)
     assert abs(server.rows(COUNT)[0]["n"] - 100) < 30
+
+
+def test_predicates_hold(server: Streaming, visits: tacit_client.Connection) -> None:
+    server.rows(WATCHED)
+    visits.observe("visits", range(300))
+    visits.observe("visits", range(100), where="paid")
+    visits.observe("visits", range(80, 140), where=["paid", "mobile"])
+    with pytest.raises(tacit_client.Refused, match="without such a predicate") as caught:
+        visits.observe("visits", [1], where="old")
+    assert "paid, mobile" in str(caught.value.hint)
+    (found,) = visits.sql(EACH).to_arrow().to_pylist()
+    # 1000 bits of epsilon 8 each miss by a deviation of about 1; 30 off happens in no lifetime.
+    for n, true in zip(found.values(), (300, 140, 60), strict=True):
+        assert abs(n - true) < 30
 
 
 @pytest.mark.parametrize("wrong", [2**63, 1.5, "ann"])

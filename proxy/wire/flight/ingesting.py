@@ -1,9 +1,9 @@
 """Rows that a client uploads: users of a stream, and nothing else.
 
 `CommandStatementIngest` is what ADBC sends for ``cursor.adbc_ingest("visits", table,
-mode="append")``: one column with ids, named as the stream names its users, and for a stream with
-departures another one, ``left``. An upload is noted as a whole or not at all, and is on the disk
-before the reply.
+mode="append")``: one column with ids, named as the stream names its users, one for each predicate
+that held for some, and for a stream with departures another one, ``left``. An upload is noted as a
+whole or not at all, and is on the disk before the reply.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from accountant.ledger.stream_entries import StreamOpened
 from cube.refusals import InvalidRequest, UnknownName
+from planner.sql.stream_statements import LEFT
 from proxy.api.requests import CATALOG, DB_SCHEMA, Caller
 from proxy.protocol import flight_pb2
 from proxy.protocol import flight_sql_pb2 as sql
@@ -21,8 +23,8 @@ from proxy.streams.service import StreamService
 from proxy.wire.arrow_ipc import sent_table
 from proxy.wire.errors import NotOffered
 from proxy.wire.flight.commands import quoted, refuse_transaction
+from streams.arrivals import Arrivals
 
-LEFT: Final = "left"  # as in tacit.v1's Observe
 UPLOAD_BYTES_MAX: Final = 32 * 2**20  # four million ids
 _PARTS: Final = "Send them in parts: a user counts once, however often they are sent."
 _DEFINED: Final = sql.CommandStatementIngest.TableDefinitionOptions
@@ -49,9 +51,7 @@ def ingest(
         raise UnknownName(said, hint=unknown.hint) from None
     opened = stream.history.opened
     sent = sent_table(messages, UPLOAD_BYTES_MAX, "the rows of an upload", _PARTS)
-    columns = [opened.column, LEFT] if opened.has_departures else [opened.column]
-    ids, left = _columns(sent, columns)
-    stream.observe(ids, present=~left)
+    stream.observe(_arrivals(sent, opened))
     stream.sync()
     return int(sent.num_rows)
 
@@ -75,30 +75,46 @@ def _check(command: sql.CommandStatementIngest) -> None:
             raise UnknownName(f"There are no streams in {quoted(named)}.", hint="Leave that out.")
 
 
-def _columns(sent: pa.Table, names: list[str]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The ids, and whether each left; which values are wrong is not said, as they may be ids."""
-    if sent.column_names not in (names[:1], names, names[::-1]):
-        also = f", and {LEFT} if some of them left" if LEFT in names[1:] else ""
+def _arrivals(sent: pa.Table, opened: StreamOpened) -> Arrivals:
+    """The users of an upload; which values are wrong is not said, as they may be ids."""
+    column = opened.column
+    truths = [*opened.predicates, *([LEFT] if opened.has_departures else [])]
+    named = sent.column_names
+    if column not in named or len(set(named)) < len(named) or set(named) - {column, *truths}:
+        also = f" and may have {', '.join(truths)}" if truths else ""
         raise InvalidRequest(
-            f"An upload to this stream has the column {names[0]}{also}, and no other.",
-            hint=f"Leave the others out, or rename: a table of the one column {names[0]}.",
+            f"An upload to this stream has the column {column}{also}, and no other.",
+            hint=f"Leave the others out, or rename: a table of the one column {column}.",
         )
-    ids = sent.column(names[0])
+    ids = _whole(sent.column(column), column)
+    where = {name: _truth(sent.column(name), name) for name in truths if name in named}
+    left = where.pop(LEFT, None)
+    return Arrivals(ids, True if left is None else ~left, where)
+
+
+def _whole(ids: pa.ChunkedArray, name: str) -> NDArray[np.int64]:
     if not pa.types.is_integer(ids.type):
         raise InvalidRequest(
-            f"Users are whole numbers, and the column {names[0]} is of {ids.type}.",
+            f"Users are whole numbers, and the column {name} is of {ids.type}.",
             hint="Give each of them a number, the same whenever they come.",
         )
-    if len(names) > 1 and sent.num_columns > 1:
-        left = sent.column(LEFT)
-        if not pa.types.is_boolean(left.type):
-            raise InvalidRequest(f"Whether users left is true or false, and not of {left.type}.")
-    else:
-        left = pa.chunked_array([np.zeros(sent.num_rows, np.bool_)])
-    if ids.null_count or left.null_count:
-        raise InvalidRequest("A value is NULL: nobody of the upload was noted.")
+    _check_given(ids)
     try:
-        whole = ids.cast(pa.int64())
+        found: NDArray[np.int64] = ids.cast(pa.int64()).to_numpy()
     except pa.ArrowInvalid:
         raise InvalidRequest("An id is no whole number of 64 bits with a sign.") from None
-    return whole.to_numpy(), left.to_numpy()
+    return found
+
+
+def _truth(values: pa.ChunkedArray, name: str) -> NDArray[np.bool_]:
+    if not pa.types.is_boolean(values.type):
+        what = "Whether users left" if name == LEFT else f"The predicate {name}"
+        raise InvalidRequest(f"{what} is true or false, and not of {values.type}.")
+    _check_given(values)
+    found: NDArray[np.bool_] = values.to_numpy()
+    return found
+
+
+def _check_given(values: pa.ChunkedArray) -> None:
+    if values.null_count:
+        raise InvalidRequest("A value is NULL: nobody of the upload was noted.")

@@ -10,6 +10,7 @@ import numpy as np
 from proxy.identity.call_context import caller_of
 from proxy.protocol import tacit_pb2, tacit_pb2_grpc
 from proxy.streams.service import Stream, StreamService
+from streams.arrivals import Arrivals
 
 
 class StreamMethods(tacit_pb2_grpc.TacitServicer):
@@ -31,8 +32,9 @@ class StreamMethods(tacit_pb2_grpc.TacitServicer):
         touched: dict[str, Stream] = {}
         for request in request_iterator:
             ids = np.fromiter(request.ids, dtype=np.int64, count=len(request.ids))
+            where = dict.fromkeys(request.where, True)
             stream = self._streams.observed(caller, request.stream)
-            stream.observe(ids, present=not request.left)
+            stream.observe(Arrivals(ids, not request.left, where))
             touched[request.stream] = stream
         for stream in touched.values():
             stream.sync()

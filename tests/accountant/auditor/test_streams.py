@@ -25,7 +25,7 @@ from streams.two_point import TwoPoint
 from tests.support.a_stream import ENDLESS, UNITS, ledger_on, write_a_stream
 from tests.support.audited import rechained
 
-OPENED, BEGUN, RELEASED, HASHED, DROPPED = range(5)
+OPENED, BEGUN, RELEASED, HASHED, DROPPED, WATCHED, WATCHING, COUNTED = range(8)
 Change = Callable[[dict[str, Any]], None]
 
 
@@ -41,13 +41,14 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Entry]:
 def test_what_the_ledger_notes_is_right(written: Sequence[Entry]) -> None:
     verdict = verify(written)
     assert verdict.problem is None
-    hits, visits = verdict.streams
+    hits, orders, visits = verdict.streams
     epsilon = Fraction(UNITS, UNITS_PER_EPSILON)
     assert (visits.epsilon, visits.spent, visits.n_epochs, visits.n_released) == (
         *(epsilon, epsilon),
         *(1, 1),
     )
     assert (hits.epsilon, hits.spent) == (epsilon, Fraction(0))
+    assert (orders.epsilon, orders.spent, orders.n_released) == (3 * epsilon, 3 * epsilon, 1)
 
 
 @given(st.integers(2**63 + 1, 2**64 - 1), st.integers(1, 2**64 - 1))
@@ -83,6 +84,21 @@ LIES = [
     (RELEASED, to("2026-11-24", "epoch"), "was not begun"),
     (RELEASED, to("3", "noisy_ones"), "no whole number"),
     (HASHED, to(True, "has_departures"), "false for buckets"),
+    (OPENED, to(["paid"], "predicates"), "its bits and noise lose"),
+    (WATCHED, to(["paid"], "predicates"), "its bits and noise lose"),
+    (WATCHED, to(["paid", "mobile", "old"], "predicates"), "its bits and noise lose"),
+    (WATCHED, to(UNITS, "epsilon_units"), "its bits and noise lose"),
+    (WATCHED, to(["paid", "Paid"], "predicates"), "name of another one"),
+    (WATCHED, to(["paid", "user"], "predicates"), "or of the users"),
+    (WATCHED, to([], "predicates"), "are 1 to 16"),
+    (WATCHED, to([f"p{k}" for k in range(17)], "predicates"), "are 1 to 16"),
+    (WATCHED, to(["paid", ""], "predicates"), "a name"),
+    (WATCHED, to(["paid", 3], "predicates"), "predicates holds"),
+    (WATCHED, to(2**32, "n_places"), "more users or places"),
+    (WATCHING, to(UNITS, "units_after"), "says what else is lost"),
+    (COUNTED, to([-3], "where"), "without a number for each"),
+    (COUNTED, to([-3, "5"], "where"), "where holds"),
+    (RELEASED, to([5], "where"), "without a number for each"),
 ]
 
 

@@ -1,5 +1,6 @@
 """Streams in a ledger: an epoch is paid for once, in its time, and released once, after its end."""
 
+import json
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -24,7 +25,16 @@ from accountant.ledger.stream_entries import (
 from accountant.noise.laplace import SystemNoise
 from cube.refusals import LedgerCorrupt
 from streams.split import best_mechanism
-from tests.support.a_stream import DAILY, ENDLESS, HASHED, UNITS, ledger_on, noted, write_a_stream
+from tests.support.a_stream import (
+    DAILY,
+    ENDLESS,
+    HASHED,
+    UNITS,
+    WATCHED,
+    ledger_on,
+    noted,
+    write_a_stream,
+)
 from tests.support.fakes import KnownTable
 from tests.support.generations import FUNDS
 from tests.support.seven_people import RECORDS, SCHEMA
@@ -42,12 +52,26 @@ def written(path: Path, bodies: Sequence[tuple[str, StreamBody]]) -> None:
 
 def test_an_epoch_is_begun_and_released_and_known_after_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "a.ledger"
-    written(path, [(TODAY, DAILY), (TODAY, BEGUN), (TOMORROW, EpochReleased(TODAY, -3))])
+    written(path, [(TODAY, DAILY), (TODAY, BEGUN), (TOMORROW, EpochReleased(TODAY, (-3,)))])
     with open_ledger(path) as ledger:
         history = ledger.streams.streams["visits"]
         assert history.opened == DAILY
-        assert dict(history.released) == {TODAY: -3}
+        assert dict(history.released) == {TODAY: (-3,)}
         assert history.units_spent == UNITS
+
+
+def test_a_release_of_predicates_is_known_after_a_restart(tmp_path: Path) -> None:
+    path = tmp_path / "a.ledger"
+    with ledger_on(path, TODAY) as ledger:
+        write_a_stream(ledger)
+        bodies = [json.loads(entry.body) for entry in ledger.entries()]
+    assert not any("predicates" in body for body in bodies[:5]), "as ledgers were before there were"
+    assert bodies[-1] == {"epoch": "all", "noisy_ones": 400, "where": [-3, 77]}
+    with open_ledger(path) as ledger:
+        history = ledger.streams.streams["orders"]
+        assert history.opened == WATCHED
+        assert dict(history.released) == {"all": (400, -3, 77)}
+        assert history.units_spent == 3 * UNITS
 
 
 REFUSED: dict[str, tuple[list[tuple[str, StreamBody]], str]] = {
@@ -65,16 +89,31 @@ REFUSED: dict[str, tuple[list[tuple[str, StreamBody]], str]] = {
         ],
         "beyond the budget",
     ),
-    "released unopened": ([(TODAY, DAILY), (TOMORROW, EpochReleased(TODAY, 1))], "not begun"),
-    "released early": ([(TODAY, DAILY), (TODAY, BEGUN), (TODAY, EpochReleased(TODAY, 1))], "over"),
+    "released unopened": ([(TODAY, DAILY), (TOMORROW, EpochReleased(TODAY, (1,)))], "not begun"),
+    "released early": (
+        [(TODAY, DAILY), (TODAY, BEGUN), (TODAY, EpochReleased(TODAY, (1,)))],
+        "over",
+    ),
     "released twice": (
         [
             (TODAY, DAILY),
             (TODAY, BEGUN),
-            (TOMORROW, EpochReleased(TODAY, 1)),
-            (TOMORROW, EpochReleased(TODAY, 1)),
+            (TOMORROW, EpochReleased(TODAY, (1,))),
+            (TOMORROW, EpochReleased(TODAY, (1,))),
         ],
         "second release",
+    ),
+    "released in part": (
+        [
+            (TODAY, WATCHED),
+            (TODAY, EpochBegun("all", 0, 3 * UNITS)),
+            (TODAY, EpochReleased("all", (1, 2))),
+        ],
+        "for each predicate",
+    ),
+    "too cheap for its predicates": (
+        [(TODAY, WATCHED), (TODAY, EpochBegun("all", 0, UNITS))],
+        "does not cost",
     ),
     "dropped": ([(TODAY, DAILY), (TODAY, StreamDropped("ann")), (TODAY, BEGUN)], "dropped"),
 }
@@ -133,6 +172,11 @@ def test_a_name_is_that_of_a_table_or_of_a_stream(tmp_path: Path) -> None:
         {"n_places": 500},
         {"universe": 0},
         {"column": ""},
+        {"predicates": ("paid",)},
+        {"predicates": ("",), "epsilon_units": 2 * UNITS},
+        {"predicates": ("paid", "PAID"), "epsilon_units": 3 * UNITS},
+        {"predicates": ("User",), "epsilon_units": 2 * UNITS},
+        {"predicates": tuple(f"p{k}" for k in range(17)), "epsilon_units": 18 * UNITS},
     ],
 )
 def test_a_stream_checks_itself(wrong: dict[str, Any]) -> None:

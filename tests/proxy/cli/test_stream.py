@@ -11,7 +11,7 @@ import structlog
 from proxy.monitoring.logs import configure_logs
 from tests.support.commands import Run
 from tests.support.serving import serving
-from tests.support.streaming import COUNT, CREATE, Streaming, streaming
+from tests.support.streaming import COUNT, CREATE, EACH, WATCHED, Streaming, streaming
 
 PLAN = ("stream", "plan", "--universe", 20000, "--epsilon", "1", "--half-width", 1500)
 
@@ -54,6 +54,19 @@ def test_users_leave(run: Run, server: Streaming, monkeypatch: pytest.MonkeyPatc
     assert abs(server.rows(COUNT)[0]["n"] - 100) < 30
 
 
+def test_predicates_hold(run: Run, server: Streaming, tmp_path: Path) -> None:
+    server.rows(WATCHED)
+    file = tmp_path / "ids.txt"
+    file.write_text("\n".join(map(str, range(200))))
+    told = run("stream", "observe", "visits", file, "--where", "paid", "--where", "mobile")
+    assert told.code == 0
+    refused = run("stream", "observe", "visits", file, "--where", "old")
+    assert "It has paid, mobile" in refused.err
+    server.observe(range(300))
+    (found,) = server.rows(EACH)
+    assert all(abs(n - true) < 30 for n, true in zip(found.values(), (300, 200, 200), strict=True))
+
+
 def test_a_line_that_is_no_id_is_not_quoted(run: Run, server: Streaming, tmp_path: Path) -> None:
     server.rows(CREATE)
     file = tmp_path / "ids.txt"
@@ -70,6 +83,26 @@ def test_a_line_that_is_no_id_is_not_quoted(run: Run, server: Streaming, tmp_pat
 def _ids(folder: Path) -> Path:
     (folder / "one.txt").write_text("1\n")
     return folder / "one.txt"
+
+
+def test_predicates_take_equal_parts_of_an_epsilon(run: Run) -> None:
+    alone = run(*PLAN)
+    halved = ("stream", "plan", "--universe", 20000, "--epsilon", "2", "--half-width", 1500)
+    assert run(*halved, "--predicates", 1) == alone
+    assert run(*halved) != alone
+    little = run(
+        "stream",
+        "plan",
+        "--universe",
+        9,
+        "--epsilon",
+        "0.002",
+        "--half-width",
+        1,
+        "--predicates",
+        3,
+    )
+    assert "too little for each predicate" in little.err
 
 
 def test_a_plan_says_how_many_users_need_a_bit(run: Run, tmp_path: Path) -> None:

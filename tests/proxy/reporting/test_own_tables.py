@@ -51,7 +51,7 @@ def entries(tmp_path_factory: pytest.TempPathFactory) -> list[Entry]:
         name = f"2026-11-{day + 1:02}"
         with ledger_on(path, name) as ledger:
             if day:
-                noted(ledger, "daily", EpochReleased(f"2026-11-{day:02}", 480 + day))
+                noted(ledger, "daily", EpochReleased(f"2026-11-{day:02}", (480 + day,)))
             noted(ledger, "daily", EpochBegun(name, day * UNITS, (day + 1) * UNITS))
     with closing(SqliteReader(path)) as reader:
         return list(reader.entries_after(0))
@@ -112,6 +112,22 @@ def test_a_release_is_told_as_its_law_has_it(entries: list[Entry], verdict: Verd
     assert interval.low < latest["users"]["estimate"] < interval.high
 
 
+def test_a_release_is_told_for_each_predicate(
+    entries: list[Entry], verdict: Verdict, page: Page
+) -> None:
+    told = json.loads(make_report(entries, ReportFormat.JSON, verdict=verdict))
+    orders = next(one for one in told["streams"] if one["stream"] == "orders")
+    assert (orders["epsilon"], orders["predicates"]) == ("3", ["paid", "mobile"])
+    (released,) = orders["released"]
+    assert released["noisy_ones"] == 400
+    for (predicate, one), ones in zip(released["where"].items(), (-3, 77), strict=True):
+        assert one["noisy_ones"] == ones, predicate
+        interval = count_interval(ones, Everyone(1000), MECHANISM, 0.95)
+        assert (one["users"]["low"], one["users"]["high"]) == (interval.low, interval.high)
+    assert list(released["where"]) == ["paid", "mobile"]
+    assert {"paid", "mobile"} <= set(rows(page))
+
+
 def test_an_epoch_is_a_line_in_the_ledgers_order(entries: list[Entry], verdict: Verdict) -> None:
     text = make_report(entries, ReportFormat.CSV, verdict=verdict).decode()
     lines = list(csv.DictReader(io.StringIO(text, newline="")))[1:]
@@ -132,7 +148,7 @@ def test_the_page_has_both_and_leads_there(page: Page) -> None:
     seen = " ".join(" ".join(page.texts).split())
     for words in (
         "2 collections of answers that respondents randomised themselves",
-        "3 streams with an ε for each epoch",
+        "4 streams with an ε for each epoch",
         "1 of 3 combinations of 3 attributes",
         "2 of 2 combinations of 2 attributes",
         "4,321 5,000 closed 2026-11-01",
@@ -141,6 +157,8 @@ def test_the_page_has_both_and_leads_there(page: Page) -> None:
         "found it the same to the last unit",
         f"The latest {N_EPOCHS_TOLD} of {N_DAYS} epochs",
         "hits (dropped)",
+        "Computed from the noisy numbers that the ledger has of each epoch",
+        "those users are counted who came while it held",
         "not released",
     ):
         assert words in seen, words

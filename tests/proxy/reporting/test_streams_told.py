@@ -34,7 +34,8 @@ def test_the_report_has_streams_and_their_changes(tmp_path: Path) -> None:
     found = json.loads(to_json(report, {}))
     assert [(one["stream"], one["n_released"]) for one in found["streams"]] == [
         ("hits", 0),
+        ("orders", 1),
         ("visits", 1),
     ]
     kinds = [one["kind"] for one in found["changes"]]
-    assert kinds == ["stream opened", "stream opened", "stream dropped"]
+    assert kinds == ["stream opened", "stream opened", "stream dropped", "stream opened"]

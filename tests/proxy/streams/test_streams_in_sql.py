@@ -26,6 +26,7 @@ from local_dp.campaign_text import campaign_text
 from planner.sql.stream_statements import CreateStream
 from proxy.api.requests import LOCAL, Caller
 from proxy.streams.service import NO_STREAMS
+from streams.arrivals import Arrivals
 from tests.support.campaigns import survey
 from tests.support.streaming import (
     BY_EPOCH,
@@ -126,7 +127,7 @@ def test_epochs_are_not_tested_for_independence(path: Path) -> None:
         for day in (TOMORROW, LATER, "2026-11-27", "2026-11-28"):
             server.turn(day)
         one, other = (f"epoch IN ('{TODAY}', '{day}')" for day in (TOMORROW, LATER))
-        with pytest.raises(UnsupportedSql, match="not tested for independence"):
+        with pytest.raises(UnsupportedSql, match="nothing is tested for independence"):
             server.rows(f"SELECT DP_CHI2_TEST({one}, {other}) FROM visits")  # noqa: S608 - a test's own text
 
 
@@ -279,12 +280,12 @@ def test_departures_count_only_where_they_were_declared(path: Path) -> None:
     with streaming(path) as server:
         server.rows(CREATE.replace("epsilon => 8", "epsilon => 8, departures => true"))
         server.observe(PRESENT)
-        server.streams.observed(LOCAL, "visits").observe(PRESENT[:200], present=False)
+        server.streams.observed(LOCAL, "visits").observe(Arrivals(PRESENT[:200], present=False))
         assert abs(server.rows(COUNT)[0]["n"] - 100) < 30
     with streaming(path) as server:
         server.rows(CREATE.replace("visits", "hits"))
         with pytest.raises(InvalidRequest, match="without departures"):
-            server.streams.observed(LOCAL, "hits").observe(PRESENT, present=False)
+            server.streams.observed(LOCAL, "hits").observe(Arrivals(PRESENT, present=False))
 
 
 @pytest.mark.parametrize("size", ["UNIVERSE 100000) WITH (bits => 20000,", "BUCKETS 20000) WITH ("])

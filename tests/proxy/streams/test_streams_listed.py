@@ -34,6 +34,7 @@ def test_streams_are_listed_with_what_their_epochs_lost(tmp_path: Path) -> None:
             "universe": 1000,
             "bits": 1000,
             "has_departures": True,
+            "predicates": "",
             "opened_by": "ann",
         }
         assert hits["state"] == "dropped"

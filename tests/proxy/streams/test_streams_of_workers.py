@@ -13,13 +13,16 @@ from accountant.auditor.verify import verify
 from cube.refusals import InvalidRequest, StoreUnavailable
 from proxy.api.requests import LOCAL
 from proxy.workers.crew import Crew, Seat
+from streams.arrivals import Arrivals
 from tests.support.streaming import (
     BY_EPOCH,
     COUNT,
     CREATE,
     DAILY,
+    EACH,
     TODAY,
     TOMORROW,
+    WATCHED,
     Streaming,
     streaming,
 )
@@ -67,6 +70,17 @@ def test_a_stream_is_created_observed_and_asked_at_either(
     assert first.files() == []
 
 
+def test_predicates_pass_to_the_holder(both: tuple[Streaming, Streaming]) -> None:
+    _, second = both
+    second.rows(WATCHED)
+    second.observe(PRESENT, where={"paid": PRESENT < 120, "mobile": True})
+    for one in both:
+        (found,) = one.rows(EACH)
+        assert all(
+            abs(n - true) < 30 for n, true in zip(found.values(), (300, 120, 300), strict=True)
+        )
+
+
 def test_refusals_come_back_as_they_are(both: tuple[Streaming, Streaming]) -> None:
     first, second = both
     first.rows(CREATE)
@@ -76,7 +90,7 @@ def test_refusals_come_back_as_they_are(both: tuple[Streaming, Streaming]) -> No
     assert caught.value.hint
     stream = second.streams.observed(LOCAL, "visits")
     with pytest.raises(InvalidRequest, match="without departures"):
-        stream.observe(PRESENT, present=False)
+        stream.observe(Arrivals(PRESENT, present=False))
 
 
 def test_only_the_holder_turns_epochs_and_the_other_answers_them(

@@ -15,6 +15,7 @@ from proxy.engine.engine import Engine
 from proxy.monitoring.logs import configure_logs
 from proxy.streams.service import StreamService
 from proxy.streams.turning import Turning
+from streams.arrivals import Arrivals
 from tests.support.streaming import BY_EPOCH, COUNT, CREATE, DAILY, TODAY, TOMORROW, streaming
 
 CONFIGURATION = """\
@@ -85,5 +86,5 @@ def test_a_server_that_keeps_no_states_answers_what_was_released_and_says_where_
                 engine.answer(QueryRequest(sql=statement))
             assert "a ledger in a file" in str(caught.value.hint)
         with pytest.raises(InvalidRequest, match="keeps no states of streams"):
-            streams.observed(LOCAL, "hits").observe(np.arange(3))
+            streams.observed(LOCAL, "hits").observe(Arrivals(np.arange(3)))
         assert server.kinds().count("epoch_released") == 1

@@ -23,7 +23,7 @@ from proxy.wire.arrow_ipc import flight_messages
 from proxy.wire.errors import NotOffered
 from proxy.wire.flight.ingesting import UPLOAD_BYTES_MAX, ingest
 from tests.support.serving import serving
-from tests.support.streaming import COUNT, CREATE, Streaming, streaming
+from tests.support.streaming import COUNT, CREATE, EACH, WATCHED, Streaming, streaming
 
 LEAVING = CREATE.replace("epsilon => 8", "epsilon => 8, departures => true")
 OPTIONS = sql.CommandStatementIngest.TableDefinitionOptions
@@ -86,6 +86,49 @@ def test_a_column_says_who_left_and_the_last_row_of_a_user_stands(
     left = [True] * 100 + [False] * 100 + [True] * 200
     cursor.adbc_ingest("visits", pa.table({"left": left, "user": ids}), mode="append")
     assert abs(server.rows(COUNT)[0]["n"] - 100) < 30
+
+
+def test_columns_say_which_predicates_held(server: Streaming, cursor: Any) -> None:
+    server.rows(WATCHED)
+    ids = np.arange(300)
+    table = pa.table({"mobile": ids % 3 == 0, "user": ids, "paid": ids < 60})
+    assert cursor.adbc_ingest("visits", table, mode="append") == 300
+    cursor.adbc_ingest("visits", pa.table({"user": ids, "paid": ids < 120}), mode="append")
+    cursor.execute(EACH)
+    (found,) = cursor.fetchall()
+    # 1000 bits of epsilon 8 each, as above.
+    assert all(abs(n - true) < 30 for n, true in zip(found, (300, 120, 100), strict=True))
+
+
+def test_who_left_is_where_no_predicate_holds(server: Streaming, cursor: Any) -> None:
+    server.rows(WATCHED.replace("epsilon => 24", "epsilon => 24, departures => true"))
+    ids = np.arange(300)
+    cursor.adbc_ingest("visits", pa.table({"user": ids, "paid": ids < 200}), mode="append")
+    gone = pa.table({"user": ids[:150], "left": [True] * 150, "paid": [True] * 150})
+    cursor.adbc_ingest("visits", gone, mode="append")
+    cursor.execute(EACH)
+    (found,) = cursor.fetchall()
+    assert all(abs(n - true) < 30 for n, true in zip(found, (150, 50, 0), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (pa.table({"user": [1], "old": [True]}), "may have paid, mobile, and no other"),
+        (pa.table({"paid": [True]}), "has the column user"),
+        (pa.table({"user": [1], "paid": [1]}), "The predicate paid is true or false"),
+        (pa.table({"user": [1, 2], "paid": [True, None]}), "NULL"),
+        (pa.table({"user": [1, 1000], "paid": [True, False]}), "outside the universe"),
+    ],
+)
+def test_wrong_predicates_are_refused_and_nobody_is_noted(
+    server: Streaming, cursor: Any, table: pa.Table, said: str
+) -> None:
+    server.rows(WATCHED)
+    before = state(server)
+    with pytest.raises(Error, match=said):
+        cursor.adbc_ingest("visits", table, mode="append")
+    assert state(server) == before
 
 
 def test_an_upload_without_rows_notes_nobody(server: Streaming) -> None:
