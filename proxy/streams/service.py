@@ -42,6 +42,7 @@ from proxy.workers.crew import ALONE, Crew
 N_STREAMS_MAX: Final = 100
 HOLDER: Final = 0  # the place of the worker that holds states
 STATES: Final = "states of streams"
+NEWS: Final = "news of streams"
 Stream: TypeAlias = ServedStream | StreamElsewhere
 OWNER_ONLY: Final = 0o700
 
@@ -95,6 +96,8 @@ class StreamService(Mapping[str, StreamTable]):
             )
         if self._holds_states:
             crew.answer(STATES, self._done)
+        if not crew.seat.is_alone:
+            crew.answer(NEWS, self._read_again)
 
     def __getitem__(self, name: str) -> StreamTable:
         return StreamTable(self._streams[name])
@@ -134,6 +137,7 @@ class StreamService(Mapping[str, StreamTable]):
             ) from None
         stream = self._streams[order.name]
         stream.begin()
+        self._tell_others()
         return stream
 
     def observed(self, caller: Caller, name: str) -> Stream:
@@ -165,6 +169,7 @@ class StreamService(Mapping[str, StreamTable]):
         self._check_may_change(caller, name)
         stream.drop(caller.payer.analyst)
         self._forget(name)
+        self._tell_others()
         return True
 
     def find(self, caller: Caller, name: str) -> Stream:
@@ -237,6 +242,17 @@ class StreamService(Mapping[str, StreamTable]):
         ledger.refresh()
         if told.refused is not None:
             raise told.refused
+
+    def _tell_others(self) -> None:
+        """Have the other workers read what was written, so that a statement there finds it so."""
+        seat = self._crew.seat
+        for place in range(seat.n_places):
+            if place != seat.place:
+                self._crew.ask(place, NEWS, None)
+
+    def _read_again(self, _nothing: None) -> None:
+        if self._ledger is not None:
+            self._ledger.refresh()
 
     def _done(self, asked: Asked) -> Told:
         """What another worker asked for, done by the stream itself."""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from accountant.auditor.verify import verify
-from cube.refusals import InvalidRequest, StoreUnavailable
+from cube.refusals import InvalidRequest, StoreUnavailable, UnknownName
 from proxy.api.requests import LOCAL
 from proxy.workers.crew import Crew, Seat
 from streams.arrivals import Arrivals
@@ -68,6 +68,23 @@ def test_a_stream_is_created_observed_and_asked_at_either(
     assert kinds == ["stream_opened", "epoch_begun", "epoch_released"]
     assert verify(entries).problem is None
     assert first.files() == []
+
+
+@pytest.mark.parametrize("maker", [0, 1])
+def test_what_one_creates_or_drops_the_other_knows_at_once(
+    both: tuple[Streaming, Streaming], maker: int
+) -> None:
+    """No credential is looked up here, which would read the ledger again within a second."""
+    one, other = both[maker], both[1 - maker]
+    one.rows(DAILY)
+    with pytest.raises(InvalidRequest, match="No epoch of the stream visits is over"):
+        other.rows(COUNT)
+    assert [row["state"] for row in other.rows("SELECT state FROM data_privacy.streams")] == [
+        "open"
+    ]
+    one.rows("DROP STREAM visits")
+    with pytest.raises(UnknownName):
+        other.rows(COUNT)
 
 
 def test_predicates_pass_to_the_holder(both: tuple[Streaming, Streaming]) -> None:
