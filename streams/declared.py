@@ -3,13 +3,16 @@
 Who notes them, and where, is not known here.
 """
 
-from typing import Protocol
+from functools import lru_cache
+from typing import Final, Protocol
 
 from streams.epoch import Epoch
 from streams.mechanism import Mechanism
 from streams.noise import GeometricNoise
 from streams.population import Buckets, Everyone, Population, Sample
 from streams.two_point import TwoPoint
+
+N_POPULATIONS_KEPT: Final = 32
 
 
 class DeclaredStream(Protocol):
@@ -66,9 +69,15 @@ def mechanism_of(declared: DeclaredStream) -> Mechanism:
 
 def population_of(declared: DeclaredStream) -> Population:
     """Who has which bit."""
-    key = bytes.fromhex(declared.key)
-    if not declared.universe:
-        return Buckets(declared.n_places, key)
-    if not key:
-        return Everyone(declared.universe)
-    return Sample(declared.universe, declared.n_places, key)
+    return _population(declared.universe, declared.n_places, declared.key)
+
+
+# The tables of a keyed hash are 4 MB, and take longer to make than a message to be noted.
+@lru_cache(maxsize=N_POPULATIONS_KEPT)
+def _population(universe: int, n_places: int, key: str) -> Population:
+    who = bytes.fromhex(key)
+    if not universe:
+        return Buckets(n_places, who)
+    if not who:
+        return Everyone(universe)
+    return Sample(universe, n_places, who)

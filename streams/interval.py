@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from cube.cached import cached_property
+from cube.pace import checkpoint
 from streams.estimator import estimated_density, mean_squared_error
 from streams.mechanism import Mechanism
 from streams.ones_law import LAW_ERROR, OnesLaw, ones_law
@@ -84,6 +85,7 @@ def _crossing(margin: Callable[[int], float], most: int, guess: float, spread: f
     place, last = guess, (math.nan, math.nan)
     step = 0
     while high - low > 1:
+        checkpoint()
         here = min(high - 1, max(low + 1, round(place)))
         found = margin(here)
         if found > 0:

@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from cube.pace import checkpoint
 from streams.mechanism import Mechanism
 from streams.windows import EXPONENT_CUT, Window, reach
 
@@ -61,6 +62,11 @@ def ones_law(mechanism: Mechanism, n_bits: int, occupied: Window) -> OnesLaw:
     A bit of an occupied place and one of an empty place have characteristic functions of the same
     modulus, as ``p0 = 1 - p1``; so the number of occupied places only turns the phase, by the
     angle between the two, and its own characteristic function at that angle is what is averaged.
+
+    That one is computed only where it matters. The number of occupied places is a sum of
+    independent indicators (windows.py), so at an angle `t` the modulus of its characteristic
+    function is at most ``exp(-2 variance sin(t / 2)**2)``: of an indicator of probability `q`, its
+    square is ``1 - 4 q (1 - q) sin(t / 2)**2``.
     """
     p0, p1 = float(mechanism.state.p0), float(mechanism.state.p1)
     alpha, left = float(mechanism.output.alpha), float(1 - mechanism.output.alpha)
@@ -77,25 +83,38 @@ def ones_law(mechanism: Mechanism, n_bits: int, occupied: Window) -> OnesLaw:
     chord = 4 * np.sin(angles / 2) ** 2
     log_modulus = n_bits / 2 * np.log1p(-p0 * p1 * chord)
     log_modulus += 2 * math.log(left) - np.log(left**2 + alpha * chord)
-    kept = np.flatnonzero(log_modulus > NEGLIGIBLE)
-    angle = angles[kept]
-    empty_phase = np.arctan2(p0 * np.sin(angle), p1 + p0 * np.cos(angle))
-    full_phase = np.arctan2(p1 * np.sin(angle), p0 + p1 * np.cos(angle))
-    phase = (n_bits - kept_at) * empty_phase + kept_at * full_phase - centre * angle
+    empty_phase = np.arctan2(p0 * np.sin(angles), p1 + p0 * np.cos(angles))
+    turn = np.arctan2(p1 * np.sin(angles), p0 + p1 * np.cos(angles)) - empty_phase
+    of_occupied = -2 * occupied.variance * np.sin(turn / 2) ** 2
+    kept = np.flatnonzero(log_modulus + of_occupied > NEGLIGIBLE)
+    phase = n_bits * empty_phase[kept] + kept_at * turn[kept] - centre * angles[kept]
     transform = np.zeros(angles.size, np.complex128)
     transform[kept] = np.exp(log_modulus[kept] - 1j * phase) * np.conj(
-        _characteristic(occupied, kept_at, full_phase - empty_phase)
+        _characteristic(occupied, kept_at, turn[kept])
     )
     law = np.fft.fftshift(np.fft.irfft(transform, length))
     return OnesLaw(centre - length // 2, np.clip(np.cumsum(law), 0.0, 1.0))
 
 
 def _characteristic(law: Window, about: int, angles: NDArray[np.float64]) -> NDArray[np.complex128]:
-    """The characteristic function of a number less `about`."""
-    values = (law.values - about).astype(np.float64)
+    """The characteristic function of a number less `about`.
+
+    Notes
+    -----
+    The numbers are laid out in rows of about as many as there are rows: then only those of a first
+    row and a first column have to be turned by each angle, and the rest is one product of matrices.
+    """
+    width = max(1, math.isqrt(law.weights.size))
+    n_rows = -(-law.weights.size // width)
+    weights = np.zeros(n_rows * width)
+    weights[: law.weights.size] = law.weights
+    across = np.arange(width, dtype=np.float64)
+    down = law.start - about + width * np.arange(n_rows, dtype=np.float64)
     found = np.empty(angles.size, np.complex128)
-    step = max(1, N_TERMS_AT_ONCE // values.size)
+    step = max(1, N_TERMS_AT_ONCE // n_rows)
     for begin in range(0, angles.size, step):
-        piece = slice(begin, begin + step)
-        found[piece] = np.exp(1j * np.outer(angles[piece], values)) @ law.weights
+        checkpoint()
+        piece = angles[begin : begin + step]
+        rows = np.exp(1j * np.outer(piece, across)) @ weights.reshape(n_rows, width).T
+        found[begin : begin + step] = (rows * np.exp(1j * np.outer(piece, down))).sum(axis=1)
     return found

@@ -1,11 +1,15 @@
 """What one released number of ones says of the number of users: an estimate, and an interval."""
 
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
 
 from streams.estimator import estimated_density
 from streams.interval import CountInterval, ErrorLaw, count_interval
 from streams.mechanism import Mechanism
 from streams.population import Population
+
+N_KEPT: Final = 2**14
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,4 +45,10 @@ class ReleasedCount:
 
     def interval(self, confidence: float) -> CountInterval:
         """An interval for the number of distinct users."""
-        return count_interval(self.noisy_ones, self.population, self.mechanism, confidence)
+        return _interval(self, confidence)
+
+
+# A release never changes, and a statement asks for each interval several times.
+@lru_cache(maxsize=N_KEPT)
+def _interval(count: ReleasedCount, confidence: float) -> CountInterval:
+    return count_interval(count.noisy_ones, count.population, count.mechanism, confidence)

@@ -30,6 +30,7 @@ HEADER: Final = struct.Struct("<8sQQ32s8x")  # magic, places, threshold, name
 NAME_BYTES: Final = 32
 N_BITS_MAX: Final = 2**32
 BITS_IN_BYTE: Final = 8
+ERASED_AT_ONCE: Final = 2**20
 ONES_OF_BYTE: Final = np.unpackbits(np.arange(256, dtype=np.uint8)).reshape(256, 8).sum(axis=1)
 
 
@@ -96,13 +97,14 @@ class BitState:
                 file.write(header)
                 file.writelines(_drawn_bytes(n_bits, GRID - law.threshold, source))
             os.fsync(descriptor)
-            _name(begun, path)
+            state = cls(descriptor, path, n_bits, law, source)
+            _name(begun, path)  # last, so that a state that cannot be used has no name
         except BaseException:
             os.close(descriptor)
             raise
         finally:
             begun.unlink(missing_ok=True)
-        return cls(descriptor, path, n_bits, law, source)
+        return state
 
     @classmethod
     def opened(
@@ -211,6 +213,23 @@ class BitState:
 def file_length(n_bits: int) -> int:
     """The length of the file in bytes, whatever arrives."""
     return HEADER.size + -(-n_bits // BITS_IN_BYTE)
+
+
+def erase_file(path: Path) -> None:
+    """Overwrite a state that nobody has open, and remove it; nothing to do if it is gone."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY)
+    except FileNotFoundError:
+        return
+    try:
+        left = os.fstat(descriptor).st_size
+        while left > 0:
+            left -= os.write(descriptor, bytes(min(left, ERASED_AT_ONCE)))
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    path.unlink(missing_ok=True)
+    _sync_folder(path.parent)
 
 
 def _header(n_bits: int, law: TwoPoint, name: bytes) -> bytes:

@@ -25,7 +25,7 @@ from planner.sql.statement_reader import StatementReader, whole
 
 EPOCHS: Final = ("never", "day", "week", "month", "quarter", "year")
 UNIVERSE_MAX: Final = 2**32
-BITS_MAX: Final = 2**30  # 128 MB of memory and disk for each epoch that is open
+BITS_MAX: Final = 2**27  # a state of 16 MB, made in a second
 N_PREDICATES_MAX: Final = 16
 EPOCH: Final = "epoch"  # the column with the names of epochs
 LEFT: Final = "left"  # of an upload: who left
@@ -128,7 +128,7 @@ class _Reader(StatementReader):
                     f"A stream has at most {N_PREDICATES_MAX} predicates.",
                     hint="Each has a part of epsilon for itself: declare those that will be asked.",
                 )
-            names.append(self._column({one.lower() for one in names}, "a predicate"))
+            names.append(self._column({one.casefold() for one in names}, "a predicate"))
             self.expect("BOOLEAN")
         self.expect(")")
         return tuple(names[1:])
@@ -140,7 +140,7 @@ class _Reader(StatementReader):
                 f"{shortened(name)!a} is no name for {what}.",
                 hint=f"Take 1 to {NAME_LENGTH_MAX} printable characters, without spaces around.",
             )
-        if name.lower() in taken | {EPOCH, LEFT}:
+        if name.casefold() in taken | {EPOCH, LEFT}:
             raise InvalidTarget(
                 f"A column of a stream cannot be called {shortened(name)!a}.",
                 hint=f"{EPOCH} and {LEFT} mean something else, and no two may be alike.",

@@ -99,7 +99,11 @@ class StreamElsewhere(NotedStream):
 
     def begin(self) -> str:
         """Begin the present epoch unless it was begun; its name."""
-        self._ask(Asked(self.name, What.BEGIN))
+        try:
+            self._ask(Asked(self.name, What.BEGIN))
+        except StoreUnavailable:
+            if self._present_epoch() not in self.history.released:  # or only the answer got lost
+                raise
         return tuple(self.history.released)[-1]
 
     def release(self, name: str) -> Epoch:
@@ -116,7 +120,11 @@ class StreamElsewhere(NotedStream):
 
     def drop(self, who: str) -> None:
         """End the stream, and have its states erased."""
-        self._ask(Asked(self.name, What.DROP, who))
+        try:
+            self._ask(Asked(self.name, What.DROP, who))
+        except StoreUnavailable:
+            if not self.history.is_dropped:  # it is, if only the answer did not come
+                raise
 
     def close(self) -> None:
         """Nothing is held here."""

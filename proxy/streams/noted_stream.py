@@ -33,11 +33,17 @@ class NotedStream:
         """What the ledger has of it."""
         return self._ledger.streams.streams[self.name]
 
+    @property
+    def is_due(self) -> bool:
+        """Whether the present epoch has come, can be paid for, and was not."""
+        return self._present_epoch() not in self.history.released and self.history.can_begin
+
     def ended(self) -> tuple[str, ...]:
         """The epochs that are over, or end when they are asked for, in order."""
-        opened = self.history.opened
-        now = opened.epoch_at(self._ledger.now())
-        is_by_clock = bool(opened.epochs.start(self._ledger.now()))
+        now = self._present_epoch()
+        if self.is_due:
+            self._read_again()  # whoever begins epochs may have done it
+        is_by_clock = bool(self.history.opened.epochs.start(self._ledger.now()))
         return tuple(one for one in self.history.released if one != now or not is_by_clock)
 
     def answerable(self) -> tuple[str, ...]:
@@ -50,6 +56,10 @@ class NotedStream:
         # A release is in the ledger before the state is erased: it may have come just now.
         self._read_again()
         return bool(self.history.released[name])
+
+    def _present_epoch(self) -> str:
+        """The name of the epoch of this moment, begun or not."""
+        return self.history.opened.epoch_at(self._ledger.now())
 
     def _read_again(self) -> None:
         """See what others have written; nothing to do for whoever writes all releases."""

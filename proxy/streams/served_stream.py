@@ -4,22 +4,30 @@
     the epoch is over  ->  a number is drawn  ->  the ledger has it  ->  the state is erased
 
 One lock is held over each of these, so nobody is observed while an epoch is released. Epochs begin
-and end by the clock (`Turning`), not with the first arrival. A file that is gone is never made
-again: that would be a second state of an epoch, and a second look (streams/proofs/pan_privacy.md).
+and end by the clock (`Turning`), never with an arrival, which waits for that instead: or the ledger
+would tell that somebody came. A file that is gone is never made again: that would be a second state
+of an epoch, and a second look (streams/proofs/pan_privacy.md). Nor is one made of an epoch that is
+over: it would say that nobody came.
 """
 
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.stream_book import StreamBook
 from accountant.ledger.stream_entries import EpochBegun, EpochReleased, StreamDropped
+from cube.pace import waiting
 from cube.refusals import DataChanged, InvalidRequest, StoreUnavailable
 from proxy.streams.noted_stream import NotedStream
 from streams.arrivals import Arrivals
 from streams.epoch import Epoch
-from streams.state import BitState
+from streams.state import BitState, erase_file
+
+AWAITED_SECONDS: Final = 2.0  # an epoch that has come begins within half of one
+LOOK_SECONDS: Final = 0.02
 
 
 class ServedStream(NotedStream):
@@ -49,14 +57,18 @@ class ServedStream(NotedStream):
         Refused
             Then nobody was noted.
         """
+        self._await_epoch()
         with self._lock:
-            name = self.begin()
+            name = self._present_epoch()
+            if name not in self.history.released:
+                raise _ends_now(self.name)
             epoch = self._epoch(name)
             if not epoch.is_open:
                 raise InvalidRequest(
                     f"The epoch of the stream {self.name} is over: it was released.",
                     hint="Its users were counted once; create another stream to go on.",
                 )
+            self._make_missing(name)
             epoch.observe(self._state(name), arrivals)
 
     def sync(self) -> None:
@@ -81,19 +93,24 @@ class ServedStream(NotedStream):
         Refused
         """
         with self._lock:
-            if self.history.is_dropped:
-                raise InvalidRequest(f"The stream {self.name} was dropped.")
-            at = self._ledger.now()
-            if self.history.opened.epoch_at(at) not in self.history.released:
+            name = self.pay()
+            self._make_missing(name)
+            return name
+
+    def pay(self) -> str:
+        """Pay for the present epoch unless that was done; its name. Its state is made later.
+
+        Raises
+        ------
+        Refused
+        """
+        with self._lock:
+            self._check_kept()
+            name = self._present_epoch()
+            if name not in self.history.released:
                 self._charge()
-            name = self.history.opened.epoch_at(at)
             if name not in self.history.released:  # its time came while this one was written
-                raise StoreUnavailable(
-                    f"An epoch of the stream {self.name} ends at this moment.",
-                    hint="Send the call again.",
-                )
-            if name in self._unmade:
-                self._make(name)
+                raise _ends_now(self.name)
             return name
 
     def release(self, name: str) -> Epoch:
@@ -112,7 +129,7 @@ class ServedStream(NotedStream):
             return epoch
 
     def turn(self) -> None:
-        """Do what is due by the clock: release what is over, begin what is not.
+        """Do what is due by the clock: release what is over, begin what has come.
 
         Raises
         ------
@@ -130,7 +147,7 @@ class ServedStream(NotedStream):
                     self.release(name)
             except (StoreUnavailable, InvalidRequest) as refusal:
                 refusals.append(refusal)
-        if is_by_clock and self.history.can_begin:
+        if self.is_due or self._present_epoch() in self._unmade:
             self.begin()
         if refusals:
             raise refusals[0]
@@ -143,9 +160,17 @@ class ServedStream(NotedStream):
         LedgerUnavailable
         """
         with self._lock:
-            self._ledger.append_stream(self.name, lambda _book, _at: StreamDropped(who))
+            self._ledger.append_stream(
+                self.name,
+                lambda book, _at: (
+                    None if book.streams[self.name].is_dropped else StreamDropped(who)
+                ),
+            )
             for name in self.history.released:
                 self._erase(name)
+
+    def _end(self, book: StreamBook, who: str) -> StreamDropped | None:
+        return None if book.streams[self.name].is_dropped else StreamDropped(who)
 
     def close(self) -> None:
         """Let go of the files, which stay as they are."""
@@ -154,7 +179,7 @@ class ServedStream(NotedStream):
                 self._states.popitem()[1].close()
 
     def _charge(self) -> None:
-        """Pay for the epoch of this moment, and make its state."""
+        """Pay for the epoch of this moment; one before it that had no state gets none any more."""
 
         def build(book: StreamBook, at: str) -> EpochBegun | None:
             history = book.streams[self.name]
@@ -162,25 +187,42 @@ class ServedStream(NotedStream):
             if name in history.released:
                 return None
             if not history.can_begin:
-                raise InvalidRequest(
-                    f"The budget of the stream {self.name} leaves no other epoch.",
-                    hint="What was released is still answered; an owner may create another stream.",
-                )
+                raise _budget_spent(self.name)
             spent = history.units_spent
             begun.append(name)
             return EpochBegun(name, spent, spent + history.opened.epsilon_units)
 
         begun: list[str] = []
         if self._ledger.append_stream(self.name, build) is not None:
-            self._unmade.add(begun[-1])
-            self._make(begun[-1])
+            self._unmade = {begun[-1]}
 
-    def _make(self, name: str) -> None:
-        """Make the state of an epoch that was paid for here, and has had none."""
+    def _await_epoch(self) -> None:
+        """Wait until the present epoch has begun; it is not begun here."""
+        until = time.monotonic() + AWAITED_SECONDS
+        while self._present_epoch() not in self.history.released:
+            self._check_kept()
+            if not self.history.can_begin:
+                raise _budget_spent(self.name)
+            if time.monotonic() > until:
+                raise _ends_now(self.name)
+            with waiting():
+                time.sleep(LOOK_SECONDS)
+
+    def _check_kept(self) -> None:
+        if self.history.is_dropped:
+            raise InvalidRequest(f"The stream {self.name} was dropped.")
+
+    def _make_missing(self, name: str) -> None:
+        """Make the state of the present epoch, if it was paid for here and has had none."""
+        if name not in self._unmade:
+            return
         epoch = self._epoch(name)
         law = epoch.mechanism.state
         try:
             state = BitState.created(self._file(name), epoch.n_bits, law, epoch.state_name)
+        except FileExistsError as error:
+            self._unmade.discard(name)
+            raise _another_state(self.name, name) from error
         except OSError as error:
             raise _not_kept(self.name) from error
         self._states[name] = state
@@ -195,25 +237,15 @@ class ServedStream(NotedStream):
 
         self._ledger.append_stream(self.name, build)
 
-    def _has_state(self, name: str) -> bool:
-        return name in self._unmade or super()._has_state(name)
-
     def _state(self, name: str) -> BitState:
         """The state of an epoch, to go on with."""
-        if name in self._unmade:
-            self._make(name)
         if name not in self._states:
             epoch = self._epoch(name)
             law = epoch.mechanism.state
             try:
                 found = BitState.opened(self._file(name), epoch.n_bits, law, epoch.state_name)
             except DataChanged as changed:
-                raise StoreUnavailable(
-                    f"The state of the epoch {name} of the stream {self.name} is gone, or is "
-                    "another one.",
-                    hint="It is not made again, as two states are two looks; the next epoch has "
-                    "its own.",
-                ) from changed
+                raise _another_state(self.name, name) from changed
             except OSError as error:
                 raise _not_kept(self.name) from error
             self._states[name] = found
@@ -221,14 +253,36 @@ class ServedStream(NotedStream):
 
     def _erase(self, name: str) -> None:
         """Erase the state of an epoch, if there is one; what fails is tried again by `turn`."""
-        with suppress(OSError, StoreUnavailable):
-            if name in self._states or self._file(name).exists():
-                self._state(name).erase()
-                self._states.pop(name)
+        with suppress(OSError):
+            if name in self._states:
+                self._states[name].erase()
+                del self._states[name]
+            erase_file(self._file(name))
         self._unmade.discard(name)
 
     def _file(self, name: str) -> Path:
         return self._states_in / self._file_name(name)
+
+
+def _another_state(stream: str, epoch: str) -> StoreUnavailable:
+    return StoreUnavailable(
+        f"The state of the epoch {epoch} of the stream {stream} is gone, or is another one.",
+        hint="It is not made again, as two states are two looks; the next epoch has its own.",
+    )
+
+
+def _budget_spent(stream: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"The budget of the stream {stream} leaves no other epoch.",
+        hint="What was released is still answered; an owner may create another stream.",
+    )
+
+
+def _ends_now(stream: str) -> StoreUnavailable:
+    return StoreUnavailable(
+        f"An epoch of the stream {stream} ends at this moment.",
+        hint="Send the call again: a user counts once, however often they come.",
+    )
 
 
 def _not_kept(stream: str) -> StoreUnavailable:

@@ -38,8 +38,10 @@ from proxy.streams.served_stream import ServedStream
 from proxy.streams.status import StreamStatus
 from proxy.tables.advancing import UNEXPECTED
 from proxy.workers.crew import ALONE, Crew
+from streams.state import erase_file
 
 N_STREAMS_MAX: Final = 100
+N_BITS_MAX: Final = 2**30  # of all streams together: 128 MB, and twice that while epochs turn
 HOLDER: Final = 0  # the place of the worker that holds states
 STATES: Final = "states of streams"
 NEWS: Final = "news of streams"
@@ -124,8 +126,7 @@ class StreamService(Mapping[str, StreamTable]):
             known = {name.casefold() for name in (*book.streams, *ledger.collections.by_name)}
             if order.name.casefold() in known | self._declared:
                 raise ValueError("a name that SQL does not tell from another")
-            if sum(not one.is_dropped for one in book.streams.values()) >= N_STREAMS_MAX:
-                raise TooLarge(f"There are {N_STREAMS_MAX} streams.", hint="Drop one that is over.")
+            _check_room([one.opened for one in book.streams.values() if not one.is_dropped], opened)
             return opened
 
         try:
@@ -136,8 +137,15 @@ class StreamService(Mapping[str, StreamTable]):
                 hint="Take another name: what a stream lost stays in the ledger under its own.",
             ) from None
         stream = self._streams[order.name]
-        stream.begin()
-        self._tell_others()
+        try:
+            stream.begin()
+        except StoreUnavailable as refusal:
+            raise StoreUnavailable(
+                f"{order.name} is created, and its first epoch has no state yet: {refusal.message}",
+                hint=f"It gets one by itself; do not create it again. {refusal.hint}",
+            ) from refusal
+        finally:
+            self._tell_others()
         return stream
 
     def observed(self, caller: Caller, name: str) -> Stream:
@@ -203,6 +211,21 @@ class StreamService(Mapping[str, StreamTable]):
         """Those whose states this process holds."""
         return tuple(one for one in self._streams.values() if isinstance(one, ServedStream))
 
+    def tidy(self) -> None:
+        """Erase states of streams that were dropped, which a crash or a disk may have left.
+
+        Raises
+        ------
+        OSError
+        """
+        if self._ledger is None or self._folder is None or not self._holds_states:
+            return
+        book = self._ledger.streams.streams
+        for file in self._folder.glob("*.bits*"):
+            history = book.get(file.name.partition(".")[0])
+            if history is not None and history.is_dropped:
+                erase_file(file)
+
     def close(self) -> None:
         """Let go of all files."""
         for stream in self._streams.values():
@@ -234,12 +257,12 @@ class StreamService(Mapping[str, StreamTable]):
         """Have something done by the worker that holds the states; its refusals are raised."""
         ledger, _ = self._kept_in()
         told = self._crew.ask(HOLDER, STATES, asked)
+        ledger.refresh()
         if not isinstance(told, Told):
             raise StoreUnavailable(
                 "The process that holds the states of streams does not answer.",
                 hint="Send the call again: a user counts once, however often they are sent.",
             )
-        ledger.refresh()
         if told.refused is not None:
             raise told.refused
 
@@ -274,7 +297,9 @@ class StreamService(Mapping[str, StreamTable]):
 
     def _forget(self, name: str) -> None:
         with self._lock:
-            self._served.pop(name).close()
+            known = self._served.pop(name, None)
+        if known is not None:
+            known.close()
 
     def _kept_in(self) -> tuple[Ledger, Path]:
         if self._ledger is None or self._folder is None:
@@ -292,6 +317,19 @@ class StreamService(Mapping[str, StreamTable]):
                 "opens.",
                 hint="Ask an owner of the server.",
             )
+
+
+def _check_room(there_are: Sequence[StreamOpened], another: StreamOpened) -> None:
+    """Refuse one stream too many: their states are made one after the other, when a day begins."""
+    if len(there_are) >= N_STREAMS_MAX:
+        raise TooLarge(f"There are {N_STREAMS_MAX} streams.", hint="Drop one that is over.")
+    left = N_BITS_MAX - sum(one.n_places * one.n_estimators for one in there_are)
+    if another.n_places * another.n_estimators > left:
+        raise TooLarge(
+            f"The states of all streams have at most {N_BITS_MAX} bits, of which {max(0, left)} "
+            "are left.",
+            hint="Observe a sample (bits => 1000000), or drop a stream that is over.",
+        )
 
 
 NO_STREAMS: Final = StreamService()

@@ -6,10 +6,13 @@ released early is erased early: there is less to look at.
 
 import logging
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from cube.refusals import TacitError
 from proxy.monitoring.logs import write_log
+from proxy.streams.served_stream import ServedStream
 from proxy.streams.service import StreamService
 from proxy.tables.advancing import UNEXPECTED
 from proxy.tables.background import Background
@@ -29,7 +32,7 @@ class Turning(Background):
     def __init__(self, streams: StreamService) -> None:
         super().__init__("turning", LOOK_SECONDS)
         self._streams = streams
-        self._waits_until: dict[str, float] = {}
+        self._waits_until: dict[tuple[str, str], float] = {}
 
     @property
     def has_work(self) -> bool:
@@ -37,13 +40,30 @@ class Turning(Background):
         return True
 
     def look(self) -> None:
-        """Turn every stream whose time has come."""
-        for stream in self._streams.served:
-            if time.monotonic() < self._waits_until.get(stream.name, 0.0):
-                continue
-            try:
-                stream.turn()
-            except Exception as error:  # noqa: BLE001 - or the thread would end, and nothing turn
-                code = error.code if isinstance(error, TacitError) else UNEXPECTED
-                write_log(logging.ERROR, "not_turned", table=stream.name, code=code)
-                self._waits_until[stream.name] = time.monotonic() + RETRY_SECONDS
+        """Turn every stream whose time has come.
+
+        All are paid for before a state is made or released, which takes a while: arrivals wait for
+        that entry, and so it says nothing of who came.
+        """
+        streams = self._streams.served
+        for stream in streams:
+            self._try("pay", stream.name, partial(_pay, stream))
+        for stream in streams:
+            self._try("turn", stream.name, stream.turn)
+        self._try("tidy", "", self._streams.tidy)
+
+    def _try(self, step: str, stream: str, take: Callable[[], None]) -> None:
+        """Take a step, unless it failed a moment ago."""
+        if time.monotonic() < self._waits_until.get((step, stream), 0.0):
+            return
+        try:
+            take()
+        except Exception as error:  # noqa: BLE001 - or the thread would end, and nothing turn
+            code = error.code if isinstance(error, TacitError) else UNEXPECTED
+            write_log(logging.ERROR, "not_turned", table=stream, code=code)
+            self._waits_until[step, stream] = time.monotonic() + RETRY_SECONDS
+
+
+def _pay(stream: ServedStream) -> None:
+    if stream.is_due:
+        stream.pay()

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
+from cube.pace import checkpoint
 from cube.refusals import InvalidRequest, TooLarge
 from proxy.protocol import flight_pb2
 from proxy.wire.ipc_header import may_be_compressed
@@ -70,6 +71,7 @@ def sent_table(
     pieces: list[bytes] = []
     n_bytes = 0
     for message in messages:
+        checkpoint()
         n_bytes += len(message.data_header) + len(message.data_body)
         if n_bytes > n_bytes_max:
             raise TooLarge(f"{what.capitalize()} have more than {n_bytes_max} bytes.", hint=hint)

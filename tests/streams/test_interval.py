@@ -19,7 +19,7 @@ from streams.estimator import estimated_density, mean_squared_error
 from streams.interval import ErrorLaw, count_interval
 from streams.mechanism import Mechanism
 from streams.noise import GeometricNoise
-from streams.ones_law import LAW_ERROR, ones_law
+from streams.ones_law import LAW_ERROR, _characteristic, ones_law
 from streams.population import Buckets, Everyone, Population, Sample
 from streams.split import best_mechanism
 from streams.state import BitState
@@ -66,6 +66,30 @@ def test_the_law_of_noisy_ones_is_the_convolution(
     at_most = np.cumsum(law)
     for place, exact in enumerate(at_most):
         assert abs(found.probability_at_most(start + place) - exact) < 1e-12 < LAW_ERROR
+
+
+@pytest.mark.parametrize("density", [0.01, 0.5, 0.97])
+@pytest.mark.parametrize("epsilon", [1, 8, 16])
+def test_the_law_of_a_sample_is_the_convolution_where_the_sample_is_most_of_it(
+    epsilon: int, density: float
+) -> None:
+    """Hardly any noise: of the transform, most is then left out as negligible."""
+    n_bits, universe = 1500, 6000
+    mechanism = best_mechanism(Fraction(epsilon), n_bits)
+    occupied = hypergeometric(universe, round(universe * density), n_bits)
+    start, law = by_convolution(mechanism, n_bits, occupied)
+    found = ones_law(mechanism, n_bits, occupied)
+    for place, exact in enumerate(np.cumsum(law)):
+        assert abs(found.probability_at_most(start + place) - exact) < 1e-11 < LAW_ERROR
+
+
+def test_the_turns_of_a_law_are_its_characteristic_function() -> None:
+    law = hypergeometric(5000, 1234, 777)
+    angles = np.linspace(0, math.pi, 100)
+    exact = np.exp(1j * np.outer(angles, law.values - 200)) @ law.weights
+    assert np.abs(_characteristic(law, 200, angles) - exact).max() < 1e-12
+    bound = np.exp(-2 * law.variance * np.sin(angles / 2) ** 2)
+    assert (np.abs(exact) <= bound + 1e-12).all()
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cube.refusals import DataChanged, StoreUnavailable
 from streams.entropy import GRID
-from streams.state import HEADER, BitState, file_length
+from streams.state import HEADER, BitState, erase_file, file_length
 from streams.two_point import TwoPoint
 from tests.support.entropy import SeededWords, WrittenWords
 
@@ -278,6 +278,32 @@ def test_ones_of_some_places_are_counted_to_the_bit(tmp_path: Path) -> None:
         for start, end in ((-1, 3), (3, 2), (0, 38)):
             with pytest.raises(IndexError, match="outside"):
                 state.count_ones(start, end)
+
+
+def test_a_state_that_cannot_be_mapped_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Memory is short once; then a state can be made, and no file or lock is in its way."""
+
+    def short(*_: object) -> None:
+        raise OSError("cannot allocate memory")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("streams.state.mmap.mmap", short)
+        with pytest.raises(OSError, match="memory"):
+            BitState.created(tmp_path / "s", 10, LAW, NAME)
+    assert list(tmp_path.iterdir()) == []
+    BitState.created(tmp_path / "s", 10, LAW, NAME).close()
+
+
+def test_a_file_that_nobody_has_open_is_erased(tmp_path: Path) -> None:
+    path, other = tmp_path / "s", tmp_path / "t"
+    BitState.created(path, 1000, LAW, NAME).close()
+    os.link(path, other)  # what is seen through it is what the disk has
+    erase_file(path)
+    assert not path.exists()
+    assert other.read_bytes() == bytes(file_length(1000))
+    erase_file(path)  # gone already
 
 
 def test_a_file_whose_name_is_not_durable_is_not_there(

@@ -30,11 +30,14 @@ OUT_OF_RANGE = {
     "(user UNIVERSE 10) WITH (bits => 11)": "bits is a whole number from 1 to 10",
     "(user UNIVERSE 4000000000)": "too many for a state",
     "(user UNIVERSE 600000000, paid BOOLEAN)": "for everybody and for each predicate are too many",
-    "(user BUCKETS 600000000, paid BOOLEAN)": "are too many",
+    "(user BUCKETS 100000000, paid BOOLEAN)": "are too many",
     "(epoch UNIVERSE 10)": "cannot be called 'epoch'",
     "(user UNIVERSE 10, Left BOOLEAN)": "cannot be called 'Left'",
     "(user UNIVERSE 10, User BOOLEAN)": "cannot be called 'User'",
     "(user UNIVERSE 10, a BOOLEAN, A BOOLEAN)": "cannot be called 'A'",
+    '(user UNIVERSE 10, "stra\N{LATIN SMALL LETTER SHARP S}e" BOOLEAN, "STRASSE" BOOLEAN)': (
+        "cannot be called 'STRASSE'"
+    ),
     '("a\nb" UNIVERSE 10)': "is no name for a column",
     '(user UNIVERSE 10, " a" BOOLEAN)': "is no name for a predicate",
     f"(user UNIVERSE 10, {'a' * 64} BOOLEAN)": "is no name for a predicate",

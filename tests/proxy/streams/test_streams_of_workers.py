@@ -20,6 +20,7 @@ from tests.support.streaming import (
     CREATE,
     DAILY,
     EACH,
+    LATER,
     TODAY,
     TOMORROW,
     WATCHED,
@@ -87,6 +88,17 @@ def test_what_one_creates_or_drops_the_other_knows_at_once(
         other.rows(COUNT)
 
 
+def test_who_asks_first_after_epochs_turned_gets_all_that_are_over(
+    both: tuple[Streaming, Streaming],
+) -> None:
+    first, second = both
+    second.rows(DAILY)
+    for day in (TOMORROW, LATER):
+        first.turn(day)
+        second.clock.day = day
+    assert [row["epoch"] for row in second.rows(BY_EPOCH)] == [TODAY, TOMORROW]
+
+
 def test_predicates_pass_to_the_holder(both: tuple[Streaming, Streaming]) -> None:
     _, second = both
     second.rows(WATCHED)
@@ -119,7 +131,6 @@ def test_only_the_holder_turns_epochs_and_the_other_answers_them(
     for one in (second, first):
         one.turn(TOMORROW)
     second.observe(PRESENT[:100])
-    second.ledger.refresh()
     (day,) = second.rows(BY_EPOCH)
     assert day["epoch"] == TODAY
     assert abs(day["n"] - 300) < 30
