@@ -41,12 +41,13 @@ from proxy.tables.collected import N_SIMULATED_MAX, CollectedTable
 from synthesis.choice import tells_more_than_noise
 from synthesis.fitting import projected
 from synthesis.known import KnownEstimates
-from synthesis.networks.score import mutual_information
 from synthesis.pairwise import known_model, known_sketch
 from synthesis.privbayes.greedy import greedy_network
+from synthesis.privbayes.worth import FALSE_ODDS, n_simulations, parents_worth
 from synthesis.tables import N_DIMENSIONS_MAX, Column, Floats, TableEstimate, combined
 
-N_NULL_DRAWS: Final = 50
+N_NULL_DRAWS: Final = 100
+N_SIMULATED_IN_ALL_MAX: Final = 2**27  # for all sets of parents: some ten seconds
 N_CELLS_MAX: Final = 2**11  # of a child with its parents
 READ: Final = 0.1
 FITTED: Final = 0.8
@@ -201,11 +202,11 @@ class AnsweredTables:
                 found.extend(shared.margin(name) for name in table.scope)
         return KnownEstimates(tuple(found), n_rows=float(self._table.estimates.n_respondents))
 
-    def worth(self, child: str, parents: Scope) -> float:
-        """Mutual information in the answers of those who were asked about all of them, in nats.
+    def worth(self, child: str, parents: Scope, odds: float = FALSE_ODDS) -> float:
+        """What parents tell in the answers of those who were asked about all of them, in nats.
 
-        Less twice its mean in tables of independent columns, which are drawn, randomised and
-        estimated in the same way: the noise of a channel is no noise that is added.
+        Compared with tables that are drawn, randomised and estimated in the same way: the noise of
+        a channel is no noise that is added.
         """
         campaign = self._table.campaign
         scope = tuple(sorted((child, *parents)))
@@ -218,21 +219,25 @@ class AnsweredTables:
             )
         cells = np.arange(math.prod(sizes)).reshape(sizes)
         found = self._table.estimates.tabled(QueryBlock(counting(), Partition(scope, cells)), sizes)
-        self._work += found.work(N_NULL_DRAWS)
-        if self._work > N_SIMULATED_MAX:
+        self._count_work(found.work(N_NULL_DRAWS), n_simulations(parents), scope)
+        axis, n = scope.index(child), float(found.n_answers)
+
+        def drawn(law: Floats) -> Floats:
+            noisy = found.noisy_tables(np.moveaxis(law, 0, axis), n, N_NULL_DRAWS, self.rng)
+            return np.moveaxis(_nearest(noisy, n), axis + 1, 1)
+
+        shares = np.moveaxis(_nearest(found.counts[np.newaxis], n)[0], axis, 0)
+        return parents_worth(shares, drawn, odds)
+
+    def _count_work(self, work: int, n_times: int, scope: Scope) -> None:
+        """Refuse what takes too much, before any of it is done."""
+        self._work += n_times * work
+        if work > N_SIMULATED_MAX or self._work > N_SIMULATED_IN_ALL_MAX:
             raise TooLarge(
-                f"To tell what depends on what in {campaign.name} takes too many simulated answers "
-                f"about {', '.join(scope)}.",
+                f"To tell what depends on what in {self._table.campaign.name} takes too many "
+                f"simulated answers about {', '.join(scope)}.",
                 hint="Name fewer columns, or use method => 'pairwise'.",
             )
-        axis, n = scope.index(child), float(found.n_answers)
-        shares = _nearest(found.counts[np.newaxis], n)
-        moved = np.moveaxis(shares[0], axis, 0)
-        own, others = moved.sum(axis=tuple(range(1, moved.ndim))), moved.sum(axis=0)
-        law = np.moveaxis(np.multiply.outer(own, others), 0, axis)
-        independent = found.noisy_tables(law / law.sum(), n, N_NULL_DRAWS, self.rng)
-        by_chance = mutual_information(_nearest(independent, n), axis).mean()
-        return float(mutual_information(shares, axis)[0] - 2 * by_chance)
 
     def counts(self, names: Sequence[str]) -> Floats:
         """From the combination that leaves them least noise, once all were made to agree."""

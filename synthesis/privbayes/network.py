@@ -102,14 +102,15 @@ def fitted_network(
     attributes : sequence of Attribute
     nodes : sequence of Node
     tables : sequence of (n_classes of child, n_classes of parent, ...) ndarray of float64
-        Noisy counts, one table for each node, all with the same noise scale.
+        Noisy counts, one table for each node. Where sums differ, all have the same noise scale.
 
     Notes
     -----
     The number of rows is the mean of the tables' sums, each weighted by one over its number of
-    cells. Each table is then replaced by the nearest non-negative one with this sum. The published
-    method sets negative cells to 0, which raises every empty cell by half the scale of the noise on
-    average: tables of many cells then consist mostly of that.
+    cells, which is right where each cell has the same noise. Each table is then replaced by the
+    nearest non-negative one with this sum. The published method sets negative cells to 0, which
+    raises every empty cell by half the scale of the noise on average: tables of many cells then
+    consist mostly of that.
     """
     weights = np.array([1 / table.size for table in tables])
     sums = np.array([table.sum() for table in tables])

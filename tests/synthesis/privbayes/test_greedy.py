@@ -12,6 +12,7 @@ from synthesis.privbayes.answering import law_given
 from synthesis.privbayes.attributes import Attribute
 from synthesis.privbayes.greedy import greedy_network
 from synthesis.privbayes.network import BayesianNetwork
+from synthesis.privbayes.worth import FALSE_ODDS
 from synthesis.tables import Floats
 from tests.support.survey_network import NAMES, SURVEY, columns, joint
 
@@ -26,8 +27,10 @@ class ExactTables:
         self._law = law
         self.scopes = scopes or [tuple(sorted(one)) for one in combinations(NAMES, width)]
         self.asked: list[tuple[str, Scope]] = []
+        self.odds = 0.0
 
-    def worth(self, child: str, parents: Scope) -> float:
+    def worth(self, child: str, parents: Scope, odds: float = 1.0) -> float:
+        self.odds = odds
         self.asked.append((child, parents))
         shares = self.counts([child, *parents]) / N_ROWS
         return float(mutual_information(shares[np.newaxis], 0)[0])
@@ -89,15 +92,20 @@ def test_parents_come_before_their_children_and_are_not_too_many(degree: int) ->
     assert all(np.allclose(law.sum(axis=-1), 1) for law in network.conditionals)
 
 
-def test_candidates_are_as_many_as_the_book_says_and_each_is_weighed_once() -> None:
-    """Of six columns and three parents: 5, 4, 3, 8, 10."""
+def test_each_set_of_columns_is_weighed_once_and_shares_the_odds() -> None:
+    """Of six columns, all sets of two, three and four: 15, 20 and 15, the last one as the child."""
     tables = ExactTables(joint(), 4)
     learned(tables, 3)
+    weighed = [frozenset((child, *parents)) for child, parents in tables.asked]
+    assert {len(one) for one in weighed} == {2, 3, 4}
+    assert set(weighed) == {
+        frozenset(one) for size in (2, 3, 4) for one in combinations(NAMES, size)
+    }
     assert len(tables.asked) == len(set(tables.asked))
-    by_size = [sum(len(parents) == size for _, parents in tables.asked) for size in (1, 2, 3)]
-    # Sets of three without the column that came last were weighed in the step before.
-    assert by_size[:2] == [5, 4]
-    assert by_size[2] == 3 + (8 - 2) + (10 - 4)
+    assert tables.odds == pytest.approx(FALSE_ODDS / 50)
+    tables = ExactTables(joint(), 0, [("A", "E", "S"), ("A", "E"), ("E", "O"), ("R", "T")])
+    learned(tables, 1)  # of two columns: three in the first table, and two in the others
+    assert tables.odds == pytest.approx(FALSE_ODDS / 5)
 
 
 def test_exact_tables_of_as_many_columns_as_arcs_meet_in_give_the_law_back() -> None:
@@ -127,8 +135,8 @@ def test_columns_that_depend_on_nothing_have_no_parents() -> None:
         law = law * joint().sum(axis=tuple(i for i in range(law.ndim) if i != axis)).reshape(shape)
 
     class Chance(ExactTables):
-        def worth(self, child: str, parents: Scope) -> float:
-            return super().worth(child, parents) - 1e-6
+        def worth(self, child: str, parents: Scope, odds: float = 1.0) -> float:
+            return super().worth(child, parents, odds) - 1e-6
 
     network = greedy_network(ATTRIBUTES, Chance(law, 3), np.random.default_rng(1), degree=2)
     assert not any(node.parents for node in network.nodes)
