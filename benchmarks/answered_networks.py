@@ -4,9 +4,9 @@
 
 Collections of populations whose law is known (`tests.support.populations`), in pairs or triples.
 Of each, a synthetic table is made by privbayes at its default degree, and one at degree 0. Figures
-are the mean total variation of the law of all columns from the population's, and how many columns'
-parents there are. A network is worse than none where its mean excess is above 0 by more than three
-standard errors and `EXCESS_MAX`: at `FALSE_ODDS`, a network gets a parent that it should not have.
+are the mean total variation of the law of all columns from the population's, and how many parents
+all columns have together. A network is worse than none where its mean excess is above 0 by more
+than three standard errors and `EXCESS_MAX`: at `FALSE_ODDS`, a network has a parent by chance.
 """
 
 import math
@@ -82,10 +82,16 @@ def compared(law: str, width: int, epsilon: int, n: int, n_runs: int) -> Compare
         parents += n_arcs([network])
     both = np.array(found)
     excess = both[:, 0] - both[:, 1]
-    error = float(excess.std(ddof=1)) / math.sqrt(n_runs)
-    means = both.mean(axis=0).tolist()
     return Compared(
-        law, width, epsilon, n, *means, float(excess.mean()), error, float(np.mean(parents))
+        law=law,
+        width=width,
+        epsilon=epsilon,
+        n_respondents=n,
+        network=float(both[:, 0].mean()),
+        no_parents=float(both[:, 1].mean()),
+        excess=float(excess.mean()),
+        error=float(excess.std(ddof=1)) / math.sqrt(n_runs),
+        n_parents=float(np.mean(parents)),
     )
 
 

@@ -55,7 +55,7 @@ def chain(n_columns: int, n_levels: int, followed: float) -> Floats:
 def parity() -> Floats:
     """The third column tells of the first two only together; a fourth depends on nothing."""
     odd = np.indices((2, 2, 2)).sum(axis=0) % 2
-    return np.multiply.outer(np.where(odd, 0.1, 0.9) / 4, np.array([0.5, 0.3, 0.2]))
+    return np.asarray(np.multiply.outer(np.where(odd, 0.1, 0.9) / 4, [0.5, 0.3, 0.2]))
 
 
 @cache

@@ -326,7 +326,7 @@ def test_rows_come_nearer_to_the_population_as_epsilon_and_answers_grow() -> Non
         for epsilon, n in ((2, 20_000), (4, 200_000), (8, 2_000_000), (12, 200_000_000))
     ]
     assert found == sorted(found, reverse=True)
-    assert found[0] < 0.2
+    assert found[0] < 0.13
     assert found[-1] < 0.005, found
 
 

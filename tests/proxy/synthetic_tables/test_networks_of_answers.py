@@ -107,7 +107,7 @@ def test_a_wide_column_in_a_table_does_not_hide_what_two_others_tell() -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_laws_of_the_first_columns_are_margins_of_one_table(seed: int) -> None:
     """By adding up its cells one by one."""
-    table = asked(chain(4, 3, 0.6), 3, 2, 20_000, seed)
+    table = asked(chain(4, 3, 0.9), 3, 2, 20_000, seed)  # rare cells, some below 0 by noise
     network = network_of(table, 2, seed)
     most = max(len(node.parents) for node in network.nodes)
     place = next(i for i, node in enumerate(network.nodes) if len(node.parents) == most)
@@ -116,6 +116,7 @@ def test_laws_of_the_first_columns_are_margins_of_one_table(seed: int) -> None:
     assert most >= 1
     columns = columns_of(table.info.schema.axes)
     counts = AnsweredTables(table, columns, np.random.default_rng(0)).counts(names)
+    assert counts.min() < 0
     one = nearest_counts(counts, 20_000.0)
     n_held = 0
     for number in range(place + 1):

@@ -10,8 +10,14 @@ from cube.query import Scope
 from synthesis.networks.score import mutual_information
 from synthesis.privbayes.answering import law_given
 from synthesis.privbayes.attributes import Attribute
-from synthesis.privbayes.greedy import greedy_network
-from synthesis.privbayes.network import BayesianNetwork
+from synthesis.privbayes.greedy import greedy_network, with_first_laws_of_one
+from synthesis.privbayes.network import (
+    BayesianNetwork,
+    Node,
+    Parent,
+    fitted_network,
+    nearest_counts,
+)
 from synthesis.privbayes.worth import FALSE_ODDS
 from synthesis.tables import Floats
 from tests.support.survey_network import NAMES, SURVEY, columns, joint
@@ -141,6 +147,32 @@ def test_columns_that_depend_on_nothing_have_no_parents() -> None:
     network = greedy_network(ATTRIBUTES, Chance(law, 3), np.random.default_rng(1), degree=2)
     assert not any(node.parents for node in network.nodes)
     assert network.total == pytest.approx(N_ROWS)
+
+
+def test_first_columns_that_are_each_others_parents_have_the_law_of_one_table() -> None:
+    """The network's law of three columns is the table, made non-negative, that the third has.
+
+    A fourth that is in no such table, and a root that is not among the three, keep their own.
+    """
+    rng = np.random.default_rng(7)
+    names = ("A", "E", "R", "S")
+    attributes = [
+        Attribute.plain(name, size) for name, size in zip(names, (3, 2, 4, 2), strict=True)
+    ]
+    parents = {"S": (), "A": (), "E": ("A",), "R": ("E", "A")}
+    nodes = [Node(name, tuple(map(Parent, own))) for name, own in parents.items()]
+    noisy = rng.normal(20.0, 25.0, size=(3, 2, 4))
+    noisy[0, 0, :2] = -30.0, 90.0
+    noisy *= N_ROWS / noisy.sum()
+    alone = np.array([300.0, 700.0])
+    tables = [alone, noisy.sum(axis=(1, 2)), noisy.sum(axis=2).T, noisy.transpose(2, 1, 0)]
+    network = fitted_network(attributes, nodes, with_first_laws_of_one(nodes, tables))
+    law = law_given(network, ("A", "E", "R"), {}, rng).shares
+    assert noisy.min() < 0
+    assert law == pytest.approx(nearest_counts(noisy, N_ROWS) / N_ROWS, abs=1e-9)
+    assert law_given(network, ("S",), {}, rng).shares == pytest.approx([0.3, 0.7])
+    by_themselves = law_given(fitted_network(attributes, nodes, tables), ("A", "E", "R"), {}, rng)
+    assert np.abs(by_themselves.shares - law).sum() > 0.01  # teeth: this is what it was before
 
 
 def test_what_no_network_can_be_made_of_is_refused() -> None:
