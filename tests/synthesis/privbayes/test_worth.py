@@ -67,15 +67,15 @@ def test_parents_that_tell_only_together_are_worth_having_together() -> None:
 
 
 def test_chance_makes_parents_at_the_odds() -> None:
-    """Of 1,000 independent tables 50 at odds of .05, were it not for what a parent has to pay.
+    """Of 1,000 independent tables 50 at odds of .05, 20 to 85 with what 100 draws miss of a tail.
 
-    Up to 70 by the binomial law with 50 drawn tables each; at twice the mean alone it were 157.
+    Teeth: twice the mean alone is passed by chi-square of one degree 157 times.
     """
     rng = np.random.default_rng(4)
     law = np.outer([0.3, 0.7], [0.5, 0.5])
     drawn = counted(rng, 100)
     taken = sum(parents_worth(one, drawn, 0.05) > 0 for one in counted(rng, 1_000)(law))
-    assert 15 <= taken <= 85
+    assert 20 <= taken <= 85
 
 
 def test_a_column_of_one_level_tells_nothing() -> None:
