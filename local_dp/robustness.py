@@ -8,7 +8,6 @@ reason to use a test that knows the noise (`inference.independence`), or more ep
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
@@ -23,6 +22,7 @@ from local_dp.estimates.simplex import project_simplex
 
 LEAST_COUNT = 0.5  # noisy counts below are raised to it, so that the statistic is defined
 N_DRAWS = 20_000
+ROUNDING = 1e-6  # a whole count may be off by what a computation of it leaves
 
 
 class TableNoise(Protocol):
@@ -65,33 +65,6 @@ class LaplaceNoise:
 
 
 @dataclass(frozen=True)
-class GeometricNoise:
-    """Whole noise that a trusted server adds to every count: two-sided geometric.
-
-    Parameters
-    ----------
-    ratio : Fraction
-        Of neighbouring probabilities, ``exp(-epsilon / sensitivity)``; between 0 and 1.
-    """
-
-    ratio: Fraction
-
-    def __post_init__(self) -> None:
-        if not 0 < self.ratio < 1:
-            raise ValueError(f"a ratio lies between 0 and 1, not {self.ratio}")
-
-    def tables(self, table: Floats, n_draws: int, generator: np.random.Generator) -> Floats:
-        """Each count with noise of its own: the difference of two geometric variables."""
-        shape = (2, n_draws, *table.shape)
-        one, other = generator.geometric(1 - float(self.ratio), shape)
-        return np.asarray(table + one - other)
-
-    def truths(self, noisy: Floats, n_draws: int, generator: np.random.Generator) -> Floats:
-        """Less noise, which is as often positive as negative."""
-        return np.maximum(self.tables(noisy, n_draws, generator), 0.0)
-
-
-@dataclass(frozen=True)
 class RandomisedAnswers:
     """Noise that respondents add themselves: counts are estimated from their answers.
 
@@ -106,6 +79,8 @@ class RandomisedAnswers:
     def tables(self, table: Floats, n_draws: int, generator: np.random.Generator) -> Floats:
         """The estimates from the answers of as many respondents as the table counts."""
         cells = np.rint(table.ravel()).astype(np.int64)
+        if not np.allclose(cells, table.ravel(), rtol=0, atol=ROUNDING):
+            raise ValueError("a table of respondents has whole counts")
         if cells.size != self.channel.n_cells:
             raise ValueError(f"the channel is for {self.channel.n_cells} cells")
         n = int(cells.sum())
@@ -133,7 +108,9 @@ class RandomisedAnswers:
         Noise of answers depends on the answers, but hardly more on the truth than on what is near.
         """
         total = float(noisy.sum())
-        near = np.rint(project_simplex(noisy.ravel(), total)).reshape(noisy.shape)
+        if total < 1:
+            raise ValueError("a table of estimates is of at least one respondent")
+        near = _whole(project_simplex(noisy.ravel(), total)).reshape(noisy.shape)
         found = noisy - (self.tables(near, n_draws, generator) - near)
         for place in np.flatnonzero(found.min(axis=(1, 2)) < 0):
             found[place] = project_simplex(found[place].ravel(), total).reshape(noisy.shape)
@@ -231,6 +208,14 @@ def plausible_statistics(
 ) -> Floats:
     """The statistics, (n_draws,), of tables that a noisy one may come from."""
     return _likelihood_ratio(noise.truths(noisy, n_draws, generator))
+
+
+def _whole(counts: Floats) -> Floats:
+    """Counts as whole ones of as many people: down, and up where the most was lost."""
+    below = np.floor(counts)
+    n_missing = round(float(counts.sum() - below.sum()))
+    below[np.argsort(below - counts, kind="stable")[:n_missing]] += 1
+    return below
 
 
 def _check(table: Floats, level: float, n_draws: int) -> None:

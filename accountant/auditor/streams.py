@@ -225,6 +225,7 @@ class StreamBook:
             budget=None if budget is None else Fraction(budget, UNITS_PER_EPSILON),
             n_epochs=n_begun,
             n_released=sum(seq <= n_good for seq, _ in self.released),
+            n_predicates=self.opened.n_predicates,
         )
 
     def _begin(self, entry: Entry, body: EpochBegun) -> None:

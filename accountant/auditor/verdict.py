@@ -123,6 +123,8 @@ class StreamVerdict:
         The most that they may; None without one.
     n_epochs, n_released : int
         How many were begun, and how many of these released.
+    n_predicates : int
+        For each of which an epoch loses as much as for everybody.
     """
 
     stream: str
@@ -132,6 +134,7 @@ class StreamVerdict:
     budget: Fraction | None
     n_epochs: int
     n_released: int
+    n_predicates: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,8 +126,14 @@ def _arguments(test: exp.Expr) -> list[exp.Expr]:
     """The two columns, and what they are conditioned on."""
     plain = [one for one in test.expressions if not isinstance(one, exp.Kwarg)]
     named = [one for one in test.expressions if isinstance(one, exp.Kwarg)]
-    is_given = not named or (len(named) == 1 and named[0].name.upper() == GIVEN)
-    if len(plain) != 2 or not is_given:  # noqa: PLR2004 - two columns are tested
+    if any(one.name.upper() != GIVEN for one in named):
+        raise unsupported(
+            test,
+            f"has an argument by a name that is not {GIVEN}",
+            f"Say {FUNCTION}(a, b, {GIVEN} => (c, d)), and options before it, as in "
+            "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(replicates => 99) ..",
+        )
+    if len(plain) != 2 or len(named) > 1:  # noqa: PLR2004 - two columns are tested
         raise unsupported(
             test,
             "does not have two columns to test",

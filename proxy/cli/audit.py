@@ -18,7 +18,7 @@ from rich.table import Table
 from accountant.auditor import signed_head
 from accountant.auditor.signed_head import Head, SignedHead
 from accountant.auditor.transfer import exported, import_into
-from accountant.auditor.verdict import CollectionVerdict, TableVerdict, Verdict
+from accountant.auditor.verdict import CollectionVerdict, StreamVerdict, TableVerdict, Verdict
 from accountant.auditor.verify import verify
 from accountant.ledger.limits import Window
 from accountant.ledger.open_ledger import open_store
@@ -209,7 +209,8 @@ def import_ledger(
 def collection_told(collection: CollectionVerdict) -> str:
     """What a collection costs each of its respondents, whose budget is no table's."""
     n_respondents = collection.n_respondents
-    state = "open" if n_respondents is None else f"closed with {n_respondents} answers"
+    counted = f"{n_respondents} answer{'' if n_respondents == 1 else 's'}"
+    state = "open" if n_respondents is None else f"closed with {counted}"
     name, epsilon = rendering.plain(collection.name), float(collection.epsilon)
     return (
         f"Collection {name}: epsilon {epsilon:.6g} for each "
@@ -243,9 +244,20 @@ def streams_told(verdict: Verdict) -> Iterator[str]:
         most = "" if one.budget is None else f" of {float(one.budget):.6g}"
         yield (
             f"Stream {rendering.plain(one.stream)}: epsilon {float(one.epsilon):.6g} {each}, "
-            f"recomputed from its bits and noise; {float(one.spent):.6g}{most} spent in "
-            f"{one.n_epochs} epochs, {one.n_released} of them released."
+            f"recomputed from its bits and noise{_by_predicates(one)}; "
+            f"{float(one.spent):.6g}{most} spent in {one.n_epochs} "
+            f"epoch{'' if one.n_epochs == 1 else 's'}, {one.n_released} of them released."
         )
+
+
+def _by_predicates(stream: StreamVerdict) -> str:
+    """How an epsilon is divided: everybody's bits are as dear as those of a predicate."""
+    n = stream.n_predicates
+    if not n:
+        return ""
+    each = f"{float(stream.epsilon / (1 + n)):.6g}"
+    held = "its predicate" if n == 1 else f"each of {n} predicates"
+    return f" ({each} for everybody, {each} for {held})"
 
 
 def audit_table(verdicts: Iterable[TableVerdict]) -> Table:

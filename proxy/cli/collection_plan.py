@@ -14,12 +14,15 @@ from cube.refusals import ConfigurationInvalid
 from local_dp.views import PAIR
 from proxy.cli.collection import AttributesOption, SizeOption
 from proxy.cli.collection_attributes import attributes_in
-from proxy.cli.files import write_bytes
+from proxy.cli.files import check_folder, write_bytes
 from proxy.cli.rendering import console, plain
 from proxy.collections.plan import CONFIDENCE, Plan, made_plan
 from proxy.reporting.make import drawn_with_matplotlib
 
 N_ROWS_SHOWN_MAX: Final = 40
+TELLS_NOTHING: Final = (
+    "That tells nothing: a share is from 0 to 1. Plan for more respondents, or a larger epsilon."
+)
 
 app = typer.Typer()
 
@@ -69,6 +72,8 @@ def plan_collection(  # noqa: PLR0913, PLR0917 - one parameter per option
         f"{plan.n_respondents} respondents at epsilon {float(plan.campaign.epsilon):.6g} each: "
         f"shares to within {plan.widest:.4g}, with probability {plan.confidence:g}."
     )
+    if plan.widest >= 1:
+        typer.echo(TELLS_NOTHING)
     if draw is not None and out is not None:
         write_bytes(out, draw(plan))
         typer.echo(f"Wrote {out}.")
@@ -94,6 +99,7 @@ def _drawer(out: Path) -> Callable[[Plan], bytes]:
     """The function that draws; refused first if it cannot."""
     if out.suffix.lower() != ".svg":
         raise ConfigurationInvalid(f"The name {out} does not end in .svg.")
+    check_folder(out)
     with drawn_with_matplotlib("", what="A drawing of a plan"):
         from proxy.cli.collection_chart import plan_svg  # noqa: PLC0415 - needs matplotlib
 

@@ -3,21 +3,24 @@
 From a file of counts that are public, made up, or released already. It needs no server.
 """
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import numpy as np
 import typer
 from rich.table import Table
 
-from cube.refusals import ConfigurationInvalid, InvalidRequest
+from cube.refusals import ConfigurationInvalid, InvalidRequest, TooLarge
 from local_dp.channels.channel import Floats
 from local_dp.robustness import Flip
-from proxy.cli.files import write_bytes
+from proxy.cli.files import check_folder, write_bytes
 from proxy.cli.rendering import console
 from proxy.collections.robustness import LEVEL, NoiseKind, NoisyTest
 from proxy.reporting.make import drawn_with_matplotlib
 
+N_BYTES_MAX: Final = 2**16  # 256 counts of 200 digits
+HINT: Final = "Write counts separated by commas, a line for each row of the table."
 WHOSE = {NoiseKind.CENTRAL: "a server's", NoiseKind.LOCAL: "the respondents'"}
 
 app = typer.Typer()
@@ -30,7 +33,10 @@ app = typer.Typer()
 def plan_robustness(
     counts: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="Counts separated by commas, a line for each row."),
+        typer.Argument(
+            metavar="FILE",
+            help="Counts separated by commas, a line for each row; whole, unless released.",
+        ),
     ],
     epsilon: Annotated[str, typer.Option(metavar="NUMBER", help="Of the noise.")],
     released: Annotated[
@@ -50,8 +56,7 @@ def plan_robustness(
     The test is the usual one (likelihood ratio), which knows nothing of noise. Nothing is spent. If
     it changes its mind often, use DP_CHI2_TEST, which knows the noise, or more epsilon.
     """
-    if out is not None and out.suffix.lower() != ".svg":
-        raise ConfigurationInvalid(f"The name {out} does not end in .svg.")
+    draw = None if out is None else _drawer(out)
     test = NoisyTest.at(counts_in(counts), epsilon, level)
     if released is None:
         flips = {kind: test.flip(kind) for kind in NoiseKind}
@@ -64,8 +69,9 @@ def plan_robustness(
             f"Of the table without noise it would say otherwise with probability "
             f"{doubt.probability:.3g} (+- {doubt.standard_error:.2g}), if nothing else is known."
         )
-    if out is not None:
-        _draw(test, released, out)
+    if draw is not None and out is not None:
+        write_bytes(out, draw(test, released))
+        typer.echo(f"Wrote {out}.")
 
 
 def flips_table(flips: dict[NoiseKind, Flip]) -> Table:
@@ -87,15 +93,40 @@ def counts_in(path: Path) -> Floats:
     InvalidRequest
     """
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-        rows = [[float(one) for one in line.split(",")] for line in lines if line.strip()]
+        with path.open("rb") as file:
+            content = file.read(N_BYTES_MAX + 1)
     except OSError as error:
         raise InvalidRequest(f"{path} cannot be read: {error.strerror}.") from None
-    except ValueError as error:
-        raise InvalidRequest(f"{path} does not hold counts: {error}.") from None
+    if len(content) > N_BYTES_MAX:
+        raise TooLarge(f"{path} has more than {N_BYTES_MAX} bytes: it is no table of counts.")
+    try:
+        lines = content.decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError:
+        raise InvalidRequest(f"{path} is no text in UTF-8.", hint=HINT) from None
+    rows = [
+        [_count(path, (at, place), one) for place, one in enumerate(line.split(","), start=1)]
+        for at, line in enumerate(lines, start=1)
+        if line.strip()
+    ]
     if len({len(row) for row in rows}) != 1:
-        raise InvalidRequest(f"{path} does not hold rows of one length.")
+        raise InvalidRequest(f"{path} does not hold rows of one length.", hint=HINT)
     return np.array(rows)
+
+
+def _count(path: Path, where: tuple[int, int], text: str) -> float:
+    """A count. Which text stands there instead is not said: the file may be another one."""
+    line, place = where
+    if not text.strip():
+        raise InvalidRequest(
+            f"Line {line} of {path} has no count in place {place}.",
+            hint="There may be a comma too many.",
+        )
+    try:
+        return float(text)
+    except ValueError:
+        raise InvalidRequest(
+            f"Line {line} of {path} has no number in place {place}.", hint=HINT
+        ) from None
 
 
 def _outcome(flip: Flip, of_which: str) -> str:
@@ -106,9 +137,12 @@ def _outcome(flip: Flip, of_which: str) -> str:
     )
 
 
-def _draw(test: NoisyTest, released: NoiseKind | None, out: Path) -> None:
+def _drawer(out: Path) -> Callable[[NoisyTest, NoiseKind | None], bytes]:
+    """The function that draws; refused first if it cannot."""
+    if out.suffix.lower() != ".svg":
+        raise ConfigurationInvalid(f"The name {out} does not end in .svg.")
+    check_folder(out)
     with drawn_with_matplotlib("", what="A drawing of a plan"):
         from proxy.cli.robustness_chart import doubt_svg, flips_svg  # noqa: PLC0415 - matplotlib
 
-    write_bytes(out, flips_svg(test) if released is None else doubt_svg(test, released))
-    typer.echo(f"Wrote {out}.")
+    return lambda test, kind: flips_svg(test) if kind is None else doubt_svg(test, kind)

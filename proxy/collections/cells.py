@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from cube.block import Partition, QueryBlock
-from cube.query import counting
+from cube.query import Scope, counting
 from cube.refusals import InvalidRequest, InvalidTarget, TooLarge
-from local_dp.campaign import Level
+from local_dp.campaign import Campaign, Level
 from local_dp.estimates.collection import CollectionEstimates, NotCovered
 from planner.sql.messages import listed
 
@@ -65,7 +65,7 @@ def estimated_shares(
     try:
         answers = estimates.answer(QueryBlock(counting([]), Partition(scope, labels)))
     except NotCovered as error:
-        raise _uncovered(error) from None
+        raise _uncovered(campaign, error) from None
     found = []
     for place, answer in zip(np.ndindex(*sizes), answers, strict=True):
         low, high = answer.interval(confidence)
@@ -78,10 +78,19 @@ def estimated_shares(
     return found
 
 
-def _uncovered(error: NotCovered) -> InvalidRequest:
+def _uncovered(campaign: Campaign, error: NotCovered) -> InvalidRequest:
     if not error.covered:
         return InvalidRequest("Nobody has answered yet.")
-    covered = "; ".join(", ".join(scope) for scope in error.covered)
+    if campaign.covering(error.scope):
+        return InvalidRequest(
+            f"Nobody has answered about {listed(error.scope)} yet.",
+            hint=f"Answered until now: {_together(error.covered)}.",
+        )
+    asked = _together([one.scope for one in campaign.combinations])
     return InvalidRequest(
-        f"Nobody was asked about {listed(error.scope)} together.", hint=f"Asked about: {covered}."
+        f"Nobody was asked about {listed(error.scope)} together.", hint=f"Asked about: {asked}."
     )
+
+
+def _together(scopes: Sequence[Scope]) -> str:
+    return "; ".join(", ".join(scope) for scope in scopes)

@@ -1,6 +1,8 @@
 """The campaign that asks about every pair of attributes, or every larger set: its design."""
 
 from collections.abc import Sequence
+from fractions import Fraction
+from typing import Final
 
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import InvalidRequest, InvalidTarget
@@ -8,13 +10,24 @@ from local_dp.campaign import EPSILON_UNITS_MAX, Attribute, Campaign, planned_ca
 from local_dp.views import PAIR, View, designed_views
 from proxy.api.epsilon import exact_epsilon
 
+# Of an answer. Below, coins of 24 bits waste much of it, and a million people tell nothing.
+EPSILON_MIN: Final = Fraction(1, 10_000)
+EPSILON_UNITS_MIN: Final = int(EPSILON_MIN * UNITS_PER_EPSILON)
+
 
 def epsilon_units(text: str) -> int:
-    """What a respondent loses at most, in units of 2**-40, rounded down."""
+    """What a respondent loses at most, in units of 2**-40, rounded down.
+
+    Raises
+    ------
+    InvalidTarget
+    """
     units = int(exact_epsilon("epsilon", text) * UNITS_PER_EPSILON)
-    if not 0 < units <= EPSILON_UNITS_MAX:
-        most = EPSILON_UNITS_MAX // UNITS_PER_EPSILON
-        raise InvalidTarget(f"A respondent's epsilon is above 0 and at most {most}, not {text}.")
+    if not EPSILON_UNITS_MIN <= units <= EPSILON_UNITS_MAX:
+        least, most = float(EPSILON_MIN), EPSILON_UNITS_MAX // UNITS_PER_EPSILON
+        raise InvalidTarget(
+            f"A respondent's epsilon is at least {least} and at most {most}, not {text}."
+        )
     return units
 
 
@@ -39,7 +52,18 @@ def designed_campaign(
     ------
     InvalidRequest, InvalidTarget
     """
+    if size < 1:
+        raise InvalidRequest(
+            f"A combination has at least one attribute, not {size}.",
+            hint="2 asks about every pair of attributes, 1 about each by itself.",
+        )
     units = epsilon_units(epsilon)
+    if n_answered > 1 and units // n_answered < EPSILON_UNITS_MIN:
+        raise InvalidTarget(
+            f"An epsilon of {epsilon} for {n_answered} answers is less than "
+            f"{float(EPSILON_MIN)} for each.",
+            hint="Ask for fewer answers of each respondent, or with a larger epsilon.",
+        )
     try:
         views = views_of([one.name for one in attributes], min(size, len(attributes)))
         return planned_campaign(name, attributes, views, epsilon_units=units, n_answered=n_answered)

@@ -28,6 +28,7 @@ from proxy.collections.design import epsilon_units
 
 N_CELLS_MAX: Final = 256
 COUNT_MAX: Final = 10**9
+N_RESPONDENTS_MIN: Final = 2  # of a release; shares, rounded, are of about one
 LEVEL: Final = 0.05
 N_DRAWS_MIN: Final = 1000
 N_DRAWN_MAX: Final = 2**24  # counts that are drawn, about: a second for the largest tables
@@ -89,6 +90,12 @@ class NoisyTest:
                 "A count is below 0, which no table without noise has.",
                 hint="If it is a release, say with which noise.",
             )
+        if (self.table != np.rint(self.table)).any():
+            raise InvalidRequest(
+                "A count is not whole, as it is in every table without noise.",
+                hint="Write how many there are, not shares. If it is a release, say with which "
+                "noise.",
+            )
         rng = np.random.default_rng(SEED)
         return flip_probability(
             self.table, self.noise(kind), generator=rng, level=self.level, n_draws=self.n_draws
@@ -96,6 +103,7 @@ class NoisyTest:
 
     def doubt(self, kind: NoiseKind) -> Flip:
         """How likely the outcome is wrong, of a table that was released with this noise."""
+        self._check_release(kind)
         rng = np.random.default_rng(SEED)
         return doubt_of_release(
             self.table, self.noise(kind), generator=rng, level=self.level, n_draws=self.n_draws
@@ -103,6 +111,7 @@ class NoisyTest:
 
     def statistics(self, kind: NoiseKind) -> Floats:
         """Those of tables that the release may come from."""
+        self._check_release(kind)
         rng = np.random.default_rng(SEED)
         return plausible_statistics(
             self.table, self.noise(kind), generator=rng, n_draws=self.n_draws
@@ -113,6 +122,15 @@ class NoisyTest:
         if kind is NoiseKind.CENTRAL:
             return LaplaceNoise(1 / self.epsilon)
         return RandomisedAnswers(best_channel(self.table.size, self.epsilon_units))
+
+    def _check_release(self, kind: NoiseKind) -> None:
+        """What respondents answered is of so many; shares would be of one, without any noise."""
+        if kind is NoiseKind.LOCAL and self.table.sum() < N_RESPONDENTS_MIN:
+            raise InvalidRequest(
+                f"The counts of a collection add up to its respondents, of whom there are at "
+                f"least {N_RESPONDENTS_MIN}.",
+                hint="Write how many there are in each cell, not shares.",
+            )
 
     @property
     def n_draws(self) -> int:

@@ -121,7 +121,7 @@ def make_of_answers(table: CollectedTable, request: SynthesisRequest, watch: Wat
     if len(unknown) == len(columns):
         raise InvalidRequest(
             f"Nobody has answered {request.table} about these columns yet.",
-            hint="Wait for respondents; tacit collection show says how many there are.",
+            hint="Wait for respondents; tacit collection list says how many there are.",
         )
     watch(Progress("fitting", READ, Fraction(0)))
     model: Model

@@ -219,6 +219,11 @@ class CollectedTable:
 
     def _not_collected(self, gap: NotCovered, way_out: str = "") -> NotCollected:
         name, covered = self.campaign.name, _listed(gap.covered) or "nothing yet"
+        if self.campaign.covering(gap.scope):
+            return NotCollected(
+                f"No respondent of {name} has answered about {', '.join(gap.scope)} yet.",
+                hint=f"Wait for respondents. Answered until now: {covered}.{way_out}",
+            )
         return NotCollected(
             f"No respondent of {name} was asked about {', '.join(gap.scope)} together.",
             hint=f"Ask about columns that are together in one of: {covered}.{way_out}",

@@ -48,6 +48,7 @@ def test_what_the_ledger_notes_is_right(written: Sequence[Entry]) -> None:
         *(1, 1),
     )
     assert (hits.epsilon, hits.spent) == (epsilon, Fraction(0))
+    assert [one.n_predicates for one in verdict.streams] == [0, 2, 0]
     assert (orders.epsilon, orders.spent, orders.n_released) == (3 * epsilon, 3 * epsilon, 1)
 
 

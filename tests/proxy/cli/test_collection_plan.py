@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from proxy.cli import collection_plan
 from proxy.cli.collection_attributes import attributes_in
 from proxy.cli.collection_chart import plan_svg
 from proxy.collections.plan import Plan, made_plan
@@ -49,6 +50,27 @@ def test_the_command_shows_it_and_draws_it(run: Run, attributes: Path, tmp_path:
     assert b"<svg" in out.read_bytes()
 
 
+def test_a_plan_that_tells_nothing_says_so(run: Run, attributes: Path) -> None:
+    """At epsilon .01, four people; a hundred thousand times as many tell something."""
+    given = ("plan-collection", "--attributes", attributes, "--epsilon", "0.01")
+    told = run(*given, "--respondents", "4")
+    assert told.code == 0
+    assert "That tells nothing: a share is from 0 to 1." in told.out
+    assert planned(attributes, epsilon="0.01", n_respondents=4).widest >= 1
+    enough = run(*given, "--respondents", "10000000")
+    assert "tells nothing" not in enough.out
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_planned(
+    run: Run, attributes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(collection_plan, "made_plan")
+    given = ("plan-collection", "--attributes", attributes, "--epsilon", "1", "--respondents", "9")
+    ended = run(*given, "--out", tmp_path / "none" / "plan.svg")
+    assert ended.code
+    assert "There is no directory" in ended.err
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
@@ -58,6 +80,7 @@ def test_the_command_shows_it_and_draws_it(run: Run, attributes: Path, tmp_path:
         (("--epsilon", "17", "--respondents", "9"), "at most 16"),
         (("--epsilon", "1", "--half-width", "2"), "below 1"),
         (("--respondents", "2", "--half-width", "0.01"), "too few"),
+        (("--epsilon", "1e-9", "--respondents", "9"), "at least 0.0001"),
         (("--epsilon", "1", "--respondents", "9", "--out", "plan.png"), "does not end in .svg"),
     ],
 )

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cube.refusals import InvalidRequest
-from proxy.cli.robustness import counts_in
+from cube.refusals import InvalidRequest, TooLarge
+from proxy.cli.robustness import N_BYTES_MAX, counts_in
 from proxy.cli.robustness_chart import doubt_svg, flips_svg
 from proxy.collections.robustness import N_CELLS_MAX, N_DRAWS_MIN, NoiseKind, NoisyTest
 from tests.support.commands import Run
@@ -79,7 +79,13 @@ def test_a_release_may_have_counts_below_0_and_other_tables_not(run: Run, tmp_pa
     [
         ("", "rows of one length"),
         ("1,2\n3\n", "rows of one length"),
-        ("1,2\n3,x\n", "does not hold counts"),
+        ("1,2\n3,x\n", "Line 2 of"),
+        ("1,2\n3,x\n", "has no number in place 2. Write counts separated by commas"),
+        ("1,2,\n3,4,\n", "has no count in place 3. There may be a comma too many"),
+        ("1;2\n3;4\n", "has no number in place 1"),
+        ("1,\0\n3,4\n", "has no number in place 2"),
+        ("0.02,0.48\n0.25,0.25\n", "not whole"),
+        ("510.5,490\n490,510\n", "not whole"),
         ("1,2,3\n", "two rows"),
         ("1\n2\n", "two rows"),
         ("0,0\n0,0\n", "more than 0"),
@@ -99,7 +105,8 @@ def test_what_is_no_table_is_refused(run: Run, tmp_path: Path, text: str, said: 
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (("--epsilon", "0"), "above 0"),
+        (("--epsilon", "0"), "at least 0.0001"),
+        (("--epsilon", "1e-9"), "at least 0.0001"),
         (("--epsilon", "17"), "at most 16"),
         (("--epsilon", "x"), "decimal number"),
         (("--epsilon", "1", "--level", "1"), "below 1"),
@@ -113,6 +120,63 @@ def test_what_makes_no_test_is_refused(
     ended = run("plan-robustness", counts, *more)
     assert ended.code
     assert said in ended.err
+
+
+@pytest.mark.parametrize("more", [(), ("--released", "local"), ("--released", "central")])
+def test_at_the_least_epsilon_there_is_an_answer(
+    run: Run, counts: Path, more: tuple[str, ...]
+) -> None:
+    told = run("plan-robustness", counts, "--epsilon", "0.0001", *more)
+    assert told.code == 0, told.err
+
+
+def test_shares_are_no_release_of_a_collection(run: Run, tmp_path: Path) -> None:
+    """They would be of one respondent, and without noise."""
+    path = tmp_path / "shares.csv"
+    path.write_text("0.02,0.48\n0.25,0.25\n")
+    ended = run("plan-robustness", path, "--epsilon", "1", "--released", "local")
+    assert ended.code
+    assert "at least 2" in ended.err
+    assert "not shares" in ended.err
+
+
+def test_a_table_as_a_spreadsheet_writes_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "sheet.csv"
+    path.write_bytes(b"\xef\xbb\xbf510,490\r\n490,510\r\n")
+    assert counts_in(path).tolist() == [[510, 490], [490, 510]]
+    path.write_bytes("510,490\n490,510\n".encode("utf-16"))
+    with pytest.raises(InvalidRequest, match="no text in UTF-8"):
+        counts_in(path)
+
+
+def test_no_more_of_a_file_is_read_than_a_table_may_have(tmp_path: Path) -> None:
+    """A file of a tebibyte, most of which is not there: reading all of it would not end."""
+    path = tmp_path / "large.csv"
+    with path.open("wb") as file:
+        file.truncate(2**40)
+    with pytest.raises(TooLarge, match=f"more than {N_BYTES_MAX} bytes"):
+        counts_in(path)
+    path.write_text("\n".join([",".join(["1" * 200] * 16)] * 16))
+    assert counts_in(path).size == N_CELLS_MAX
+
+
+def test_what_a_file_holds_instead_of_counts_is_not_shown(tmp_path: Path) -> None:
+    path = tmp_path / "other.csv"
+    path.write_text("1,2\n3,hunter2" + "x" * 60_000)
+    with pytest.raises(InvalidRequest) as refused:
+        counts_in(path)
+    assert "hunter2" not in refused.value.explain()
+    assert len(refused.value.explain()) < len(str(path)) + 150
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_drawn(
+    run: Run, counts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(NoisyTest, "flip")
+    out = tmp_path / "none" / "flips.svg"
+    ended = run("plan-robustness", counts, "--epsilon", "1", "--out", out)
+    assert ended.code
+    assert "There is no directory" in ended.err
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:

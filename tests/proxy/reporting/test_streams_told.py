@@ -2,6 +2,7 @@
 
 import json
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 from typer.testing import CliRunner
@@ -11,7 +12,7 @@ from accountant.ledger.stores.sqlite_store import SqliteReader
 from proxy.cli.audit import app
 from proxy.reporting.reading import read_report
 from proxy.reporting.tables import to_json
-from tests.support.a_stream import ledger_on, write_a_stream
+from tests.support.a_stream import UNITS, WATCHED, ledger_on, noted, write_a_stream
 
 
 def written(path: Path) -> Path:
@@ -24,7 +25,25 @@ def test_verify_tells_what_epochs_lose(tmp_path: Path) -> None:
     told = CliRunner().invoke(app, ["verify", str(written(tmp_path / "a.ledger"))])
     assert told.exit_code == 0, told.output
     assert "Stream visits: epsilon 1 an epoch" in told.output
-    assert "1 spent in 1 epochs, 1 of them released" in told.output
+    assert "its bits and noise; 1 spent in 1 epoch, 1 of them released" in told.output
+
+
+def test_verify_tells_what_predicates_cost(tmp_path: Path) -> None:
+    """Everybody and two predicates, each at the same epsilon: three in all."""
+    told = CliRunner().invoke(app, ["verify", str(written(tmp_path / "a.ledger"))])
+    assert (
+        "Stream orders: epsilon 3 an epoch, recomputed from its bits and noise (1 for everybody, 1 "
+        "for each of 2 predicates); 3 spent in 1 epoch, 1 of them released." in told.output
+    )
+    assert "0 spent in 0 epochs, 0 of them released" in told.output
+
+
+def test_one_predicate_is_not_several(tmp_path: Path) -> None:
+    one = replace(WATCHED, predicates=("paid",), epsilon_units=2 * UNITS)
+    with ledger_on(tmp_path / "a.ledger", "2026-11-24") as ledger:
+        noted(ledger, "orders", one)
+    told = CliRunner().invoke(app, ["verify", str(tmp_path / "a.ledger")])
+    assert "(1 for everybody, 1 for its predicate); 0 spent" in told.output
 
 
 def test_the_report_has_streams_and_their_changes(tmp_path: Path) -> None:

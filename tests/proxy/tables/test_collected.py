@@ -92,6 +92,19 @@ def test_what_is_covered_is_said_where_something_is_not() -> None:
         )
 
 
+def test_a_pair_that_nobody_has_answered_yet_is_not_said_to_be_unasked() -> None:
+    full = table().estimates
+    place = next(at for at, one in enumerate(CAMPAIGN.combinations) if one.scope == ("city",))
+    some = {place: full.tallies[place]}
+    n = sum(one.n_answers for one in some[place])
+    early = CollectedTable(CollectionEstimates(CAMPAIGN, some, n))
+    assert early.answer([by("city", 2)], ANN, Fallback.NONE).blocks
+    with pytest.raises(NotCollected) as refused:
+        early.answer([by("grade", 3)], ANN, Fallback.NONE)
+    assert refused.value.message == "No respondent of survey has answered about grade yet."
+    assert refused.value.hint == "Wait for respondents. Answered until now: (city)."
+
+
 def test_a_model_answers_where_the_statement_falls_back_on_one() -> None:
     both = Wanted(
         QueryBlock(counting(), Partition(("city", "grade"), np.arange(6).reshape(2, 3))), TARGET
@@ -108,7 +121,7 @@ def test_a_model_answers_where_the_statement_falls_back_on_one() -> None:
 
 def test_nothing_is_known_before_the_first_answer() -> None:
     empty = CollectedTable(CollectionEstimates(CAMPAIGN, {}, 0))
-    with pytest.raises(NotCollected, match=r"one of: nothing yet\.$"):
+    with pytest.raises(NotCollected, match=r"until now: nothing yet\.$"):
         raise_explained(empty)
     (total,) = empty.answer([Wanted(QueryBlock(counting()), TARGET)], ANN, Fallback.NONE).blocks
     assert total.rows[0].interval(0.95) == (0, 0)

@@ -1,0 +1,46 @@
+"""Why a collection has no shares of some cells: nobody answered yet, or nobody was asked."""
+
+import numpy as np
+import pytest
+
+from cube.refusals import InvalidRequest
+from local_dp.campaign import Campaign
+from local_dp.estimates.collection import CollectionEstimates
+from proxy.collections.cells import estimated_shares
+from tests.support.answering import answered
+from tests.support.campaigns import survey
+
+CAMPAIGN = survey()
+
+
+def of_one_pair(campaign: Campaign, place: int) -> CollectionEstimates:
+    """Three respondents, who were all asked about the same pair."""
+    channel = campaign.combinations[place].channel
+    tally = answered(channel, np.zeros(3, dtype=np.int64), np.random.default_rng(1))
+    return CollectionEstimates(campaign, {place: [tally]}, 3)
+
+
+def test_a_pair_that_is_asked_about_and_not_answered_yet_is_said_to_be_that() -> None:
+    scopes = [one.scope for one in CAMPAIGN.combinations]
+    found = of_one_pair(CAMPAIGN, scopes.index(("education", "smokes")))
+    assert len(estimated_shares(found, ["smokes", "education"], 0.95)) == 6
+    with pytest.raises(InvalidRequest) as refused:
+        estimated_shares(found, ["region", "education"], 0.95)
+    assert refused.value.message == "Nobody has answered about education, region yet."
+    assert refused.value.hint == "Answered until now: education, smokes."
+
+
+def test_what_is_never_asked_together_is_refused_with_all_that_is() -> None:
+    """Also with pairs that nobody has answered yet: they will be."""
+    with pytest.raises(InvalidRequest) as refused:
+        estimated_shares(of_one_pair(CAMPAIGN, 0), ["region", "education", "smokes"], 0.95)
+    assert refused.value.message == "Nobody was asked about education, region, smokes together."
+    assert refused.value.hint is not None
+    for one in CAMPAIGN.combinations:
+        assert ", ".join(one.scope) in refused.value.hint
+
+
+def test_before_the_first_answer_nothing_is_listed() -> None:
+    nobody = CollectionEstimates(CAMPAIGN, {}, 0)
+    with pytest.raises(InvalidRequest, match=r"^Nobody has answered yet\.$"):
+        estimated_shares(nobody, ["smokes"], 0.95)
