@@ -15,8 +15,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
-from operator import mul
 from typing import TypeAlias
 
 from cube.axis import N_LEVELS_MAX, NAME_LENGTH_MAX, Axis, LevelValue
@@ -30,8 +28,9 @@ from local_dp.views import View
 Level: TypeAlias = str | int | bool | None  # what JSON says the same way everywhere
 
 N_ATTRIBUTES_MAX = 1000
-N_COMBINATIONS_MAX = 10_000
+N_COMBINATIONS_MAX = N_VIEWS_MAX = 10_000
 EPSILON_UNITS_MAX = 16 * UNITS_PER_EPSILON  # true in all but 1e-7 is not private
+RATIO_BITS = 192  # a ratio is rounded up to so many behind the point, so that products stay short
 INTEGER_MAX = 2**53 - 1  # a larger one is not the same number in every reader of JSON
 
 
@@ -130,15 +129,15 @@ class Campaign:
             raise ValueError("two attributes have the same name")
         if not 1 <= len(self.combinations) <= N_COMBINATIONS_MAX:
             raise ValueError(f"1 to {N_COMBINATIONS_MAX} combinations are needed")
+        if len(self.views) > N_VIEWS_MAX:
+            raise ValueError(f"at most {N_VIEWS_MAX} views are possible")
         if type(self.epsilon_units) is not int or not 0 < self.epsilon_units <= EPSILON_UNITS_MAX:
             raise ValueError(f"an epsilon is 1 to {EPSILON_UNITS_MAX} units of 2**-40")
         for combination in self.combinations:
             self._check_cells(combination)
         if {place for view in self.views for place in view} != set(range(len(self.combinations))):
             raise ValueError("every combination is in a view, and views hold nothing else")
-        limit = exp_below(self.epsilon_units)
-        for view in self.views:
-            self._check_view(view, limit)
+        self._check_views()
 
     def _check_cells(self, combination: Combination) -> None:
         unknown = [name for name in combination.scope if name not in self.by_name]
@@ -147,15 +146,30 @@ class Campaign:
         if self.n_cells(combination.scope) != combination.channel.n_cells:
             raise ValueError(f"the channel of {combination.scope} is for another number of cells")
 
-    def _check_view(self, view: tuple[int, ...], limit: Fraction) -> None:
-        names = [name for place in view for name in self.combinations[place].scope]
-        if len(set(names)) != len(names):
-            raise ValueError("combinations of a view share an attribute")
-        if not 1 <= self.n_answered <= len(view):
-            raise ValueError(f"a view has {len(view)} combinations, not {self.n_answered} or more")
-        ratios = sorted((self.combinations[place].channel.ratio for place in view), reverse=True)
-        if reduce(mul, ratios[: self.n_answered], Fraction(1)) > limit:
-            raise ValueError("a respondent could lose more than the campaign's epsilon")
+    def _check_views(self) -> None:
+        """What is needed of a combination is computed once: a view costs a step for each place.
+
+        Ratios are rounded up as at a respondent, so that both admit the same.
+        """
+        bits = {name: 1 << place for place, name in enumerate(self.by_name)}
+        named = [sum(bits[name] for name in one.scope) for one in self.combinations]
+        ratios = [math.ceil(one.channel.ratio * (1 << RATIO_BITS)) for one in self.combinations]
+        limit = int(exp_below(self.epsilon_units) * (1 << RATIO_BITS))  # exactly: it has 128 bits
+        for view in self.views:
+            seen = 0
+            for place in view:
+                if seen & named[place]:
+                    raise ValueError("combinations of a view share an attribute")
+                seen |= named[place]
+            if not 1 <= self.n_answered <= len(view):
+                raise ValueError(
+                    f"a view has {len(view)} combinations, not {self.n_answered} or more"
+                )
+            lost = 1 << RATIO_BITS
+            for ratio in sorted((ratios[place] for place in view), reverse=True)[: self.n_answered]:
+                lost = -(-lost * ratio >> RATIO_BITS)
+                if lost > limit:
+                    raise ValueError("a respondent could lose more than the campaign's epsilon")
 
     @cached_property
     def by_name(self) -> dict[str, Attribute]:

@@ -1,10 +1,13 @@
 """Plans for a collection, from public numbers alone: precision, respondents, epsilon.
 
-Variances are those of the channels, with what randomisation adds; no answer is looked at. The
-shares that are to come are not known, so that a plan is made for equal ones, or for a given one.
+Variances are those that intervals of estimates are made of: of the channels, with the drawing of
+respondents from a population; no answer is looked at. The shares that are to come are not known, so
+that a plan is for the least favourable share of a cell, and holds whatever the shares are, unless a
+share is given. (The variance of one cell is not largest at equal shares, only the mean of all is.)
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from scipy.special import ndtri
@@ -14,9 +17,9 @@ from cube.refusals import InvalidTarget
 from local_dp.campaign import EPSILON_UNITS_MAX, Campaign
 from local_dp.channels.channel import Channel
 from local_dp.channels.choice import best_channel
+from local_dp.channels.randomised_response import RandomisedResponse
 from local_dp.estimates.inversion import TableEstimate
 
-N_CELLS_LOOKED_AT = 64  # of which the least precise is planned for; in most channels all are alike
 EPSILON_UNITS_MIN = UNITS_PER_EPSILON // 1024
 
 
@@ -37,7 +40,7 @@ def half_width(
         To this combination.
     confidence : float
     share : float, optional
-        That the cell will have; the others have equal parts of the rest. By default all are equal.
+        That the cell will have; by default the least favourable one.
     simultaneous : bool
         Whether the intervals of all cells hold together, by Bonferroni.
     """
@@ -66,6 +69,8 @@ def answers_needed(
     >>> from fractions import Fraction
     >>> from local_dp.channels.randomised_response import RandomisedResponse
     >>> answers_needed(RandomisedResponse.uniform(4, Fraction(1, 2)), 0.02)
+    9604
+    >>> answers_needed(RandomisedResponse.uniform(4, Fraction(1, 2)), 0.02, share=1 / 4)
     7203
     """
     if not 0 < width < 1:
@@ -75,38 +80,54 @@ def answers_needed(
 
 
 def respondents_needed(
-    campaign: Campaign, width: float, *, confidence: float = 0.95, simultaneous: bool = False
+    campaign: Campaign,
+    width: float,
+    *,
+    confidence: float = 0.95,
+    share: float | None = None,
+    simultaneous: bool = False,
 ) -> int:
     """The number of respondents with which every combination has the precision, on average.
 
-    Each combination is answered by its `Campaign.expected_share` of them.
+    Each combination is answered by its `Campaign.expected_share` of them. `share` is as of
+    `half_width`, of a cell in every combination.
     """
-    shares = {
+    asked = {
         (one.channel, campaign.expected_share(place))
         for place, one in enumerate(campaign.combinations)
     }
     return max(
         math.ceil(
-            answers_needed(channel, width, confidence=confidence, simultaneous=simultaneous) / share
+            answers_needed(
+                channel, width, confidence=confidence, share=share, simultaneous=simultaneous
+            )
+            / part
         )
-        for channel, share in shares
+        for channel, part in asked
     )
 
 
-def epsilon_units_needed(
+def epsilon_units_needed(  # noqa: PLR0913 - what is asked, and how sure
     n_cells: int,
     n_answers: int,
     width: float,
     *,
     confidence: float = 0.95,
+    share: float | None = None,
     at_least: int = EPSILON_UNITS_MIN,
 ) -> int:
     """The smallest epsilon, in units of 2**-40, at which the best channel has the precision.
+
+    More epsilon is more precise as long as the channel is of one kind. But channels are chosen by
+    their mean variance: where randomised response takes over, the least favourable share is known
+    less well for a while.
 
     Parameters
     ----------
     n_cells, n_answers : int
     width, confidence : float
+    share : float, optional
+        As of `half_width`.
     at_least : int
         An epsilon that is not gone below, such as that of another combination.
 
@@ -115,22 +136,37 @@ def epsilon_units_needed(
     InvalidTarget
         If no epsilon that is private is enough.
     """
-    low: int = at_least
-    high: int = EPSILON_UNITS_MAX
     if not 0 < width < 1 or n_answers < 1:
         raise InvalidTarget("A half-width between 0 and 1, and at least one answer, are needed.")
 
     def is_enough(units: int) -> bool:
-        return half_width(best_channel(n_cells, units), n_answers, confidence=confidence) <= width
+        channel = best_channel(n_cells, units)
+        return half_width(channel, n_answers, confidence=confidence, share=share) <= width
 
-    if not is_enough(high):
+    if is_enough(at_least):
+        return at_least
+
+    def is_response(units: int) -> bool:
+        return isinstance(best_channel(n_cells, units), RandomisedResponse)
+
+    low = at_least
+    if not is_response(low) and is_response(EPSILON_UNITS_MAX):
+        before, low = _first(is_response, low, EPSILON_UNITS_MAX)
+        if is_enough(before):
+            return _first(is_enough, at_least, before)[1]
+        if is_enough(low):
+            return low
+    if not is_enough(EPSILON_UNITS_MAX):
         raise InvalidTarget(f"{n_answers} answers are too few for {width} at any epsilon.")
-    if is_enough(low):
-        return low
+    return _first(is_enough, low, EPSILON_UNITS_MAX)[1]
+
+
+def _first(holds: Callable[[int], bool], low: int, high: int) -> tuple[int, int]:
+    """Two numbers close together: it does not hold at the first, as at `low`, but at the second."""
     while high - low > UNITS_PER_EPSILON >> 20:  # a millionth is as exact as anybody needs
         middle = (low + high) // 2
-        low, high = (low, middle) if is_enough(middle) else (middle, high)
-    return high
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return low, high
 
 
 def simultaneous_half_width(estimate: TableEstimate, confidence: float = 0.95) -> float:
@@ -145,21 +181,9 @@ def simultaneous_half_width(estimate: TableEstimate, confidence: float = 0.95) -
 
 def _variance(channel: Channel, share: float | None) -> float:
     """Of one answer's part in the share of the least precise cell."""
-    n_cells = channel.n_cells
-    n_looked_at = min(n_cells, N_CELLS_LOOKED_AT)
-    if share is None:
-        rates = channel.rates(np.full(n_cells, 1 / n_cells))
-        return float(channel.variances(np.eye(n_cells, n_looked_at), rates).max())
-    if not 0 <= share <= 1:
+    if share is not None and not 0 <= share <= 1:
         raise InvalidTarget(f"A share is from 0 to 1, not {share}.")
-    widest = 0.0
-    for cell in range(n_looked_at):
-        shares = np.full(n_cells, (1 - share) / (n_cells - 1))
-        shares[cell] = share
-        one = np.zeros((n_cells, 1))
-        one[cell] = 1.0
-        widest = max(widest, float(channel.variances(one, channel.rates(shares))[0]))
-    return widest
+    return channel.share_variance(share)
 
 
 def _quantile(channel: Channel, confidence: float, *, simultaneous: bool) -> float:

@@ -9,27 +9,33 @@
  * It protects from those who collect, not from who serves this file: a page from the one who collects
  * may hold any other code. Serve it from somewhere that the respondents trust.
  *
+ *   import { LocalAnswers } from "./answer_store.mjs";
  *   const respondent = new Respondent(new LocalAnswers(), { epsilonUnitsMax: 2 ** 40 });
  *   const answer = await respondent.answer(campaignText, { smokes: "no" });
  */
 
 const FORMAT = 1;
 const N_CHARACTERS_MAX = 2 ** 24;
-const N_CELLS_MAX = 2 ** 20;
+const N_ATTRIBUTES_MAX = 1000; // as all limits here, a server's: nobody is asked for more
+const N_COMBINATIONS_MAX = 10_000;
+const N_VIEWS_MAX = 10_000;
+const N_LEVELS_MAX = 2 ** 20;
+const N_CELLS_MAX = 2 ** 16;
+const N_BITS_MAX = 2 ** 12;
+const WEIGHTS_MAX = 2 ** 20;
 const N_BUCKETS_MAX = 251;
 const EPSILON_BITS = 40n;
 const EPSILON_UNITS_MAX = 16n << EPSILON_BITS;
 const GUARD_BITS = 128n;
+const RATIO_BITS = 192n; // a ratio is rounded up to so many behind the point, so that products stay short
 const COIN = 1n << 32n;
+const TOO_MANY_CELLS = "a combination has no or too many cells";
 const PROBABILITY = /^([0-9]{1,40})\/([0-9]{1,40})$/;
 const STRINGS = /"[^"\\]*(?:\\.[^"\\]*)*"/g;
 const NUMBERS = /-?[0-9][0-9.eE+-]*/g;
 
 /** The campaign is not what it has to be, or would lose too much; nothing was drawn. */
 export class CampaignRefused extends Error {}
-
-/** Answers are kept, and cannot be read: an answer that was given must not be drawn again. */
-export class AnswersUnreadable extends Error {}
 
 class NotHeld extends Error {}
 
@@ -54,72 +60,6 @@ export class Entropy {
       for (const byte of this.#read(nBytes)) drawn = (drawn << 8n) | BigInt(byte);
       drawn &= (1n << BigInt(nBits)) - 1n;
       if (drawn < n) return drawn;
-    }
-  }
-}
-
-/** What the browser keeps for this site; a lock keeps two tabs from reading and writing it at once. */
-export class SiteStorage {
-  #storage;
-  #locks;
-  #name;
-
-  constructor({
-    storage = globalThis.localStorage,
-    locks = globalThis.navigator?.locks,
-    name,
-  }) {
-    if (!storage || !locks) throw new Error(`${name} need a browser's storage and locks`);
-    this.#storage = storage;
-    this.#locks = locks;
-    this.#name = name;
-  }
-
-  /** What is done with the storage while nobody else uses it. */
-  alone(work) {
-    return this.#locks.request(this.#name, () => work(this.#storage));
-  }
-}
-
-/** Answers in the browser's storage for this site. */
-export class LocalAnswers {
-  #kept;
-  #name;
-
-  constructor({ name = "tacit-answers", ...browser } = {}) {
-    this.#kept = new SiteStorage({ name, ...browser });
-    this.#name = name;
-  }
-
-  /**
-   * The kept answer to a campaign; if there is none, the one that is made now, kept before it is given.
-   *
-   * @param {(spent: bigint) => {epsilonUnits: bigint, answer: string}} make May throw.
-   */
-  once(campaign, make) {
-    return this.#kept.alone((storage) => {
-      const answers = this.#read(storage);
-      if (!answers.has(campaign)) {
-        const spent = [...answers.values()].reduce((sum, [units]) => sum + BigInt(units), 0n);
-        const made = make(spent);
-        answers.set(campaign, [Number(made.epsilonUnits), made.answer]);
-        storage.setItem(this.#name, JSON.stringify(Object.fromEntries(answers)));
-      }
-      return answers.get(campaign)[1];
-    });
-  }
-
-  #read(storage) {
-    const text = storage.getItem(this.#name);
-    if (text === null) return new Map();
-    try {
-      const answers = new Map(Object.entries(object(JSON.parse(text))));
-      for (const [units, answer] of answers.values()) {
-        if (!Number.isSafeInteger(units) || units <= 0 || typeof answer !== "string") throw null;
-      }
-      return answers;
-    } catch {
-      throw new AnswersUnreadable(`${this.#name} does not hold answers`);
     }
   }
 }
@@ -164,7 +104,7 @@ export class Respondent {
  * exchanging places from the first on; then the answer of each in the order of their places.
  */
 export function randomised(asked, row, below) {
-  const cells = asked.scopes.map((scope) => cellOf(asked.levels, scope, row));
+  const cells = cellsOf(asked, row);
   const view = Number(below(BigInt(asked.views.length)));
   const places = [...asked.views[view]];
   for (let here = 0; here < asked.nAnswered; here += 1) {
@@ -197,53 +137,72 @@ export async function checkCampaign(text) {
 function checked(value, digest) {
   require(whole(field(value, "format")) === FORMAT, "its format is not known");
   const [attributes, combinations] = [list(field(value, "attributes")), list(field(value, "combinations"))];
+  const views = list(field(value, "views"));
+  require(attributes.length <= N_ATTRIBUTES_MAX, "it has too many attributes");
+  require(combinations.length <= N_COMBINATIONS_MAX, "it has too many combinations");
+  require(0 < views.length && views.length <= N_VIEWS_MAX, "it has no or too many views");
   const levels = new Map(
     attributes.map((one) => [string(field(one, "name")), list(field(one, "levels"))]),
   );
   require(levels.size === attributes.length, "two attributes have the same name");
   for (const [name, found] of levels) {
+    require(found.length <= N_LEVELS_MAX, `${name} has too many levels`);
     if (found.some((level) => level !== null && typeof level === "object")) throw new TypeError();
     const areDistinct = new Set(found).size === found.length && found.length > 1;
     require(areDistinct, `the levels of ${name} are not distinct`);
   }
   const scopes = combinations.map((one) => list(field(one, "attributes")).map(string));
   const channels = scopes.map((scope, place) => {
+    require(new Set(scope).size === scope.length, "an attribute is asked about twice");
     const nCells = scope.reduce((product, name) => product * levels.get(name).length, 1);
-    require(1 < nCells && nCells <= N_CELLS_MAX, "a combination has no or too many cells");
+    require(1 < nCells && nCells <= N_CELLS_MAX, TOO_MANY_CELLS);
     return channelOf(field(combinations[place], "channel"), nCells);
   });
-  const views = list(field(value, "views")).map((view) => list(view).map(whole));
+  const places = views.map((view) => list(view).map(whole));
   const nAnswered = whole(field(value, "answers"));
   const epsilonUnits = BigInt(whole(field(value, "epsilon")));
+  const asked = { digest, levels, scopes, channels, views: places, nAnswered, epsilonUnits };
+  checkViews(asked);
+  return asked;
+}
+
+/** What is needed of a combination is computed once; a view costs a step for each of its places. */
+function checkViews({ levels, scopes, channels, views, nAnswered, epsilonUnits }) {
   require(0n < epsilonUnits && epsilonUnits <= EPSILON_UNITS_MAX, "its epsilon is out of range");
-  require(views.length > 0, "it has no views");
-  const limit = expBelow(epsilonUnits);
+  const limit = expBelow(epsilonUnits) << (RATIO_BITS - GUARD_BITS);
+  const bits = new Map([...levels.keys()].map((name, place) => [name, 1n << BigInt(place)]));
+  const named = scopes.map((scope) => scope.reduce((sum, name) => sum | bits.get(name), 0n));
+  const ratios = channels.map(({ ratio }) => up(ratio.over << RATIO_BITS, ratio.under));
   for (const view of views) {
-    require(view.every((place) => 0 <= place && place < scopes.length), "a view is of nothing");
-    const names = view.flatMap((place) => scopes[place]);
-    require(new Set(names).size === names.length, "an attribute is asked about twice");
-    require(1 <= nAnswered && nAnswered <= view.length, "a view has too few combinations");
-    const ratios = view.map((place) => channels[place].ratio).sort(largestFirst);
-    let [over, under] = [1n, 1n];
-    for (const ratio of ratios.slice(0, nAnswered)) {
-      over *= ratio.over;
-      under *= ratio.under;
+    let seen = 0n;
+    for (const place of view) {
+      require(0 <= place && place < named.length, "a view is of nothing");
+      require((seen & named[place]) === 0n, "an attribute is asked about twice");
+      seen |= named[place];
     }
-    require(over << GUARD_BITS <= limit * under, "an answer would lose more than the declared epsilon");
+    require(1 <= nAnswered && nAnswered <= view.length, "a view has too few combinations");
+    const largest = view.map((place) => ratios[place]).sort(largestFirst).slice(0, nAnswered);
+    let lost = 1n << RATIO_BITS;
+    for (const ratio of largest) {
+      lost = up(lost * ratio, 1n << RATIO_BITS);
+      require(lost <= limit, "an answer would lose more than the declared epsilon");
+    }
   }
-  return { digest, levels, scopes, channels, views, nAnswered, epsilonUnits };
 }
 
 function channelOf(value, nCells) {
   const kind = field(value, "kind");
   if (kind === "randomised_response") {
-    const weights = list(field(value, "weights")).map(whole);
-    require(weights.length === nCells, "there is not one fake answer for each cell");
+    require(list(field(value, "weights")).length === nCells, "there is not one fake answer for each cell");
+    const weights = value.weights.map(whole);
     const areDrawn = weights.every((weight) => weight >= 1);
     require(areDrawn, "a fake answer is never drawn, so that it would be a proof");
+    const total = weights.reduce((sum, weight) => sum + weight, 0);
+    require(total <= WEIGHTS_MAX, "its fake answers have too large weights");
     return response(probability(field(value, "keep")), weights.map(BigInt));
   }
   if (kind === "unary_encoding") {
+    require(nCells <= N_BITS_MAX, TOO_MANY_CELLS);
     const noise = probability(field(value, "noise"));
     require(2n * noise.over < noise.under, "the noise is no less than a coin's");
     require(COIN % noise.under === 0n, "the noise is no multiple of 2**-32");
@@ -303,14 +262,16 @@ function hashing(buckets, nBuckets, nSeeds) {
   };
 }
 
-/** The cell of a row in a combination: the last attribute's level counts in ones. */
-function cellOf(levels, scope, row) {
-  return scope.reduce((cell, name) => {
-    const found = levels.get(name);
-    const position = Object.hasOwn(row, name) ? found.indexOf(row[name]) : -1;
+/** The cell of a row in each combination: the last attribute's level counts in ones. */
+function cellsOf({ levels, scopes }, row) {
+  const positions = new Map(); // a level is looked for once, in however many combinations it is
+  for (const name of new Set(scopes.flat())) {
+    const position = Object.hasOwn(row, name) ? levels.get(name).indexOf(row[name]) : -1;
     if (position < 0) throw new RangeError(`the row has no level of ${name} that is asked about`);
-    return cell * found.length + position;
-  }, 0);
+    positions.set(name, position);
+  }
+  const oneMore = (cell, name) => cell * levels.get(name).length + positions.get(name);
+  return scopes.map((scope) => scope.reduce(oneMore, 0));
 }
 
 /** JSON whose numbers are all whole, written so, and the same in every language. */
@@ -344,8 +305,11 @@ function greatestCommon(one, other) {
 }
 
 function largestFirst(one, other) {
-  const [left, right] = [one.over * other.under, other.over * one.under];
-  return left < right ? 1 : left > right ? -1 : 0;
+  return one < other ? 1 : one > other ? -1 : 0;
+}
+
+function up(over, under) {
+  return (over + under - 1n) / under;
 }
 
 /** At most the exponential, times 2**128: a part of its series, each term rounded down. */

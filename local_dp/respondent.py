@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import sha256
+from math import ceil, prod
 from typing import Any, Final, Protocol, TypeAlias
 
 Level: TypeAlias = str | int | bool | None
@@ -27,11 +28,18 @@ Below: TypeAlias = Callable[[int], int]  # a whole number from 0 up to, but not 
 FORMAT: Final = 1
 N_CHARACTERS_MAX = 2**24
 INTEGER_MAX = 2**53 - 1  # a larger one is not the same number in every reader of JSON
-N_CELLS_MAX = 2**20
+N_ATTRIBUTES_MAX = 1000  # as all limits here, a server's: nobody is asked for more
+N_COMBINATIONS_MAX = N_VIEWS_MAX = 10_000
+N_LEVELS_MAX = 2**20
+N_CELLS_MAX = 2**16
+N_BITS_MAX = 2**12
+WEIGHTS_MAX = 2**20
 N_BUCKETS_MAX = 251
 EPSILON_BITS = 40
 GUARD_BITS = 128
+RATIO_BITS = 192  # a ratio is rounded up to so many behind the point, so that products stay short
 COIN = 2**32
+TOO_MANY_CELLS = "a combination has no or too many cells"
 PROBABILITY = re.compile(r"([0-9]{1,40})/([0-9]{1,40})")
 
 
@@ -134,7 +142,8 @@ class _Unary:
     def draw(self, cell: int, below: Below) -> int:
         noise = int(self.noise * COIN)
         ends = (COIN // 2 if place == cell else noise for place in range(self.n_cells))
-        return sum((below(COIN) < end) << place for place, end in enumerate(ends))
+        bits = "".join("1" if below(COIN) < end else "0" for end in ends)
+        return int(bits[::-1], 2)
 
 
 @dataclass(frozen=True)
@@ -170,12 +179,18 @@ class Asked:
     n_answered: int
     epsilon_units: int
 
-    def cell(self, place: int, row: Mapping[str, Level]) -> int:
-        """The cell of a row in a combination: the last attribute's level counts in ones."""
-        cell = 0
-        for name in self.scopes[place]:
-            cell = cell * len(self.levels[name]) + _position(self.levels[name], name, row)
-        return cell
+    def cells(self, row: Mapping[str, Level]) -> list[int]:
+        """The cell of a row in each combination: the last attribute's level counts in ones.
+
+        A level is looked for once, in however many combinations its attribute is.
+        """
+        asked = dict.fromkeys(name for scope in self.scopes for name in scope)
+        positions = {name: _position(self.levels[name], name, row) for name in asked}
+        cells = [0] * len(self.scopes)
+        for place, scope in enumerate(self.scopes):
+            for name in scope:
+                cells[place] = cells[place] * len(self.levels[name]) + positions[name]
+        return cells
 
 
 class Respondent:
@@ -227,7 +242,7 @@ def randomised(asked: Asked, row: Mapping[str, Level], below: Below) -> str:
     Draws are, in this order: the view; which of its combinations, by exchanging places from the
     first on; then the answer of each in the order of their places.
     """
-    cells = [asked.cell(place, row) for place in range(len(asked.scopes))]
+    cells = asked.cells(row)
     view = below(len(asked.views))
     places = list(asked.views[view])
     for here in range(asked.n_answered):
@@ -261,43 +276,60 @@ def check_campaign(text: str) -> Asked:
 def _checked(value: Any, digest: str) -> Asked:
     _require(_whole(value["format"]) == FORMAT, "its format is not known")
     attributes, combinations = _list(value["attributes"]), _list(value["combinations"])
+    views = _list(value["views"])
+    _require(len(attributes) <= N_ATTRIBUTES_MAX, "it has too many attributes")
+    _require(len(combinations) <= N_COMBINATIONS_MAX, "it has too many combinations")
+    _require(0 < len(views) <= N_VIEWS_MAX, "it has no or too many views")
     levels = {_text(one["name"]): _list(one["levels"]) for one in attributes}
     _require(len(levels) == len(attributes), "two attributes have the same name")
     for name, found in levels.items():
+        _require(len(found) <= N_LEVELS_MAX, f"{name} has too many levels")
         told_apart = {(type(level), level) for level in found}
         _require(len(told_apart) == len(found) > 1, f"the levels of {name} are not distinct")
     scopes = tuple(tuple(_text(name) for name in _list(one["attributes"])) for one in combinations)
     channels = []
     for scope, one in zip(scopes, combinations, strict=True):
-        n_cells = 1
-        for name in scope:
-            n_cells *= len(levels[name])
-        _require(1 < n_cells <= N_CELLS_MAX, "a combination has no or too many cells")
+        _require(len(set(scope)) == len(scope), "an attribute is asked about twice")
+        n_cells = prod(len(levels[name]) for name in scope)
+        _require(1 < n_cells <= N_CELLS_MAX, TOO_MANY_CELLS)
         channels.append(_channel(one["channel"], n_cells))
-    views = tuple(tuple(_whole(place) for place in _list(view)) for view in _list(value["views"]))
-    n_answered, epsilon = _whole(value["answers"]), _whole(value["epsilon"])
-    _require(0 < epsilon <= 16 << EPSILON_BITS, "its epsilon is out of range")
-    _require(len(views) > 0, "it has no views")
-    limit = _exp_below(epsilon)
-    for view in views:
-        _require(all(0 <= place < len(scopes) for place in view), "a view is of nothing")
-        names = [name for place in view for name in scopes[place]]
-        _require(len(set(names)) == len(names), "an attribute is asked about twice")
-        _require(1 <= n_answered <= len(view), "a view has too few combinations")
-        lost = Fraction(1)
-        for ratio in sorted((channels[place].ratio for place in view), reverse=True)[:n_answered]:
-            lost *= ratio
-        _require(lost <= limit, "an answer would lose more than the declared epsilon")
-    return Asked(digest, levels, scopes, tuple(channels), views, n_answered, epsilon)
+    places = tuple(tuple(_whole(place) for place in _list(view)) for view in views)
+    answers, epsilon = _whole(value["answers"]), _whole(value["epsilon"])
+    asked = Asked(digest, levels, scopes, tuple(channels), places, answers, epsilon)
+    _check_views(asked)
+    return asked
+
+
+def _check_views(asked: Asked) -> None:
+    """What is needed of a combination is computed once: a view costs a step for each place."""
+    _require(0 < asked.epsilon_units <= 16 << EPSILON_BITS, "its epsilon is out of range")
+    limit = _exp_below(asked.epsilon_units) << RATIO_BITS - GUARD_BITS
+    bits = {name: 1 << place for place, name in enumerate(asked.levels)}
+    named = [sum(bits[name] for name in scope) for scope in asked.scopes]
+    ratios = [ceil(channel.ratio * (1 << RATIO_BITS)) for channel in asked.channels]
+    for view in asked.views:
+        seen = 0
+        for place in view:
+            _require(0 <= place < len(named), "a view is of nothing")
+            _require(not seen & named[place], "an attribute is asked about twice")
+            seen |= named[place]
+        _require(1 <= asked.n_answered <= len(view), "a view has too few combinations")
+        lost = 1 << RATIO_BITS
+        for ratio in sorted((ratios[place] for place in view), reverse=True)[: asked.n_answered]:
+            lost = -(-lost * ratio >> RATIO_BITS)
+            _require(lost <= limit, "an answer would lose more than the declared epsilon")
 
 
 def _channel(value: Any, n_cells: int) -> _Response | _Unary | _Hashing:
     if value["kind"] == "randomised_response":
-        weights = tuple(_whole(weight) for weight in _list(value["weights"]))
-        _require(len(weights) == n_cells, "there is not one fake answer for each cell")
+        found = _list(value["weights"])
+        _require(len(found) == n_cells, "there is not one fake answer for each cell")
+        weights = tuple(map(_whole, found))
         _require(min(weights) >= 1, "a fake answer is never drawn, so that it would be a proof")
+        _require(sum(weights) <= WEIGHTS_MAX, "its fake answers have too large weights")
         return _Response(_probability(value["keep"]), weights)
     if value["kind"] == "unary_encoding":
+        _require(n_cells <= N_BITS_MAX, TOO_MANY_CELLS)
         noise = _probability(value["noise"])
         _require(noise < Fraction(1, 2), "the noise is no less than a coin's")
         _require(COIN % noise.denominator == 0, "the noise is no multiple of 2**-32")
@@ -355,12 +387,12 @@ def _require(holds: bool, otherwise: str) -> None:
         raise _NotHeld(otherwise)
 
 
-def _exp_below(units: int) -> Fraction:
-    """At most the exponential: a part of its series, each term rounded down."""
+def _exp_below(units: int) -> int:
+    """At most the exponential, times 2**128: a part of its series, each term rounded down."""
     term = total = 1 << GUARD_BITS
     order = 0
     while term:
         order += 1
         term = term * units // (order << EPSILON_BITS)
         total += term
-    return Fraction(total, 1 << GUARD_BITS)
+    return total

@@ -8,7 +8,7 @@
  * Whatever fails may be called again: the answer is the kept one, and counts once for its token.
  */
 
-import { SiteStorage } from "./respondent.mjs";
+import { SiteStorage } from "./answer_store.mjs";
 
 /** The collection, or the way to it, says no. */
 export class NotTaken extends Error {

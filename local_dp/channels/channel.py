@@ -50,8 +50,16 @@ class Channel(Protocol):
     def typical_variance(self) -> float:
         """Of one answer's part in the estimated share of a cell, the mean where shares are equal.
 
-        Equal shares are the least favourable. A fact about the channel, so that weights and choices
-        made of it depend on no answer.
+        The mean over all cells is largest there; that of a single cell is not (`share_variance`). A
+        fact about the channel, so that weights and choices made of it depend on no answer.
+        """
+
+    def share_variance(self, share: float | None = None) -> float:
+        """Of one answer's part in the estimated share of a cell, the largest that there can be.
+
+        Over all cells, and over whatever shares the other cells have. `share` is that of the cell;
+        without it, over all that it could be. As of `variances`, it contains that answers are of
+        people drawn from a population.
         """
 
     def tallies_of(self, answer: int) -> tuple[int, ...]:
@@ -135,6 +143,31 @@ def eps_of_channel(matrix: Matrix) -> Fraction | float:
     if not isinstance(ratio, Fraction):
         return ratio
     return Fraction(epsilon_units_of(ratio), UNITS_PER_EPSILON)
+
+
+def largest_variance(
+    own: Floats | float, other: Floats | float, constant: Floats | float, share: float | None
+) -> float:
+    """The largest variance of one answer's part in the estimated share of a cell.
+
+    The second moment of a contribution is linear in shares, and its mean is the share less the
+    constant. So the variance is ``x own + (1 - x) other - (x - constant)**2``, a parabola in the
+    share `x`, whose top is in closed form. Where an answer names the cell or does not, the top is
+    where it does so at a rate of one half.
+
+    Parameters
+    ----------
+    own : float or (n_cells,) ndarray
+        The second moment if the true cell is this one.
+    other : float or (n_cells,) ndarray
+        The largest second moment if it is another one.
+    constant : float or (n_cells,) ndarray
+        What is added to the mean contribution.
+    share : float, optional
+        At this share; at the least favourable one, if it is left out.
+    """
+    shares = np.clip(constant + (own - other) / 2, 0.0, 1.0) if share is None else share
+    return float(np.max(shares * own + (1 - shares) * other - (shares - constant) ** 2))
 
 
 def check_matrix(matrix: Matrix) -> None:

@@ -2,7 +2,13 @@
 
 For few cells that is randomised response, for many unary encoding, whose answers have a bit for
 each cell; beyond what anybody wants to send, local hashing. The choice depends on the number of
-cells and on epsilon alone, so the largest error over all shares is compared: that at equal shares.
+cells and on epsilon alone.
+
+What is compared is the mean variance over cells at equal shares, where that mean is largest. It is
+the published rule (unary encoding from about ``3 exp(epsilon) + 2`` cells on), and right for tables
+as a whole. A single cell with a large share is known less well, by each channel differently; its
+variance decides how many respondents are planned for (`planning`), and not the channel. A campaign
+that is open has the channels of its text, whatever would be chosen today.
 """
 
 from collections.abc import Iterator

@@ -24,6 +24,7 @@ from local_dp.channels.channel import (
     Matrix,
     check_enumerable,
     check_probability,
+    largest_variance,
 )
 from local_dp.channels.randomised_response import rounded_ratio
 
@@ -105,6 +106,24 @@ class LocalHashing(Categorical):
         share = 1 / self.n_cells
         rate = 1 / self.n_buckets + self._signal * share
         return (1 - share) * rate * (1 - rate) / self._signal**2
+
+    def share_variance(self, share: float | None = None) -> float:
+        """A bound, which is too large by about one part in the number of cells at most.
+
+        Two cells collide for one seed in ``g``, three for one in ``g**2``, but on a common line for
+        one in ``g``. How many cells are on lines through a cell is bounded, not counted.
+        """
+        n_cells, one = self.n_cells, 1 / self.n_buckets
+        pairs = 1 / n_cells + (1 - 1 / n_cells) * one  # of the cells, in the bucket of a given one
+        on_lines = (one - one**2) * min(self.n_buckets - 2, n_cells - 2)
+        triples = 1 + (n_cells - 1) * (3 * one + (n_cells - 2) * one**2 + on_lines)
+        squared = triples / n_cells**2  # of that part, its mean square
+        both = (2 * one + (n_cells - 2) * one**2) / n_cells
+        keep, signal = float(self.keep), self._signal
+        fake = (1 - keep) * one * (1 - pairs)
+        own = (keep * (1 - 2 * pairs + squared) + fake) / signal**2
+        other = (keep * (one - 2 * both + squared) + fake) / signal**2
+        return largest_variance(own, other, 1 / n_cells, share)
 
     def hashed(self, cell: int, seed: int) -> int:
         """The bucket of a cell: the inner product of digits, the last digit first."""

@@ -18,6 +18,7 @@ from local_dp.channels.channel import (
     Matrix,
     check_enumerable,
     check_probability,
+    largest_variance,
 )
 
 RATIO_BITS = 24  # exp(epsilon) is rounded down to so many bits behind the point
@@ -93,6 +94,12 @@ class RandomisedResponse(Categorical):
         """
         rate = 1 / self.n_cells
         return rate * (1 - rate) / float(self.keep) ** 2
+
+    def share_variance(self, share: float | None = None) -> float:
+        """``r (1 - r) / p**2`` for the rate `r` of the cell's answer, or the `r` nearest to 1/2."""
+        keep = float(self.keep)
+        fakes = float(1 - self.keep) * self._fakes
+        return largest_variance((keep + fakes) / keep**2, fakes / keep**2, -fakes / keep, share)
 
     def tallies_of(self, answer: int) -> tuple[int, ...]:
         """The cell that was answered."""

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from cube.exponential import exp_below
-from local_dp.channels.channel import Floats, Matrix, check_enumerable
+from local_dp.channels.channel import Floats, Matrix, check_enumerable, largest_variance
 
 COIN_BITS = 32  # the probability of a false bit is a multiple of 2**-32
 N_CELLS_MAX = 2**12  # an answer of 512 bytes; local hashing has short answers
@@ -78,6 +78,13 @@ class UnaryEncoding:
         share = 1 / self.n_cells
         rate = self._noise + self._signal * share
         return (1 - share) * (rate * (1 - rate) / self._signal**2 + share**2)
+
+    def share_variance(self, share: float | None = None) -> float:
+        """As `covariance`, where ``r (1 - r) / (1/2 - q)**2 + x**2`` is linear in the share."""
+        constant = 1 / self.n_cells
+        noise = self._noise * (1 - self._noise) / self._signal**2 * (1 - constant)
+        own, other = noise + 2 * (1 - constant) ** 2, noise + 2 * constant**2
+        return largest_variance(own, other, constant, share)
 
     def tallies_of(self, answer: int) -> tuple[int, ...]:
         """The cells whose bits are 1."""

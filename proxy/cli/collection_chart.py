@@ -1,5 +1,6 @@
 """A plan for a collection as a picture: how the precision grows with the respondents."""
 
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -16,7 +17,7 @@ def plan_svg(plan: Plan) -> bytes:
     """The picture as an SVG file; the same plan gives the same bytes."""
     least = max(1.0, plan.n_respondents / SPAN)
     numbers = np.unique(np.geomspace(least, plan.n_respondents * SPAN, N_POINTS).astype(np.int64))
-    widths = [Plan(plan.campaign, int(one), plan.confidence).widest for one in numbers]
+    widths = [replace(plan, n_respondents=int(one)).widest for one in numbers]
 
     def draw(axes: Axes) -> None:
         axes.loglog(numbers, widths, color=ONE)
@@ -28,6 +29,7 @@ def plan_svg(plan: Plan) -> bytes:
             textcoords="offset points",
         )
         axes.set_xlabel(f"respondents, each at epsilon {float(plan.campaign.epsilon):.3g}")
-        axes.set_ylabel(f"half-width of a share, {plan.confidence:g}")
+        of_what = "any share" if plan.share is None else f"a share of {plan.share:g}"
+        axes.set_ylabel(f"half-width of {of_what}, {plan.confidence:g}")
 
     return chart_svg(draw)

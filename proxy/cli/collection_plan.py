@@ -47,6 +47,14 @@ def plan_collection(  # noqa: PLR0913, PLR0917 - one parameter per option
     confidence: Annotated[
         float, typer.Option(metavar="NUMBER", help="With which probability it is not.")
     ] = CONFIDENCE,
+    share: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="What a typical cell has, if you know it: the plan is for that, "
+            "and not for the least favourable share.",
+        ),
+    ] = None,
     size: SizeOption = PAIR,
     out: Annotated[
         Path | None,
@@ -55,8 +63,9 @@ def plan_collection(  # noqa: PLR0913, PLR0917 - one parameter per option
 ) -> None:
     """Plan a collection: give two of --epsilon, --respondents and --half-width.
 
-    Nobody is asked, and nothing is spent. Half-widths are of shares where all cells have equal
-    ones, which is the least favourable case of most channels.
+    Nobody is asked, and nothing is spent. Half-widths hold whatever the shares of cells
+    are: they are those of the least favourable share, which is a large one. Small shares are more
+    precise; with --share the plan is for cells of that share.
     """
     draw = None if out is None else _drawer(out)
     plan = made_plan(
@@ -66,11 +75,14 @@ def plan_collection(  # noqa: PLR0913, PLR0917 - one parameter per option
         width=width,
         confidence=confidence,
         size=size,
+        share=share,
     )
     console().print(plan_table(plan))
+    of_what = "whatever they are" if share is None else f"of cells that have {share:g}"
     typer.echo(
         f"{plan.n_respondents} respondents at epsilon {float(plan.campaign.epsilon):.6g} each: "
-        f"shares to within {plan.widest:.4g}, with probability {plan.confidence:g}."
+        f"shares to within {plan.widest:.4g}, {of_what}, "
+        f"each with probability {plan.confidence:g}."
     )
     if plan.widest >= 1:
         typer.echo(TELLS_NOTHING)

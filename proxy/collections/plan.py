@@ -38,20 +38,30 @@ class Plan:
     campaign : Campaign
     n_respondents : int
     confidence : float
+    share : float, optional
+        Of the cell whose precision it is; the least favourable one, if it is left out.
     """
 
     campaign: Campaign
     n_respondents: int
     confidence: float
+    share: float | None = None
 
     def n_answers(self, place: int) -> int:
         """How many answer a combination, on average and rounded down; at least one."""
         return max(1, int(self.campaign.expected_share(place) * self.n_respondents))
 
     def half_width(self, place: int) -> float:
-        """The half-width of the interval of a cell's share, where all cells have equal shares."""
-        channel = self.campaign.combinations[place].channel
-        return half_width(channel, self.n_answers(place), confidence=self.confidence)
+        """The half-width of the interval of a cell's share, the widest that there can be.
+
+        Of a cell that has the plan's share, if there is one.
+        """
+        return half_width(
+            self.campaign.combinations[place].channel,
+            self.n_answers(place),
+            confidence=self.confidence,
+            share=self.share,
+        )
 
     def channel_name(self, place: int) -> str:
         """How a combination is answered, in words."""
@@ -84,8 +94,11 @@ def made_plan(  # noqa: PLR0913 - two of three numbers, and how
     width: float | None,
     confidence: float = CONFIDENCE,
     size: int = PAIR,
+    share: float | None = None,
 ) -> Plan:
     """The plan that two of three numbers determine.
+
+    It holds whatever the shares of cells are, or for cells of a share that is given.
 
     Raises
     ------
@@ -96,26 +109,38 @@ def made_plan(  # noqa: PLR0913 - two of three numbers, and how
     named = "1" if epsilon is None else epsilon
     campaign = designed_campaign("plan", attributes, epsilon=named, size=size)
     if n_respondents is None and width is not None:
-        n_respondents = respondents_needed(campaign, width, confidence=confidence)
+        n_respondents = respondents_needed(campaign, width, confidence=confidence, share=share)
     if n_respondents is None:
         raise AssertionError("two of three were given")
     if not 1 <= n_respondents <= N_RESPONDENTS_MAX:
         raise InvalidTarget(f"A plan is for 1 to {N_RESPONDENTS_MAX} respondents.")
-    plan = Plan(campaign, n_respondents, confidence)
+    plan = Plan(campaign, n_respondents, confidence, share)
     if epsilon is not None or width is None:
         return plan
-    asked = {
-        (campaign.n_cells(one.scope), plan.n_answers(place))
-        for place, one in enumerate(campaign.combinations)
-    }
-    units = EPSILON_UNITS_MIN
-    for n_cells, n_answers in sorted(
-        asked, reverse=True
-    ):  # most cells need most, and the rest none
-        units = epsilon_units_needed(
-            n_cells, n_answers, width, confidence=confidence, at_least=units
-        )
+    units = _epsilon_units(plan, width)
     exact = designed_campaign(
         "plan", attributes, epsilon=f"{units / UNITS_PER_EPSILON:.12f}", size=size
     )
-    return Plan(exact, n_respondents, confidence)
+    return Plan(exact, n_respondents, confidence, share)
+
+
+def _epsilon_units(plan: Plan, width: float) -> int:
+    """The smallest epsilon at which every combination of a plan has the precision."""
+    asked = {
+        (plan.campaign.n_cells(one.scope), plan.n_answers(place))
+        for place, one in enumerate(plan.campaign.combinations)
+    }
+    units: int = EPSILON_UNITS_MIN
+    before = 0
+    while units > before:  # again, as what is enough for one may be more than was for another
+        before = units
+        for n_cells, n_answers in sorted(asked, reverse=True):  # most cells need most, mostly
+            units = epsilon_units_needed(
+                n_cells,
+                n_answers,
+                width,
+                confidence=plan.confidence,
+                share=plan.share,
+                at_least=units,
+            )
+    return units

@@ -819,20 +819,22 @@ class EstimateCollectionReply(_message.Message):
     def __init__(self, cells: _Optional[_Iterable[_Union[EstimatedCell, _Mapping]]] = ..., respondents: _Optional[int] = ..., confidence: _Optional[float] = ...) -> None: ...
 
 class PlanCollectionRequest(_message.Message):
-    __slots__ = ("attributes", "size", "epsilon", "respondents", "half_width", "confidence")
+    __slots__ = ("attributes", "size", "epsilon", "respondents", "half_width", "confidence", "share")
     ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
     SIZE_FIELD_NUMBER: _ClassVar[int]
     EPSILON_FIELD_NUMBER: _ClassVar[int]
     RESPONDENTS_FIELD_NUMBER: _ClassVar[int]
     HALF_WIDTH_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    SHARE_FIELD_NUMBER: _ClassVar[int]
     attributes: _containers.RepeatedCompositeFieldContainer[PlannedAttribute]
     size: int
     epsilon: str
     respondents: int
     half_width: float
     confidence: float
-    def __init__(self, attributes: _Optional[_Iterable[_Union[PlannedAttribute, _Mapping]]] = ..., size: _Optional[int] = ..., epsilon: _Optional[str] = ..., respondents: _Optional[int] = ..., half_width: _Optional[float] = ..., confidence: _Optional[float] = ...) -> None: ...
+    share: float
+    def __init__(self, attributes: _Optional[_Iterable[_Union[PlannedAttribute, _Mapping]]] = ..., size: _Optional[int] = ..., epsilon: _Optional[str] = ..., respondents: _Optional[int] = ..., half_width: _Optional[float] = ..., confidence: _Optional[float] = ..., share: _Optional[float] = ...) -> None: ...
 
 class PlannedAttribute(_message.Message):
     __slots__ = ("name", "levels")

@@ -232,8 +232,9 @@ def test_a_campaign_under_another_name_finds_the_limit_spent(js: JavaScript) -> 
     found = js.of(
         "visits", visits=visits(*texts), limit=2 * UNITS_PER_EPSILON, kept={}, isFull=False
     )
-    assert [type(one) for one in found["given"]] == [str, str, dict]
-    assert found["given"][2] == {"refused": "the campaign loses more epsilon than is left"}
+    refused = {"refused": "the campaign loses more epsilon than is left"}
+    assert found["given"].count(refused) == 1  # whichever of their digests was known last
+    assert sum(isinstance(one, str) for one in found["given"]) == 2
     few = js.of("visits", visits=visits(TEXT), limit=UNITS_PER_EPSILON - 1, kept={}, isFull=False)
     assert set(few["given"][0]) == {"refused"}
     assert few["kept"] == {}

@@ -61,6 +61,7 @@ HOSTILE: dict[str, Callable[[dict[str, Any]], None]] = {
     "an epsilon beyond reason": lambda v: v.update(epsilon=17 * UNITS_PER_EPSILON),
     "a negative epsilon": lambda v: v.update(epsilon=-1),
     "a combination from behind": lambda v: v["views"].__setitem__(0, [-1]),
+    "a name twice in a combination": lambda v: v["combinations"][0].update(attributes=["A", "A"]),
     "no views": lambda v: v.update(views=[]),
     "another format": lambda v: v.update(format=2),
     "a name twice": lambda v: v["attributes"].append(v["attributes"][0]),

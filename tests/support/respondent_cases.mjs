@@ -3,8 +3,11 @@
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 
-const { AnswersUnreadable, CampaignRefused, Entropy, LocalAnswers, Respondent, checkCampaign, randomised } =
+const { CampaignRefused, Entropy, Respondent, checkCampaign, randomised } =
   await import(pathToFileURL(process.argv[2]));
+const { AnswersUnreadable, LocalAnswers } = await import(
+  new URL("answer_store.mjs", pathToFileURL(process.argv[2]))
+);
 const { LocalTokens, NotTaken, takePart } = await import(
   new URL("taking_part.mjs", pathToFileURL(process.argv[2]))
 );

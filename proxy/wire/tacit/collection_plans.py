@@ -24,7 +24,7 @@ from proxy.protocol import tacit_pb2, tacit_pb2_grpc
 
 N_ATTRIBUTES_MAX: Final = 32
 N_COUNTS_MAX: Final = 64  # of a table that is simulated: up to here, a second or two
-N_CELLS_MAX: Final = 1024  # up to here, the precision of a channel is found in a millisecond
+N_CELLS_MAX: Final = 1024  # larger campaigns are planned where nobody else waits
 
 
 class PlanningMethods(tacit_pb2_grpc.TacitServicer):
@@ -42,6 +42,7 @@ class PlanningMethods(tacit_pb2_grpc.TacitServicer):
             width=request.half_width if request.HasField("half_width") else None,
             confidence=request.confidence if request.HasField("confidence") else CONFIDENCE,
             size=size,
+            share=request.share if request.HasField("share") else None,
         )
         return _message(plan)
 

@@ -1,6 +1,7 @@
 """`tacit plan-collection`: two numbers determine the third; nothing is asked of a server."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,42 @@ def test_each_two_of_three_numbers_agree(attributes: Path) -> None:
     by_epsilon = planned(attributes, n_respondents=by_width.n_respondents, width=0.05)
     assert float(by_epsilon.campaign.epsilon) == pytest.approx(1.5, rel=1e-2)
     assert by_epsilon.widest <= 0.05 * (1 + 1e-5)
+
+
+def test_the_epsilon_is_enough_for_every_combination(tmp_path: Path) -> None:
+    """Of 8, 40 and 80 cells, whose channels change their kind at epsilons of their own."""
+    path = tmp_path / "survey.toml"
+    sizes = {"a": 2, "b": 4, "c": 20}
+    path.write_text("".join(f"{name} = {list(range(n))}\n" for name, n in sizes.items()))
+    for n_respondents in (5000, 12_000, 60_000):
+        found = planned(path, n_respondents=n_respondents, width=0.05)
+        assert found.widest <= 0.05 * (1 + 1e-5)
+        steps = [step for step in range(30, 600) if step < float(found.campaign.epsilon) * 100]
+        less = [
+            planned(path, epsilon=f"{step / 100}", n_respondents=n_respondents) for step in steps
+        ]
+        assert less
+        assert all(one.widest > 0.05 for one in less)
+
+
+def test_a_plan_for_a_share_needs_fewer(run: Run, attributes: Path) -> None:
+    given = (
+        "plan-collection",
+        "--attributes",
+        attributes,
+        "--epsilon",
+        "1",
+        "--half-width",
+        "0.05",
+    )
+    whatever, smaller = run(*given), run(*given, "--share", "0.1")
+    assert "whatever they are" in whatever.out
+    assert "of cells that have 0.1" in smaller.out
+    least = planned(attributes, epsilon="1", width=0.05, share=0.1)
+    assert f"{least.n_respondents} respondents" in smaller.out
+    assert least.n_respondents < planned(attributes, epsilon="1", width=0.05).n_respondents
+    assert plan_svg(least) != plan_svg(replace(least, share=None))
+    assert "from 0 to 1" in run(*given, "--share", "2").err
 
 
 def test_the_command_shows_it_and_draws_it(run: Run, attributes: Path, tmp_path: Path) -> None:

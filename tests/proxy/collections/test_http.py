@@ -279,7 +279,8 @@ def test_the_module_for_pages_takes_part_once(served: Served) -> None:
 
 
 PAGE = """<!doctype html><meta charset="utf-8"><title>Survey</title><script type="module">
-import { LocalAnswers, Respondent } from "./respondent.mjs";
+import { LocalAnswers } from "./answer_store.mjs";
+import { Respondent } from "./respondent.mjs";
 import { LocalTokens, takePart } from "./taking_part.mjs";
 let outcome;
 try {
@@ -301,6 +302,7 @@ def test_a_page_in_a_browser_takes_part_once(served: Served, tmp_path: Path) -> 
     pages = {
         "/": ("text/html", page.replace("ROW", json.dumps(ROW)).encode()),
         "/respondent.mjs": ("text/javascript", (package / "respondent.mjs").read_bytes()),
+        "/answer_store.mjs": ("text/javascript", (package / "answer_store.mjs").read_bytes()),
         "/taking_part.mjs": ("text/javascript", (package / "taking_part.mjs").read_bytes()),
     }
     said: queue.Queue[dict[str, object]] = queue.Queue()

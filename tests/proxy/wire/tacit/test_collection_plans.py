@@ -70,8 +70,15 @@ def robustness(served: Served) -> Robustness:
 
 
 def test_two_numbers_determine_the_third(plan: Plan) -> None:
-    """Four cells at epsilon .25: p is .0663, and 409,663 respondents are needed for .02."""
-    by_width = plan(epsilon="0.25", half_width=0.02)
+    """Four cells at epsilon .25: p is .0663, and 409,663 respondents are needed for .02.
+
+    That is for shares of 1/4. Whatever the shares are, ``z**2 r (1 - r) / (p**2 .02**2)`` are, with
+    the rate nearest to one half: ``r = p + (1 - p) / 4``.
+    """
+    largest = plan(epsilon="0.25", half_width=0.02)
+    assert largest.respondents == pytest.approx(458_582, rel=1e-5)
+    by_width = plan(epsilon="0.25", half_width=0.02, share=0.25)
+    assert plan(epsilon="0.25", respondents=largest.respondents, share=0.25).half_width < 0.0190
     (pair,) = by_width.combinations
     assert (list(pair.attributes), pair.channel, pair.cells) == (
         ["drinks", "smokes"],
@@ -82,8 +89,8 @@ def test_two_numbers_determine_the_third(plan: Plan) -> None:
     assert by_width.respondents == pair.answers == pytest.approx(409_663, rel=2e-3)
     assert by_width.half_width == pair.half_width == pytest.approx(0.02, rel=1e-5)
     assert (by_width.epsilon, by_width.confidence) == (0.25, 0.95)
-    assert plan(epsilon="0.25", respondents=by_width.respondents) == by_width
-    by_both = plan(respondents=by_width.respondents, half_width=0.02)
+    assert plan(epsilon="0.25", respondents=by_width.respondents, share=0.25) == by_width
+    by_both = plan(respondents=by_width.respondents, half_width=0.02, share=0.25)
     assert by_both.epsilon == pytest.approx(0.25, rel=1e-4)
     assert by_both.half_width <= 0.02
 
@@ -120,6 +127,8 @@ def test_combinations_share_the_respondents(plan: Plan) -> None:
         (YES_NO, {"epsilon": "1", "half_width": float("nan")}, "above 0 and below 1"),
         (YES_NO, {"epsilon": "1", "respondents": 9, "confidence": 1.0}, "confidence"),
         (YES_NO, {"respondents": 2, "half_width": 0.01}, "too few"),
+        (YES_NO, {"epsilon": "1", "respondents": 9, "share": 1.5}, "from 0 to 1"),
+        (YES_NO, {"epsilon": "1", "respondents": 9, "share": float("nan")}, "from 0 to 1"),
         ((), {"epsilon": "1", "respondents": 9}, "attributes are needed"),
         ((("a", 2), ("a", 3)), {"epsilon": "1", "respondents": 9}, "twice"),
         ((("a", 1), ("b", 3)), {"epsilon": "1", "respondents": 9}, "levels are needed"),
