@@ -37,6 +37,9 @@ const NUMBERS = /-?[0-9][0-9.eE+-]*/g;
 /** The campaign is not what it has to be, or would lose too much; nothing was drawn. */
 export class CampaignRefused extends Error {}
 
+/** No answer was given to this campaign. */
+export class NothingKept extends Error {}
+
 class NotHeld extends Error {}
 
 /** Uniform whole numbers from uniform bytes, by rejection. */
@@ -97,6 +100,13 @@ export class Respondent {
       return { epsilonUnits: asked.epsilonUnits, answer: randomised(asked, row, below) };
     });
   }
+
+  /** The answer that was given to a campaign, to be sent again; or NothingKept, and nothing is drawn. */
+  async kept(text) {
+    return this.#store.once(await digestOf(text), () => {
+      throw new NothingKept("nothing was answered");
+    });
+  }
 }
 
 /**
@@ -124,14 +134,16 @@ export async function checkCampaign(text) {
   let reason = "it has not the form of one"; // whatever else goes wrong with it
   try {
     require(nCharacters(text) <= N_CHARACTERS_MAX, "the campaign is too long");
-    const value = read(text);
-    const bytes = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
-    const digits = Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, "0"));
-    return checked(value, digits.join(""));
+    return checked(read(text), await digestOf(text));
   } catch (error) {
     if (error instanceof NotHeld) reason = error.message;
   }
   throw new CampaignRefused(`this is no campaign to answer: ${reason}`);
+}
+
+async function digestOf(text) {
+  const bytes = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
+  return Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 function checked(value, digest) {

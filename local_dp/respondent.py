@@ -47,6 +47,10 @@ class CampaignRefused(Exception):
     """The campaign is not what it has to be, or would lose too much; nothing was drawn."""
 
 
+class NothingKept(Exception):
+    """No answer was given to this campaign."""
+
+
 class _NotHeld(Exception):
     """What a campaign does not hold, in words."""
 
@@ -234,6 +238,19 @@ class Respondent:
             return Kept(asked.epsilon_units, randomised(asked, row, self._entropy.below))
 
         return self._store.once(asked.digest, make).answer
+
+    def kept(self, text: str) -> str:
+        """The answer that was given to a campaign, to be sent again; nothing is drawn.
+
+        Raises
+        ------
+        NothingKept
+        """
+
+        def refuse(_spent: int) -> Kept:
+            raise NothingKept
+
+        return self._store.once(sha256(text.encode()).hexdigest(), refuse).answer
 
 
 def randomised(asked: Asked, row: Mapping[str, Level], below: Below) -> str:

@@ -3,12 +3,16 @@
  *
  *   const respondent = new Respondent(new LocalAnswers(), { epsilonUnitsMax: 2 ** 40 });
  *   const url = "https://collect.example.org/collections/survey";
- *   await takePart(url, await new LocalTokens().token(url), respondent, { smokes: "no" });
+ *   await takePart(url, new LocalTokens(), respondent, { smokes: "no" });
  *
- * Whatever fails may be called again: the answer is the kept one, and counts once for its token.
+ * Whatever fails may be called again: the answer is the kept one, and counts once for its token, by
+ * whatever URL the collection is reached.
  */
 
 import { SiteStorage } from "./answer_store.mjs";
+import { NothingKept } from "./respondent.mjs";
+
+const LATE = new Set(["invalid_request", "too_large"]); // what a closed or a full collection says
 
 /** The collection, or the way to it, says no. */
 export class NotTaken extends Error {
@@ -19,7 +23,7 @@ export class NotTaken extends Error {
   }
 }
 
-/** A token for each collection, kept in the browser's storage for this site. */
+/** A token for each campaign, kept in the browser's storage for this site. */
 export class LocalTokens {
   #kept;
   #name;
@@ -29,14 +33,18 @@ export class LocalTokens {
     this.#name = name;
   }
 
-  /** The token for a collection, made of fresh entropy when it is first asked for. */
-  token(url) {
-    const place = `${this.#name} ${url}`;
+  /**
+   * The token for a campaign, made of fresh entropy when it is first asked for.
+   *
+   * @param {string} campaign Its digest, to which the kept answer belongs as well.
+   * @param {string} url At which an earlier version of this module kept a token, if it did.
+   */
+  of(campaign, url) {
     return this.#kept.alone((storage) => {
+      const place = `${this.#name} ${campaign}`;
       let token = storage.getItem(place);
       if (token === null) {
-        const bytes = crypto.getRandomValues(new Uint8Array(32));
-        token = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+        token = storage.getItem(`${this.#name} ${url}`) ?? fresh();
         storage.setItem(place, token);
       }
       return token;
@@ -48,15 +56,45 @@ export class LocalTokens {
  * Answer a collection, and have the answer counted.
  *
  * @param {string} url Of the collection, without what is behind its name.
- * @param {string} token Of LocalTokens; or the one that the respondent was invited with.
+ * @param {LocalTokens | string} tokens The respondent's own; or the token that they were invited with.
  * @returns {Promise<boolean>} Whether it was counted now, and not before.
  */
-export async function takePart(url, token, respondent, row) {
-  const headers = { authorization: `Bearer ${token}` };
-  const campaign = await text(await fetch(`${url}/assignment`, { headers }));
-  const body = await respondent.answer(campaign, row);
+export async function takePart(url, tokens, respondent, row) {
+  const invited = typeof tokens === "string" ? tokens : null;
+  const body = await answered(url, bearer(invited ?? fresh()), respondent, row);
+  // Of an answer its campaign alone decides which token goes with it.
+  const headers = bearer(invited ?? (await tokens.of(JSON.parse(body).campaign, url)));
   const reply = await text(await fetch(`${url}/answers`, { method: "POST", headers, body }));
   return JSON.parse(reply).counted_before === false;
+}
+
+async function answered(url, headers, respondent, row) {
+  let campaign;
+  try {
+    campaign = await text(await fetch(`${url}/assignment`, { headers }));
+  } catch (late) {
+    if (!LATE.has(late.code)) throw late;
+    return givenBefore(url, headers, respondent, late);
+  }
+  return respondent.answer(campaign, row);
+}
+
+/** The answer of a respondent who never heard whether it was counted. Whoever gave none is too late. */
+async function givenBefore(url, headers, respondent, late) {
+  try {
+    return await respondent.kept(await text(await fetch(`${url}/campaign`, { headers })));
+  } catch (error) {
+    throw error instanceof NothingKept || error instanceof NotTaken ? late : error;
+  }
+}
+
+function bearer(token) {
+  return { authorization: `Bearer ${token}` };
+}
+
+function fresh() {
+  const bytes = crypto.getRandomValues(new Uint8Array(32));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 async function text(reply) {

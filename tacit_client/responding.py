@@ -8,14 +8,14 @@ answer travels. A respondent presents a token that says nothing of them, and no 
 """
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 from local_dp.answer_store import FileAnswers
-from local_dp.respondent import EPSILON_BITS, CampaignRefused, Level, Respondent
+from local_dp.respondent import EPSILON_BITS, CampaignRefused, Level, NothingKept, Respondent
 from tacit_client import protobuf
 from tacit_client.accuracy import exact_text
 from tacit_client.calling import channel_to
@@ -24,6 +24,8 @@ from tacit_client.errors import missing_library, refusal_of_call
 
 SERVICE: Final = "/tacit.v1.Respondents/"
 TOKEN_BYTES: Final = 32
+LATE: Final = "INVALID_ARGUMENT"  # the status, among others, of a collection that takes no answers
+_Call: TypeAlias = Callable[[bytes], Any]
 
 
 def respond(  # noqa: PLR0913 - who asks, what is told, and what it may lose
@@ -89,11 +91,15 @@ def respond(  # noqa: PLR0913 - who asks, what is told, and what it may lose
     with channel_to(grpc, address) as channel:
         asking = channel.unary_unary(f"{SERVICE}GetAssignment")
         sending = channel.unary_unary(f"{SERVICE}SubmitAnswer")
+        first = [(1, collection), (2, token or secrets.token_hex(TOKEN_BYTES))]
         try:
-            first = token or secrets.token_hex(TOKEN_BYTES)
-            asked = asking(protobuf.written([(1, collection), (2, first)]))
-            campaign = protobuf.text_of(protobuf.fields(asked), 1) or ""
-            answer = respondent.answer(campaign, row)
+            try:
+                campaign = _asked(asking, first)
+                answer = respondent.answer(campaign, row)
+            except grpc.RpcError as late:
+                if late.code().name != LATE:
+                    raise
+                campaign, answer = _given_before(grpc, asking, first, respondent, late)
             own = token or answers.token(sha256(campaign.encode()).hexdigest())
             reply = sending(protobuf.written([(1, collection), (2, own), (3, answer)]))
         except grpc.RpcError as error:
@@ -101,3 +107,26 @@ def respond(  # noqa: PLR0913 - who asks, what is told, and what it may lose
         except (CampaignRefused, ValueError) as error:
             raise refused(f"Nothing was answered: {error}.") from None
     return not protobuf.integer_of(protobuf.fields(reply), 1)
+
+
+def _asked(asking: _Call, request: list[tuple[int, str | int]]) -> str:
+    """The text of a campaign."""
+    return protobuf.text_of(protobuf.fields(asking(protobuf.written(request))), 1) or ""
+
+
+def _given_before(
+    grpc: Any,
+    asking: _Call,
+    request: list[tuple[int, str | int]],
+    respondent: Respondent,
+    late: Exception,
+) -> tuple[str, str]:
+    """The campaign and the answer of a respondent who never heard whether it was counted.
+
+    Whoever gave none is too late, and nothing is drawn for them.
+    """
+    try:
+        campaign = _asked(asking, [*request, (3, 1)])
+        return campaign, respondent.kept(campaign)
+    except (grpc.RpcError, NothingKept):
+        raise late from None

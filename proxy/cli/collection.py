@@ -8,13 +8,14 @@ import json
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
+import grpc
 import typer
 from rich.table import Table
 
 from cube.refusals import InvalidRequest, InvalidTarget
 from local_dp.answer_store import AnswersUnreadable, FileAnswers
 from local_dp.campaign_text import campaign_digest, campaign_text
-from local_dp.respondent import CampaignRefused, Respondent
+from local_dp.respondent import CampaignRefused, NothingKept, Respondent
 from proxy.cli.client import ServerAddress, calling, responding
 from proxy.cli.collection_attributes import attributes_in
 from proxy.cli.files import not_written
@@ -22,7 +23,7 @@ from proxy.cli.options import ConfidenceOption, asks_server
 from proxy.cli.rendering import console, plain
 from proxy.collections.design import designed_campaign, epsilon_units
 from proxy.collections.tokens import new_token
-from proxy.protocol import tacit_pb2
+from proxy.protocol import tacit_pb2, tacit_pb2_grpc
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -217,12 +218,14 @@ def respond(  # noqa: PLR0913 - one parameter per option
     respondent = Respondent(answers, epsilon_units_max=epsilon_units(epsilon_max))
     truth = _row_in(row)
     with responding(server) as stub:
-        asked = stub.GetAssignment(
-            tacit_pb2.GetAssignmentRequest(name=name, token=token or new_token())
-        )
+        first = tacit_pb2.GetAssignmentRequest(name=name, token=token or new_token())
         try:
-            answer = respondent.answer(asked.campaign, truth)
-            shown = token or answers.token(campaign_digest(asked.campaign))
+            try:
+                campaign = stub.GetAssignment(first).campaign
+                answer = respondent.answer(campaign, truth)
+            except grpc.RpcError as late:
+                campaign, answer = _given_before(stub, first, respondent, late)
+            shown = token or answers.token(campaign_digest(campaign))
         except CampaignRefused as error:
             raise InvalidTarget(f"Nothing was answered: {error}.") from None
         except (AnswersUnreadable, ValueError, OSError) as error:
@@ -232,6 +235,26 @@ def respond(  # noqa: PLR0913 - one parameter per option
         )
     before = " It was counted before." if reply.counted_before else ""
     typer.echo(f"Your randomised answer to {name} is counted.{before}")
+
+
+def _given_before(
+    stub: tacit_pb2_grpc.RespondentsStub,
+    first: tacit_pb2.GetAssignmentRequest,
+    respondent: Respondent,
+    late: grpc.RpcError,
+) -> tuple[str, str]:
+    """The campaign and the answer of a respondent who never heard whether it was counted.
+
+    Whoever gave none is too late, and nothing is drawn for them.
+    """
+    if late.code() is not grpc.StatusCode.INVALID_ARGUMENT:
+        raise late
+    first.for_kept = True
+    try:
+        campaign = stub.GetAssignment(first).campaign
+        return campaign, respondent.kept(campaign)
+    except (grpc.RpcError, NothingKept):
+        raise late from None
 
 
 def _row_in(path: Path) -> dict[str, str | int | bool | None]:

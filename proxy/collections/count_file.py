@@ -16,6 +16,7 @@ APPLICATION_ID: Final = 0x54414343  # "TACC" in the file's header
 VERSION: Final = 1
 BUSY_SECONDS: Final = 10.0
 N_WAL_PAGES: Final = 64  # in the WAL alone; then they are copied into the file itself
+N_WAL_BYTES: Final = 2 * N_WAL_PAGES * 4096  # a WAL that is longer all the same is cut: `traces`
 SCHEMA: Final = (
     f"PRAGMA application_id = {APPLICATION_ID}",
     (
@@ -30,7 +31,8 @@ SCHEMA: Final = (
         "CREATE TABLE counts (collection INTEGER, combination INTEGER, chunk INTEGER,"
         " counts BLOB NOT NULL, PRIMARY KEY (collection, combination, chunk)) STRICT, WITHOUT ROWID"
     ),
-    # Without row numbers, so that the order of rows is that of digests and tells nothing.
+    # Without row numbers, which would tell the order of answers. A page has what came last where it
+    # was put down, though, until the file is laid out anew: see `traces`.
     (
         "CREATE TABLE spent (collection INTEGER, token BLOB,"
         " PRIMARY KEY (collection, token)) STRICT, WITHOUT ROWID"
@@ -63,6 +65,7 @@ def opened_counts(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA fullfsync = ON")  # macOS: fsync alone does not reach the disk
         connection.execute("PRAGMA secure_delete = ON")
         connection.execute(f"PRAGMA wal_autocheckpoint = {N_WAL_PAGES}")
+        connection.execute(f"PRAGMA journal_size_limit = {N_WAL_BYTES}")
         _create(connection)
         _check(connection, path)
     except sqlite3.DatabaseError as error:

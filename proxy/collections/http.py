@@ -1,6 +1,7 @@
 """The port for respondents in browsers: what they are asked, and their answers, over plain HTTP.
 
-    GET  /collections/NAME/assignment   the campaign's text, byte by byte
+    GET  /collections/NAME/assignment   the campaign's text, byte by byte, if an answer would count
+    GET  /collections/NAME/campaign     the same in any case: for who has an answer from before
     POST /collections/NAME/answers      {"counted_before": false}, once the answer is durable
 
 A token comes as ``Authorization: Bearer TOKEN``. Pages of any origin may call: there are no cookies
@@ -40,8 +41,10 @@ from proxy.scheduling.fair_share import DEFAULT_TIMES, FairShare, Shift
 N_REQUESTS_MAX: Final = 64  # at once: answers wait for one another's sync to the disk
 BODY_SECONDS_MAX: Final = 10.0
 ACCOUNT: Final = "/tacit.v1.Respondents"  # whose work it is; the same as over gRPC
-PATH: Final = re.compile(r"/collections/(?P<name>.+)/(?P<what>assignment|answers)", re.DOTALL)
-METHODS: Final = {"assignment": "GET", "answers": "POST"}
+PATH: Final = re.compile(
+    r"/collections/(?P<name>.+)/(?P<what>assignment|campaign|answers)", re.DOTALL
+)
+METHODS: Final = {"assignment": "GET", "campaign": "GET", "answers": "POST"}
 BEARER: Final = re.compile(r"Bearer +([0-9a-f]+)", re.ASCII | re.IGNORECASE)
 STATUS: Final[Mapping[type[Refused], HTTPStatus]] = {
     InvalidRequest: HTTPStatus.BAD_REQUEST,
@@ -66,8 +69,8 @@ PREFLIGHT: Final = (
 class Respondents(Protocol):
     """The part of the service that respondents call."""
 
-    def assignment(self, name: str, token: str) -> Assignment:
-        """What a respondent is asked."""
+    def assignment(self, name: str, token: str, *, is_for_kept: bool = False) -> Assignment:
+        """What a respondent is asked, or was."""
         ...
 
     def submit(self, name: str, token: str, answer: str) -> bool:
@@ -130,9 +133,10 @@ def _reply(
     if method != METHODS[what]:
         raise InvalidRequest(f"This is for {METHODS[what]}.")
     token = _token(environ)
-    if what == "assignment":
+    if method == "GET":
         with _turn(share):
-            return HTTPStatus.OK, service.assignment(name, token).campaign, ()
+            asked = service.assignment(name, token, is_for_kept=what == "campaign")
+            return HTTPStatus.OK, asked.campaign, ()
     body = _body(environ)
     with _turn(share):
         is_new = service.submit(name, token, body)

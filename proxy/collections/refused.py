@@ -1,8 +1,16 @@
 """Why calls about collections are refused: texts for people, with no token or answer in them."""
 
 from accountant.ledger.credentials import Role
-from cube.refusals import InvalidRequest, NameTaken, NotAllowed, StoreUnavailable, UnknownName
+from cube.refusals import (
+    InvalidRequest,
+    NameTaken,
+    NotAllowed,
+    StoreUnavailable,
+    TooLarge,
+    UnknownName,
+)
 from proxy.api.requests import Caller
+from proxy.collections.store import Outcome
 
 
 def check_owner(caller: Caller, name: str) -> None:
@@ -27,9 +35,12 @@ def unknown_collection(name: str) -> UnknownName:
     return UnknownName(f"There is no collection {name[:64]!a}.", hint="Ask its owner for the name.")
 
 
-def closed_collection(name: str) -> InvalidRequest:
-    """The refusal of an answer that comes too late."""
-    return InvalidRequest(f"{name} takes no answers any more.")
+def check_taken(name: str, outcome: Outcome | None) -> None:
+    """Raise InvalidRequest or TooLarge if an answer comes too late, or is one too many."""
+    if outcome is Outcome.CLOSED:
+        raise InvalidRequest(f"{name} takes no answers any more.")
+    if outcome is Outcome.FULL:
+        raise TooLarge(f"{name} has as many answers as its owner asked for.")
 
 
 def no_place() -> StoreUnavailable:

@@ -10,7 +10,7 @@ argument for who may submit is in docs/threat_model.md.
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -35,9 +35,10 @@ from local_dp.estimates.tally import Tally
 from local_dp.submission import read_submission
 from proxy.api.requests import Caller
 from proxy.collections.known import KnownCollection
+from proxy.collections.names import check_new_name
 from proxy.collections.refused import (
     check_owner,
-    closed_collection,
+    check_taken,
     name_taken,
     no_place,
     unknown_collection,
@@ -125,6 +126,7 @@ class CollectionService:
         *,
         n_respondents_max: int,
         is_by_invitation: bool = False,
+        synthetic: Collection[str] = (),
     ) -> CollectionStatus:
         """Open a collection, for owners to whom its name is open.
 
@@ -135,6 +137,8 @@ class CollectionService:
             The campaign's one canonical text, with its name.
         n_respondents_max : int
         is_by_invitation : bool
+        synthetic : collection of str
+            The names of synthetic tables that the caller may know of.
 
         Raises
         ------
@@ -142,6 +146,7 @@ class CollectionService:
         """
         campaign = read_campaign(text)
         check_owner(caller, campaign.name)
+        check_new_name(campaign.name, synthetic)
         if not 1 <= n_respondents_max <= N_RESPONDENTS_MOST:
             raise InvalidRequest(f"A collection is for 1 to {N_RESPONDENTS_MOST} respondents.")
         if campaign.name.lower() in self._reserved:
@@ -185,11 +190,21 @@ class CollectionService:
             raise TooLarge(f"1 to {N_INVITATIONS_MAX} invitations are made at once.")
         return [known.tokens.invitation() for _ in range(n)]
 
-    def assignment(self, name: str, token: str) -> Assignment:
-        """What a respondent is asked; for whoever has a token, without a credential."""
+    def assignment(self, name: str, token: str, *, is_for_kept: bool = False) -> Assignment:
+        """What a respondent is asked; for whoever has a token, without a credential.
+
+        Refused where an answer would not be counted, so that nobody loses epsilon for nothing. A
+        token that was counted gets it again; and with `is_for_kept` everybody does, who has an
+        answer from before and wants to know whether it was counted.
+        """
         known = self._admitted(name, token)
-        if known.closed is not None:
-            raise closed_collection(name)
+        if not is_for_kept:
+            spent = known.tokens.spent_digest(token)
+            opened = known.opened
+            outcome = self._counting().why_not(
+                opened.digest, spent, n_respondents_max=opened.n_respondents_max
+            )
+            check_taken(name, outcome)
         return Assignment(known.opened.campaign, known.opened.digest)
 
     def submit(self, name: str, token: str, answer: str) -> bool:
@@ -220,10 +235,7 @@ class CollectionService:
             submission.counted_at(known.campaign),
             n_respondents_max=known.opened.n_respondents_max,
         )
-        if outcome is Outcome.CLOSED:
-            raise closed_collection(name)
-        if outcome is Outcome.FULL:
-            raise TooLarge(f"{name} has as many answers as its owner asked for.")
+        check_taken(name, outcome)
         return outcome is Outcome.COUNTED
 
     def close_collection(self, caller: Caller, name: str) -> CollectionStatus:
@@ -239,6 +251,7 @@ class CollectionService:
             return None if book.by_name[name].closed is not None else closed
 
         self._ledger.append_collection(build)
+        store.forget_order()
         return self.status(caller, name)
 
     def status(self, caller: Caller, name: str) -> CollectionStatus:

@@ -1,9 +1,9 @@
 """The counts of collections, in one SQLite file: durable before an answer is acknowledged.
 
 Of a collection there is, for each combination, how many answers counted at each place of its
-channel's output, and the set of spent tokens, as keyed digests in the order of the digests. No
-answer is here, nor who gave it, nor when. What is left in the WAL until it is copied is in the
-order of commits; docs/threat_model.md says what follows.
+channel's output, and the set of spent tokens, as keyed digests. No answer is here, nor who gave it,
+nor when. The order of the last answers is in the file and its WAL until a collection is closed and
+both are cleared of it (`traces`); docs/threat_model.md says what follows.
 
 Many answers share one sync to the disk, and those that do are written together or not at all. A
 token counts once, whatever comes with it the second time, so that whoever got no acknowledgement
@@ -13,6 +13,7 @@ Nothing here knows a campaign, the ledger, or what a token looks like.
 """
 
 import contextlib
+import logging
 import sqlite3
 import struct
 import threading
@@ -30,6 +31,8 @@ from accountant.ledger.group_commit import GroupCommit
 from cube.pace import waiting
 from cube.refusals import StoreUnavailable
 from proxy.collections.count_file import opened_counts
+from proxy.collections.traces import CLOSED, Wal, forget_order
+from proxy.monitoring.logs import write_log
 
 Places: TypeAlias = Sequence[tuple[int, Sequence[int]]]  # of each combination: where it counts
 
@@ -115,6 +118,7 @@ class CountStore:
         self._is_lost = False
         self._lock = threading.Lock()
         self._connection = opened_counts(self.path)
+        self._wal = Wal(self._connection, self.path)
         self._waiting = GroupCommit(self._write)
 
     def begin(self, collection: str) -> None:
@@ -145,13 +149,34 @@ class CountStore:
             raise _unavailable("no reason is known")
         return arriving.outcome
 
+    def why_not(self, collection: str, token: bytes, *, n_respondents_max: int) -> Outcome | None:
+        """Why an answer would not be counted now; None if it would be, or was counted before."""
+        with self._lock, self._explained():
+            number, n_respondents, is_closed = _about(self._connection, collection)
+            if not is_closed and n_respondents < n_respondents_max:
+                return None
+            if _is_spent(self._connection, number, token):
+                return None
+            return Outcome.CLOSED if is_closed else Outcome.FULL
+
     def close_collection(self, collection: str) -> None:
         """Count no further answer to a collection, from now on. Twice does no harm."""
         with self._writing() as connection:
-            connection.execute("UPDATE collections SET is_closed = 1 WHERE name = ?", (collection,))
+            connection.execute(
+                "UPDATE collections SET is_closed = ? WHERE name = ? AND is_closed = 0",
+                (CLOSED, collection),
+            )
+
+    def forget_order(self) -> None:
+        """Leave nothing of the order in which closed collections were answered.
+
+        It takes a moment, and room for the file again. Where it cannot be done it is noted in the
+        log, and done with the next call.
+        """
         with self._lock, self._explained():
-            # Nothing is left of the order in which the last answers came.
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            trouble = forget_order(self._connection)
+        if trouble is not None:
+            write_log(logging.WARNING, "order_not_forgotten", code=trouble)
 
     def counts(self, collection: str) -> Counts:
         """The counts of a collection."""
@@ -198,6 +223,8 @@ class CountStore:
                     except LookupError:
                         outcomes.append(_unavailable("the collection has no counts"))
                 counting.write()
+            with self._lock:
+                self._wal.shorten()
         except BaseException as error:  # raised again in the thread of each waiting answer
             for one in batch:
                 one.error = _copy(error)
@@ -262,16 +289,15 @@ class _Counting:
     def take(self, arriving: _Arriving) -> Outcome:
         """Count one answer, if it is to be counted; LookupError for an unknown collection."""
         number = self._known(arriving.collection)
-        row = number, arriving.token
-        if self.connection.execute(
-            "SELECT 1 FROM spent WHERE collection = ? AND token = ?", row
-        ).fetchone():
+        if _is_spent(self.connection, number, arriving.token):
             return Outcome.COUNTED_BEFORE
         if not self._is_open[number]:
             return Outcome.CLOSED
         if self._n_respondents[number] >= arriving.n_respondents_max:
             return Outcome.FULL
-        self.connection.execute("INSERT INTO spent (collection, token) VALUES (?, ?)", row)
+        self.connection.execute(
+            "INSERT INTO spent (collection, token) VALUES (?, ?)", (number, arriving.token)
+        )
         self._n_respondents[number] += 1
         for combination, places in arriving.places:
             of = number, combination
@@ -322,6 +348,12 @@ def _about(connection: sqlite3.Connection, collection: str) -> tuple[int, int, b
     if found is None:
         raise LookupError("a collection without counts")
     return int(found[0]), int(found[1]), bool(found[2])
+
+
+def _is_spent(connection: sqlite3.Connection, number: int, token: bytes) -> bool:
+    row = number, token
+    found = connection.execute("SELECT 1 FROM spent WHERE collection = ? AND token = ?", row)
+    return found.fetchone() is not None
 
 
 def _counts_in(blob: bytes) -> NDArray[np.int64]:

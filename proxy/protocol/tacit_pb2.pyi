@@ -911,12 +911,14 @@ class NoiseFlip(_message.Message):
     def __init__(self, noise: _Optional[str] = ..., probability: _Optional[float] = ..., standard_error: _Optional[float] = ...) -> None: ...
 
 class GetAssignmentRequest(_message.Message):
-    __slots__ = ("name", "token")
+    __slots__ = ("name", "token", "for_kept")
     NAME_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
+    FOR_KEPT_FIELD_NUMBER: _ClassVar[int]
     name: str
     token: str
-    def __init__(self, name: _Optional[str] = ..., token: _Optional[str] = ...) -> None: ...
+    for_kept: bool
+    def __init__(self, name: _Optional[str] = ..., token: _Optional[str] = ..., for_kept: bool = ...) -> None: ...
 
 class Assignment(_message.Message):
     __slots__ = ("campaign", "digest")

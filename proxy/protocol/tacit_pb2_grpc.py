@@ -1277,7 +1277,8 @@ class RespondentsServicer(object):
     """
 
     def GetAssignment(self, request, context):
-        """What is asked, and how it is to be randomised. The respondent's device checks all of it.
+        """What is asked, and how it is to be randomised. The respondent's device checks all of it. Refused where no answer is
+        taken any more, unless one with this token was counted.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

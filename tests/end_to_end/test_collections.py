@@ -111,15 +111,13 @@ def test_a_thousand_respondents_and_what_they_say(
 
     (folder / "row.json").write_text(json.dumps(truth(N_RESPONDENTS)))
     own = ("--row", folder / "row.json", "--epsilon-max", "3", "--store", folder / "mine")
-    assert "is counted." in run("collection", "respond", "survey", *own).out
-    assert "It was counted before." in run("collection", "respond", "survey", *own).out
     frugal = (*own[:3], "1", "--store", folder / "another")
     refused = run("collection", "respond", "survey", *frugal)
     assert refused.code
     assert "more epsilon than is left" in refused.err
-
-    assert "│ open" in owner("collection", "list")
-    assert "closed with 1000 answers" in owner("collection", "close", "survey")
+    assert "is counted." in run("collection", "respond", "survey", *own).out
+    assert "It was counted before." in run("collection", "respond", "survey", *own).out
+    _refused_when_it_is_over(run, owner, folder, own)
     shown = owner("collection", "show", "survey", "--by", "smokes,education")
     cells = re.findall(r"│ (\w+) +│ (\w+) +│ +(-?[\d.]+) │ (-?[\d.]+) to (-?[\d.]+) ", shown)
     shares = {(one[0], one[1]): tuple(map(float, one[2:])) for one in cells}
@@ -144,11 +142,30 @@ def test_a_thousand_respondents_and_what_they_say(
         assert abs(float(n) - count) < 3 * (float(high) - float(low)) or float(low) == 0
     assert "each at epsilon 3 of their own; to ask is free" in counted
     _tested_and_drawn(owner, folder)
+    monkeypatch.setenv("TACIT_TOKEN", found[0])
+    for name in ("people_like_them", "A_Tree"):
+        taken = run("collection", "create", name, *attributes)
+        assert f"{name} is the name of a synthetic table" in taken.err
     assert "│ closed" in owner("query", "SELECT table_name, state FROM data_privacy.collections")
     told = run("audit", "verify", folder / "people.ledger").out
     assert "Collection survey: epsilon 3 for each respondent, of their own" in told
     assert "closed with 1000 answers" in told
     assert "Every entry follows from those before it." in told
+
+
+def _refused_when_it_is_over(
+    run: Run, owner: Callable[..., str], folder: Path, own: tuple[object, ...]
+) -> None:
+    """Nothing is drawn for whoever comes when it is full, or closed; who was counted hears it."""
+    late = (*own[:4], "--store", folder / "late")
+    for state, reason in (("open", "as many answers as its"), ("closed", "takes no answers any")):
+        refused = run("collection", "respond", "survey", *late)
+        assert refused.code
+        assert reason in refused.err
+        assert not (folder / "late").exists()
+        assert "It was counted before." in run("collection", "respond", "survey", *own).out
+        assert f"│ {state}" in owner("collection", "list")
+        assert "closed with 1000 answers" in owner("collection", "close", "survey")
 
 
 def _tested_and_drawn(owner: Callable[..., str], folder: Path) -> None:

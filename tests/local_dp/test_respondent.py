@@ -32,6 +32,7 @@ from local_dp.respondent import (
     CampaignRefused,
     Entropy,
     Kept,
+    NothingKept,
     Respondent,
     _exp_below,
     check_campaign,
@@ -182,6 +183,18 @@ def test_an_answer_is_given_once_and_again() -> None:
     first = respondent.answer(text, ROW)
     again = [respondent.answer(text, {**ROW, "A": "young"}) for _ in range(20)]
     assert set(again) == {first}
+
+
+def test_what_was_given_is_found_again_and_nothing_is_drawn_for_it(tmp_path: Path) -> None:
+    text = campaign_text(survey_campaign(UNITS_PER_EPSILON))
+    for store in (Memory(), FileAnswers(tmp_path / "answers.json")):
+        respondent = Respondent(store, epsilon_units_max=UNITS_PER_EPSILON)
+        with pytest.raises(NothingKept):
+            respondent.kept(text)
+        first = respondent.answer(text, ROW)  # of which nothing was spent before
+        assert respondent.kept(text) == first
+        with pytest.raises(NothingKept):
+            respondent.kept(text.replace('"survey"', '"another"'))
 
 
 def test_a_campaign_under_another_name_finds_the_limit_spent() -> None:

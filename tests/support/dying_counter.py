@@ -74,3 +74,13 @@ def live_in(path: str, acknowledged: str, n_bytes_max: int) -> None:
             one.join()
     is_clear = all("Nothing is lost: send the same answer" in one for one in refused)
     raise SystemExit(0 if len(refused) == N_THREADS and is_clear else 1)
+
+
+def close_in(path: str, n_bytes_max: int) -> None:
+    """Close a collection where no file may be longer; exits 0 if it is closed all the same."""
+    with closing(CountStore(Path(path))) as store:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes_max, n_bytes_max))
+        store.close_collection(COLLECTION)
+        store.forget_order()
+        late, early = sent(store, N_MAX), sent(store, 0)
+    raise SystemExit(0 if (late, early) == (Outcome.CLOSED, Outcome.COUNTED_BEFORE) else 1)

@@ -78,16 +78,14 @@ const kinds = {
     );
     return { given, kept: Object.fromEntries(storage.kept) };
   },
-  async takePart({ url, row, limit, n, token }) {
+  /** One person, who visits a collection by each of these URLs, one after another. */
+  async takePart({ urls, row, limit, token, kept = {} }) {
     const locks = new Locks();
-    const storage = new Storage({}, locks);
+    const storage = new Storage(kept, locks);
     const respondent = new Respondent(new LocalAnswers({ storage, locks }), { epsilonUnitsMax: limit });
-    const tokens = new LocalTokens({ storage, locks });
+    const tokens = token ?? new LocalTokens({ storage, locks });
     const outcomes = [];
-    for (let visit = 0; visit < n; visit += 1) {
-      const mine = token ?? (await tokens.token(url));
-      outcomes.push(await takePart(url, mine, respondent, row).catch(named));
-    }
+    for (const url of urls) outcomes.push(await takePart(url, tokens, respondent, row).catch(named));
     return { outcomes, kept: Object.fromEntries(storage.kept) };
   },
 };

@@ -85,3 +85,23 @@ def test_an_invited_respondent_shows_the_token_that_they_were_given(
     with pytest.raises(tacit_client.Refused, match="by invitation"):
         answer(None)
     assert [answer(token), answer(token)] == [True, False]
+
+
+@pytest.mark.parametrize("end", ["closed", "full"])
+def test_whoever_never_heard_of_it_learns_that_they_were_counted(
+    server: str, collections: CollectionService, tmp_path: Path, end: str
+) -> None:
+    assert respond(server, tmp_path / "mine")
+    reason = {"closed": "no answers any more", "full": "as many answers as"}[end]
+    if end == "closed":
+        collections.close_collection(LOCAL, "survey")
+    else:
+        assert [respond(server, tmp_path / str(one)) for one in range(99)] == [True] * 99
+    assert not respond(server, tmp_path / "mine")
+    with pytest.raises(tacit_client.Refused, match=reason):
+        respond(server, tmp_path / "late")
+    assert not (tmp_path / "late").exists(), "nothing was drawn, so that no epsilon is lost"
+    # An answer that was drawn in time, and never came: its token is another one.
+    (tmp_path / "mine.secret").unlink()
+    with pytest.raises(tacit_client.Refused, match=reason):
+        respond(server, tmp_path / "mine")

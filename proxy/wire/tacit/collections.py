@@ -17,6 +17,7 @@ from proxy.collections.service import CollectionService
 from proxy.collections.status import CollectionStatus
 from proxy.identity.call_context import caller_of
 from proxy.protocol import tacit_pb2, tacit_pb2_grpc
+from proxy.synthetic_tables.service import SyntheticTableService
 from proxy.wire.errors import NotOffered
 
 CONFIDENCE: Final = 0.95
@@ -29,21 +30,28 @@ class CollectionMethods(tacit_pb2_grpc.TacitServicer):
     ----------
     collections : CollectionService, optional
         If None, there are none.
+    synthetic : SyntheticTableService
+        What has names that new collections do not get.
     """
 
-    def __init__(self, collections: CollectionService | None) -> None:
+    def __init__(
+        self, collections: CollectionService | None, synthetic: SyntheticTableService
+    ) -> None:
         self._given_collections = collections
+        self._other_names = synthetic
 
     def CreateCollection(
         self, request: tacit_pb2.CreateCollectionRequest, context: grpc.ServicerContext
     ) -> tacit_pb2.Collection:
         """Open a collection."""
+        caller = caller_of(context)
         return _message(
             self._collections.create(
-                caller_of(context),
+                caller,
                 request.campaign,
                 n_respondents_max=request.respondents_max,
                 is_by_invitation=request.by_invitation,
+                synthetic=[one.name for one in self._other_names.listed(caller)],
             )
         )
 
@@ -115,7 +123,9 @@ class RespondentsService(tacit_pb2_grpc.RespondentsServicer):
         self, request: tacit_pb2.GetAssignmentRequest, context: grpc.ServicerContext
     ) -> tacit_pb2.Assignment:
         """What is asked."""
-        asked = _offered(self._given_collections).assignment(request.name, request.token)
+        asked = _offered(self._given_collections).assignment(
+            request.name, request.token, is_for_kept=request.for_kept
+        )
         return tacit_pb2.Assignment(campaign=asked.campaign, digest=asked.digest)
 
     def SubmitAnswer(

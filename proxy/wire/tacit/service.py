@@ -81,7 +81,7 @@ class TacitService(SyntheticMethods, CollectionMethods, PlanningMethods, StreamM
         streams: StreamService = NO_STREAMS,
     ) -> None:
         SyntheticMethods.__init__(self, synthetic, sessions)
-        CollectionMethods.__init__(self, collections)
+        CollectionMethods.__init__(self, collections, synthetic)
         StreamMethods.__init__(self, streams)
         self._engine = engine
         self._given_admin = admin

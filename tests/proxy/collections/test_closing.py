@@ -10,18 +10,17 @@ import pytest
 
 from accountant.auditor.verify import verify
 from accountant.ledger.ledger import Ledger
-from cube.refusals import (
-    CannotStart,
-    InvalidRequest,
-    StoreUnavailable,
-)
+from accountant.ledger.open_ledger import open_ledger
+from cube.refusals import CannotStart, InvalidRequest, NotAllowed, StoreUnavailable, TooLarge
+from local_dp.campaign_text import campaign_digest
 from proxy.collections.service import CollectionService
 from proxy.collections.store import CountStore
-from proxy.collections.tokens import new_token
+from proxy.collections.tokens import TokenKey, new_token
 from tests.proxy.collections.test_service import (
     N_THREADS,
     OWNER,
     SECONDS_MAX,
+    TEXT,
     answer,
     created,
 )
@@ -39,9 +38,54 @@ def test_nothing_comes_after_the_closing_but_what_was_counted_before(
     assert ledger.position == before
     with pytest.raises(InvalidRequest, match="no answers any more"):
         service.submit("survey", new_token(), answer())
-    with pytest.raises(InvalidRequest, match="no answers any more"):
-        service.assignment("survey", new_token())
     assert not service.submit("survey", token, answer())  # whoever got no acknowledgement
+
+
+@pytest.mark.parametrize("end", ["closed", "full"])
+def test_nobody_is_asked_whose_answer_would_not_be_counted(
+    tmp_path: Path, counts: Path, end: str
+) -> None:
+    """By no server of the ledger: an answer that is drawn for nothing costs epsilon as well."""
+    path, token = tmp_path / "ledger", new_token()
+    with (
+        open_ledger(path) as one,
+        open_ledger(path) as other,
+        closing(CollectionService(one, counts)) as here,
+        closing(CollectionService(other, counts)) as there,
+    ):
+        created(here, 1 if end == "full" else 9)
+        assert there.assignment("survey", new_token()).campaign == TEXT
+        here.submit("survey", token, answer())
+        if end == "closed":
+            here.close_collection(OWNER, "survey")
+        for service in (here, there):
+            with pytest.raises(InvalidRequest if end == "closed" else TooLarge):
+                service.assignment("survey", new_token())
+            # But who was counted may hear it again, and so may who has an answer from before.
+            assert service.assignment("survey", token).campaign == TEXT
+            assert service.assignment("survey", new_token(), is_for_kept=True).campaign == TEXT
+            assert not service.submit("survey", token, answer())
+
+
+def test_what_was_asked_is_told_to_nobody_who_was_not_invited(service: CollectionService) -> None:
+    service.create(OWNER, TEXT, n_respondents_max=9, is_by_invitation=True)
+    service.close_collection(OWNER, "survey")
+    with pytest.raises(NotAllowed):
+        service.assignment("survey", new_token(), is_for_kept=True)
+
+
+def test_a_closing_leaves_nothing_in_the_file_of_the_order_of_answers(
+    service: CollectionService, ledger: Ledger, counts: Path
+) -> None:
+    """What `test_traces` says of the store; here, that a service asks for it."""
+    created(service)
+    tokens = [new_token() for _ in range(60)]
+    for token in tokens:
+        service.submit("survey", token, answer())
+    service.close_collection(OWNER, "survey")
+    content, key = counts.read_bytes(), TokenKey(ledger.key, campaign_digest(TEXT))
+    digests = [key.spent_digest(token) for token in tokens]
+    assert sorted(digests, key=content.index, reverse=True) == sorted(digests)
 
 
 def test_what_is_acknowledged_while_a_collection_is_closed_is_in_its_last_counts(

@@ -32,7 +32,6 @@ from proxy.monitoring.loopback_http import serving_http
 from proxy.scheduling.fair_share import FairShare
 from tests.support.campaigns import survey
 from tests.support.chromium import visiting
-from tests.support.node import javascript
 from tests.support.postgres import wait_until
 
 OWNER = Caller(Payer("owner"), Role.OWNER, (EVERY_TABLE,))
@@ -146,6 +145,8 @@ def test_a_collection_that_is_full_or_closed_takes_no_answer(served: Served) -> 
     served.service.close_collection(OWNER, "survey")
     closed = call(served, "GET", "assignment", token=new_token())
     assert (closed.status, closed.code) == (400, "invalid_request")
+    asked = call(served, "GET", "campaign", token=new_token())
+    assert (asked.status, asked.text) == (200, TEXT)
 
 
 def test_an_invitation_is_needed_where_the_owner_says_so(served: Served) -> None:
@@ -226,7 +227,7 @@ def test_respondents_work_in_turn(tmp_path: Path) -> None:
     release = threading.Event()
 
     class Slow:
-        def assignment(self, name: str, token: str) -> Assignment:
+        def assignment(self, name: str, token: str, *, is_for_kept: bool = False) -> Assignment:
             raise NotImplementedError
 
         def submit(self, name: str, token: str, answer: str) -> bool:
@@ -264,20 +265,6 @@ def test_it_listens_on_loopback_only(served: Served) -> None:
     assert "respondents_listen" in str(refused.value.hint)
 
 
-def test_the_module_for_pages_takes_part_once(served: Served) -> None:
-    with javascript() as js:
-        found = js.of("takePart", url=served.url, row=ROW, limit=LIMIT, n=3)
-        assert found["outcomes"] == [True, False, False]
-        assert n_counted(served) == 1
-        stranger = js.of("takePart", url=served.url, row=ROW, limit=LIMIT, n=1, token=CANARY)
-        assert stranger["outcomes"][0]["notTaken"] == "invalid_request"
-        careful = js.of("takePart", url=served.url, row=ROW, limit=LIMIT // 4, n=1)
-        assert set(careful["outcomes"][0]) == {"refused"}
-        elsewhere = js.of("takePart", url=f"{served.url}s", row=ROW, limit=LIMIT, n=1)
-        assert elsewhere["outcomes"][0]["notTaken"] == "unknown_name"
-    assert n_counted(served) == 1
-
-
 PAGE = """<!doctype html><meta charset="utf-8"><title>Survey</title><script type="module">
 import { LocalAnswers } from "./answer_store.mjs";
 import { Respondent } from "./respondent.mjs";
@@ -285,8 +272,7 @@ import { LocalTokens, takePart } from "./taking_part.mjs";
 let outcome;
 try {
   const respondent = new Respondent(new LocalAnswers(), { epsilonUnitsMax: LIMIT });
-  const token = await new LocalTokens().token("URL");
-  outcome = await takePart("URL", token, respondent, ROW);
+  outcome = await takePart("URL", new LocalTokens(), respondent, ROW);
 } catch (error) {
   outcome = `${error}`;
 }

@@ -133,15 +133,6 @@ def test_an_unknown_collection_spoils_no_other_answer(store: CountStore) -> None
     assert sent(store, 0) is Outcome.COUNTED
 
 
-def test_spent_tokens_are_kept_in_an_order_that_tells_nothing(store: CountStore) -> None:
-    for one in range(200):
-        sent(store, one)
-    rows = store._connection.execute("SELECT token FROM spent").fetchall()
-    assert [one for (one,) in rows] == sorted(token(one) for one in range(200))
-    with pytest.raises(Exception, match="no such column"):
-        store._connection.execute("SELECT rowid FROM spent")
-
-
 def test_no_count_is_in_what_a_value_says_of_itself(store: CountStore) -> None:
     sent(store, 0)
     assert "array" not in repr(store.counts(COLLECTION))
