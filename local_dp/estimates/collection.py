@@ -97,9 +97,9 @@ class CollectionEstimates:
     tallies : mapping of int to sequence of Tally
         Of each combination, by its place: one for each block.
     n_respondents : int
-        How many answered. Counts are of these, and intervals hold for them. Where each answers one
-        combination, intervals hold as well for the population that they were drawn from, scaled to
-        their number; where several, tables of one respondent depend on each other in that respect.
+        How many answered. Counts are of these. Where each answers one combination, intervals hold
+        for them, and for the population that they were drawn from, scaled to their number; where
+        several, tables of one respondent depend on each other, which variances leave out.
     """
 
     campaign: Campaign
@@ -200,10 +200,25 @@ class CollectionEstimates:
         """
         coefficients, _ = coefficients_of(block, self._sizes)
         parts = tuple(
-            CellsOfTable(self.estimates[place], self.tables[place].widened(block.scope, coefficients))
+            CellsOfTable(
+                self.estimates[place], self.tables[place].widened(block.scope, coefficients)
+            )
             for place in self._holding(block.scope)
         )
         return AnsweredTable(parts, shape)
+
+    def n_places(self, scope: Scope) -> int:
+        """At how many places answers are counted that are about all of some attributes.
+
+        What `tabled` takes of time and of memory is this by cells, or by tables that are simulated.
+
+        Raises
+        ------
+        NotCovered
+            If there are none.
+        """
+        blocks = (block for place in self._holding(scope) for block in self.estimates[place].blocks)
+        return sum(block.channel.n_tallies for block in blocks)
 
     def agreeing(self, names: Collection[str]) -> list[AgreeingTable]:
         """The tables of the combinations, made to agree; summed over attributes without a name.

@@ -63,8 +63,7 @@ class ScopedTable:
     def widened(self, scope: Scope, coefficients: Floats) -> Floats:
         """Coefficients of the cells of some of its attributes, as those of its own cells."""
         lengths = [
-            size if name in scope else 1
-            for name, size in zip(self.scope, self.shape, strict=True)
+            size if name in scope else 1 for name, size in zip(self.scope, self.shape, strict=True)
         ]
         n_queries = coefficients.shape[1]
         columns = coefficients.reshape(*lengths, n_queries)
@@ -147,8 +146,10 @@ class TablesTogether:
         found = []
         for scope, tables in self._alike.items():
             precision = sum(table.precision for table in tables)
-            mean = sum((table.precision / precision) * table.margin(scope) for table in tables)
-            found.append(NoisyTable(scope, mean, 1 / (precision * np.size(mean))))
+            weights = np.array([table.precision for table in tables]) / precision
+            margins = np.array([table.margin(scope) for table in tables])
+            mean = np.tensordot(weights, margins, axes=1)
+            found.append(NoisyTable(scope, mean, 1 / (precision * mean.size)))
         return found
 
     @property
@@ -174,9 +175,7 @@ class TablesTogether:
             for cells, one in zip(moved, self._merged, strict=True)
         ]
 
-    def _distinct(
-        self, scope: Scope, columns: Floats
-    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def _distinct(self, scope: Scope, columns: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Queries with all margins on a scope that there are, and which of these each query has."""
         n_queries = columns.shape[1]
         if scope == self.scope:

@@ -217,14 +217,15 @@ class AnsweredTables:
                 hint="Leave a column out, or use method => 'pairwise'.",
             )
         cells = np.arange(math.prod(sizes)).reshape(sizes)
-        found = self._table.estimates.tabled(QueryBlock(counting(), Partition(scope, cells)), sizes)
-        self._work += found.work(N_NULL_DRAWS)
+        estimates = self._table.estimates
+        self._work += estimates.n_places(scope) * max(N_NULL_DRAWS, cells.size)
         if self._work > N_SIMULATED_MAX:
             raise TooLarge(
                 f"To tell what depends on what in {campaign.name} takes too many simulated answers "
                 f"about {', '.join(scope)}.",
                 hint="Name fewer columns, or use method => 'pairwise'.",
             )
+        found = estimates.tabled(QueryBlock(counting(), Partition(scope, cells)), sizes)
         axis, n = scope.index(child), float(found.n_answers)
         shares = _nearest(found.counts[np.newaxis], n)
         moved = np.moveaxis(shares[0], axis, 0)

@@ -9,7 +9,7 @@ import pytest
 
 from cube.block import Partition, QueryBlock
 from cube.measurement import UNITS_PER_EPSILON
-from cube.pace import Deadline, paced
+from cube.pace import paced
 from cube.query import Factor, counting
 from cube.refusals import TooSlow
 from inference.marginals.error_law import cell_coefficients
@@ -19,11 +19,12 @@ from local_dp.campaign import Attribute, planned_campaign
 from local_dp.channels.channel import Floats
 from local_dp.estimates import inversion, together
 from local_dp.estimates.answers import answers, are_enough
-from local_dp.estimates.collection import CollectionEstimates
+from local_dp.estimates.collection import CollectionEstimates, NotCovered
 from local_dp.estimates.queries import coefficients_of
 from local_dp.estimates.tally import Tally
 from local_dp.estimates.together import ScopedTable, TablesTogether
 from tests.support.answering import answered
+from tests.support.steps import Counted
 
 SIZES = {"a": 3, "b": 4, "c": 2, "d": 5}
 PAIRS = tuple(combinations(SIZES, 2))
@@ -62,9 +63,7 @@ def by_brute_force(
 ) -> tuple[Floats, Floats, Floats]:
     """Values and moments from whole tables, a projection for each query."""
     noisy = [
-        NoisyTable(
-            one.scope, one.estimate.shares.reshape(one.shape), one.estimate.typical_variance
-        )
+        NoisyTable(one.scope, one.estimate.shares.reshape(one.shape), one.estimate.typical_variance)
         for one in tables
     ]
     holder = next(at for at, one in enumerate(tables) if set(scope) <= set(one.scope))
@@ -111,9 +110,7 @@ def test_answers_are_those_of_whole_tables(
         monkeypatch.setattr(module, "N_ENTRIES_AT_ONCE", at_once)
     estimates = collected(scopes, 3000, uneven=True)
     coefficients, _ = coefficients_of(block, SIZES)
-    tables = [
-        one for one in estimates.tables.values() if set(one.scope).intersection(block.scope)
-    ]
+    tables = [one for one in estimates.tables.values() if set(one.scope).intersection(block.scope)]
     found = TablesTogether(block.scope, tables)
     values, variances, thirds = by_brute_force(tables, block.scope, coefficients)
     assert found.values(coefficients) == pytest.approx(values, rel=1e-9, abs=1e-12)
@@ -165,20 +162,6 @@ def test_memory_does_not_grow_with_the_number_of_tables() -> None:
     assert many < few + 4 * 2**20
 
 
-class Counted(Deadline):
-    """A pace that ends after some number of steps."""
-
-    def __init__(self, n_steps: int) -> None:
-        super().__init__(1e9)
-        self.n_left = n_steps
-
-    def step(self, seconds: float) -> None:
-        self.n_left -= 1
-        if self.n_left < 0:
-            raise TooSlow("enough")
-        super().step(seconds)
-
-
 def test_work_ends_between_two_tables_and_two_rows() -> None:
     """There is a step for each of the 17 tables, and one for each of the 400 rows at least."""
     estimates, block = wide(10)
@@ -190,3 +173,13 @@ def test_work_ends_between_two_tables_and_two_rows() -> None:
     for n_allowed in (0, 200, n_steps - 1):
         with paced(Counted(n_allowed)), pytest.raises(TooSlow):
             estimates.answer(block)
+
+
+def test_places_of_tables_that_have_all_attributes_are_counted() -> None:
+    """What drawing tables would take is known before any is made."""
+    estimates = collected((("a", "b"), ("a", "b", "c"), ("b", "d")), 500)
+    channels = [one.channel for one in estimates.campaign.combinations]
+    assert estimates.n_places(("a", "b")) == sum(one.n_tallies for one in channels[:2])
+    assert estimates.n_places(("d",)) == channels[2].n_tallies
+    with pytest.raises(NotCovered):
+        estimates.n_places(("c", "d"))
