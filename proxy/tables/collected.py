@@ -8,6 +8,7 @@ model where the statement falls back on one.
 Nothing here knows how answers arrive, or when a collection closes.
 """
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -145,16 +146,18 @@ class CollectedTable:
         """
         asked = self._axes.of_campaign(block)
         try:
-            found = self.estimates.tabled(asked, question.shape)
+            n_places = self.estimates.n_places(asked.scope)
         except NotCovered as gap:
             raise self._not_collected(gap) from None
-        if found.work(question.n_replicates) > N_SIMULATED_MAX:
-            fewer = f"ask for {N_SIMULATED_MAX // found.n_places} replicates at most"
+        n_cells = math.prod(question.shape)
+        if n_places * max(question.n_replicates, n_cells) > N_SIMULATED_MAX:
+            fewer = f"ask for {N_SIMULATED_MAX // n_places} replicates at most"
             raise TooLarge(
-                f"Answers about {', '.join(asked.scope)} are counted at {found.n_places} places, "
-                f"too many for {question.n_replicates} simulated tables of {found.n_cells} cells.",
+                f"Answers about {', '.join(asked.scope)} are counted at {n_places} places, "
+                f"too many for {question.n_replicates} simulated tables of {n_cells} cells.",
                 hint=f"Group the values, as with a CASE, or {fewer}.",
             )
+        found = self.estimates.tabled(asked, question.shape)
         note = TESTED.format(self.campaign.name, found.n_answers, ", ".join(asked.scope))
         return OwnCells(found.counts, found, note)
 
