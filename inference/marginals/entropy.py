@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cube.pace import checkpoint
 from cube.query import Scope, check_scope
 from cube.refusals import TooLarge
 from inference.marginals.joint import N_JOINT_CELLS_MAX, fitted_joint
@@ -116,6 +117,7 @@ def _fitted(shape: list[int], scope: Scope, wanted: Sequence[tuple[Scope, Floats
     values = np.full(shape, total)
     values /= values.size
     for _ in range(N_SWEEPS_MAX):
+        checkpoint()
         for axes, cells in wanted:
             sums = marginal(values, scope, axes)
             factors = np.divide(np.maximum(cells, 0), sums, out=np.zeros_like(sums), where=sums > 0)

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from cube.pace import checkpoint
 from cube.query import Scope
 from cube.refusals import TooLarge
 from inference.marginals.table import (
@@ -81,6 +82,7 @@ def projected(tables: Sequence[NoisyTable], *, total: float | None = None) -> li
     sizes = axis_sizes(tables)
     values = [table.values for table in tables]
     for shared in meeting_sets((table.scope for table in tables), total=total):
+        checkpoint()
         holders = [place for place, table in enumerate(tables) if shared.issubset(table.scope)]
         if len(holders) == 1 and (shared or total is None):
             continue

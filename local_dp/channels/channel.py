@@ -99,11 +99,11 @@ class Channel(Protocol):
     def variances(self, coefficients: Floats, rates: Floats) -> Floats:
         """The variance of one answer's contribution to each query, where `rates` hold."""
 
-    def third_moments(self, coefficients: Floats, rates: Floats) -> Floats:
-        """The absolute third moment, about its mean, of one answer's contribution to each query.
+    def moments(self, coefficients: Floats, rates: Floats) -> tuple[Floats, Floats]:
+        """The variances, and the absolute third moments about the mean, of one answer's parts.
 
-        Summed over the independent parts of an answer, where it has some: that is what the distance
-        of a mean of many answers from the normal law depends on.
+        The latter are summed over the independent parts of an answer, where it has some: that is
+        what the distance of a mean of many answers from the normal law depends on.
         """
 
     def covariance(self, coefficients: Floats, rates: Floats) -> Floats:
@@ -208,14 +208,13 @@ class Categorical(ABC):
 
     def variances(self, coefficients: Floats, rates: Floats) -> Floats:
         """Of one draw from the rates; about the mean, so that nothing cancels."""
-        contributions = self.contributions(coefficients)
-        means = rates @ contributions
-        return np.asarray(rates @ (contributions - means) ** 2)
+        return np.asarray(rates @ self._deviations(coefficients, rates) ** 2)
 
-    def third_moments(self, coefficients: Floats, rates: Floats) -> Floats:
-        """Of one draw from the rates."""
-        contributions = self.contributions(coefficients)
-        return np.asarray(rates @ np.abs(contributions - rates @ contributions) ** 3)
+    def moments(self, coefficients: Floats, rates: Floats) -> tuple[Floats, Floats]:
+        """Of one draw from the rates, whose contributions are found once."""
+        deviations = self._deviations(coefficients, rates)
+        squares = deviations**2
+        return np.asarray(rates @ squares), np.asarray(rates @ (squares * np.abs(deviations)))
 
     def covariance(self, coefficients: Floats, rates: Floats) -> Floats:
         """Of one draw from the rates."""
@@ -223,3 +222,8 @@ class Categorical(ABC):
         means = rates @ contributions
         together: Floats = (contributions * rates[:, np.newaxis]).T @ contributions
         return together - np.outer(means, means)
+
+    def _deviations(self, coefficients: Floats, rates: Floats) -> Floats:
+        """How far each place's contribution is from the mean."""
+        contributions = self.contributions(coefficients)
+        return np.asarray(contributions - rates @ contributions)

@@ -210,8 +210,9 @@ class LocalHashing(Categorical):
         waves = np.fft.fftn(padded.reshape(*shape, -1), axes=tuple(range(self.n_digits))).reshape(
             self.n_seeds, -1
         )
-        by_seed = waves[scaled.T]  # (n_seeds, frequencies, queries)
-        return np.fft.ifft(by_seed, axis=1).real.reshape(self.n_tallies, -1)
+        # Values are real, so that half of the frequencies say what the others are.
+        by_seed = waves[scaled[: n_buckets // 2 + 1].T]  # (n_seeds, frequencies, queries)
+        return np.fft.irfft(by_seed, n_buckets, axis=1).reshape(self.n_tallies, -1)
 
 
 @lru_cache(maxsize=16)

@@ -136,10 +136,11 @@ class UnaryEncoding:
         weights = rates * (1 - rates) / self._signal**2 + shares**2
         return np.asarray(np.maximum(weights @ parts**2 - (shares @ parts) ** 2, 0.0))
 
-    def third_moments(self, coefficients: Floats, rates: Floats) -> Floats:
-        """Of all bits, which are independent given the true cells."""
-        moments = rates * (1 - rates) * (rates**2 + (1 - rates) ** 2)
-        return np.asarray(moments @ np.abs(self.contributions(coefficients)) ** 3)
+    def moments(self, coefficients: Floats, rates: Floats) -> tuple[Floats, Floats]:
+        """As `variances`; third moments of all bits, which are independent given the true cells."""
+        of_bits = rates * (1 - rates) * (rates**2 + (1 - rates) ** 2)
+        thirds = of_bits @ np.abs(self.contributions(coefficients)) ** 3
+        return self.variances(coefficients, rates), np.asarray(thirds)
 
     def covariance(self, coefficients: Floats, rates: Floats) -> Floats:
         """Bits are independent given the true cell, so two of them have covariance ``-x x'``."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cube.pace import checkpoint
 from inference.noise_law.law import NoiseLaw
 from local_dp.channels.channel import Floats
 from local_dp.channels.local_hashing import LocalHashing
@@ -64,10 +65,11 @@ def answers(
         By which shares are multiplied: the number of respondents, for counts.
     """
     values = scale * (estimate.shares @ coefficients)
-    variances = scale**2 * estimate.variances(coefficients)
-    enough = are_enough(estimate, coefficients)
+    of_shares, thirds = estimate.moments(coefficients)
+    variances, enough = scale**2 * of_shares, are_enough(of_shares, thirds)
     found = []
     for place, value in enumerate(values.tolist()):
+        checkpoint()
         column = scale * coefficients[:, place]
         if np.ptp(column) == 0:  # shares add up to 1: nothing is uncertain
             found.append(known(float(column[0])))
@@ -84,10 +86,9 @@ def known(value: float) -> CollectedAnswer:
     return CollectedAnswer(value, normal_law(0.0), IntervalMethod.NORMAL)
 
 
-def are_enough(estimate: TableEstimate, coefficients: Floats) -> NDArray[np.bool_]:
+def are_enough(variances: Floats, thirds: Floats) -> NDArray[np.bool_]:
     """For each query, whether answers are so many that the law of their mean is near the normal."""
-    thirds = estimate.third_moments(coefficients)
-    return np.asarray(estimate.variances(coefficients) ** 3 >= ENOUGH * thirds**2)
+    return np.asarray(variances**3 >= ENOUGH * thirds**2)
 
 
 def _from_few(
@@ -120,7 +121,7 @@ def _binomial(tally: Tally, column: Floats) -> CollectedAnswer | None:
             return None
         cell = int(np.flatnonzero(inside)[0])
         if isinstance(channel, LocalHashing):
-            count = round(float(channel.supports(tally.counts)[cell]))
+            count = round(float(tally.supports[cell]))
             floor = 1 / channel.n_buckets
             signal = float(channel.keep) * (1 - floor)
         else:

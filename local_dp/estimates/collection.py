@@ -19,18 +19,18 @@ from cube.block import QueryBlock
 from cube.cached import cached_property
 from cube.query import Scope
 from inference.marginals.entropy import maximum_entropy
-from inference.marginals.error_law import cell_coefficients
 from inference.marginals.nonnegative import nonnegative
 from inference.marginals.projection import projected
 from inference.marginals.table import NoisyTable
 from local_dp.campaign import Campaign
 from local_dp.channels.channel import Floats
-from local_dp.estimates.answers import ENOUGH, CollectedAnswer, answers, known
+from local_dp.estimates.answers import CollectedAnswer, answers, are_enough, known
 from local_dp.estimates.inversion import TableEstimate, estimated
 from local_dp.estimates.laws import IntervalMethod, normal_law
 from local_dp.estimates.queries import N_COEFFICIENTS_MAX, coefficients_of
 from local_dp.estimates.simulated import AnsweredTable, CellsOfTable
 from local_dp.estimates.tally import Tally
+from local_dp.estimates.together import ScopedTable, TablesTogether
 
 VARIANCE_MIN = 0.01  # of that at equal shares
 
@@ -97,9 +97,9 @@ class CollectionEstimates:
     tallies : mapping of int to sequence of Tally
         Of each combination, by its place: one for each block.
     n_respondents : int
-        How many answered. Counts are of these, and intervals hold for them. Where each answers one
-        combination, intervals hold as well for the population that they were drawn from, scaled to
-        their number; where several, tables of one respondent depend on each other in that respect.
+        How many answered. Counts are of these. Where each answers one combination, intervals hold
+        for them, and for the population that they were drawn from, scaled to their number; where
+        several, tables of one respondent depend on each other, which variances leave out.
     """
 
     campaign: Campaign
@@ -126,6 +126,15 @@ class CollectionEstimates:
             for place, blocks in sorted(self.tallies.items())
             if any(block.n_answers for block in blocks)
         }
+
+    @cached_property
+    def tables(self) -> dict[int, ScopedTable]:
+        """Each combination that has answers, by its place."""
+        found = {}
+        for place, estimate in self.estimates.items():
+            scope = self.campaign.combinations[place].scope
+            found[place] = ScopedTable(scope, self.campaign.sizes(scope), estimate)
+        return found
 
     @property
     def covered(self) -> tuple[Scope, ...]:
@@ -191,10 +200,25 @@ class CollectionEstimates:
         """
         coefficients, _ = coefficients_of(block, self._sizes)
         parts = tuple(
-            CellsOfTable(self.estimates[place], self._widened(place, block.scope, coefficients))
+            CellsOfTable(
+                self.estimates[place], self.tables[place].widened(block.scope, coefficients)
+            )
             for place in self._holding(block.scope)
         )
         return AnsweredTable(parts, shape)
+
+    def n_places(self, scope: Scope) -> int:
+        """At how many places answers are counted that are about all of some attributes.
+
+        What `tabled` takes of time and of memory is this by cells, or by tables that are simulated.
+
+        Raises
+        ------
+        NotCovered
+            If there are none.
+        """
+        blocks = (block for place in self._holding(scope) for block in self.estimates[place].blocks)
+        return sum(block.channel.n_tallies for block in blocks)
 
     def agreeing(self, names: Collection[str]) -> list[AgreeingTable]:
         """The tables of the combinations, made to agree; summed over attributes without a name.
@@ -224,9 +248,8 @@ class CollectionEstimates:
         n_kept = self.campaign.n_cells(scope)
         variances = np.full(n_kept, typical)
         estimate = self.estimates[place]
-        n_places = max(block.channel.n_tallies for block in estimate.blocks)
-        if n_kept * max(estimate.n_cells, n_places) <= N_COEFFICIENTS_MAX:
-            own = estimate.variances(self._widened(place, scope, np.eye(n_kept)))
+        if n_kept * estimate.n_places <= N_COEFFICIENTS_MAX:
+            own = estimate.variances(self.tables[place].widened(scope, np.eye(n_kept)))
             variances = np.maximum(own, VARIANCE_MIN * typical)
         return self._scale**2 * variances.reshape(shape)
 
@@ -237,40 +260,42 @@ class CollectionEstimates:
     def _of_cells(self, scope: Scope, coefficients: Floats) -> list[CollectedAnswer]:
         covering = self._holding(scope)
         best = min(covering, key=lambda place: self._variance_of_margin(place, scope))
-        alone = answers(
-            self.estimates[best], self._widened(best, scope, coefficients), scale=self._scale
-        )
+        alone = self._alone(self.tables[best], scope, coefficients)
         places = self._touching(scope)
         if len(places) == 1:
             return alone
-        together = self._projected(places, best, scope, coefficients)
+        together = self._together(places, scope, coefficients)
         # Where answers are too few for a normal law, one table has an exact one.
         return [one if other is None else other for one, other in zip(alone, together, strict=True)]
 
-    def _projected(
-        self, places: list[int], holder: int, scope: Scope, coefficients: Floats
+    def _alone(
+        self, table: ScopedTable, scope: Scope, coefficients: Floats
+    ) -> list[CollectedAnswer]:
+        """Answers from one table."""
+        found: list[CollectedAnswer] = []
+        for some in table.batches(coefficients.shape[1]):
+            own = table.widened(scope, coefficients[:, some])
+            found.extend(answers(table.estimate, own, scale=self._scale))
+        return found
+
+    def _together(
+        self, places: list[int], scope: Scope, coefficients: Floats
     ) -> list[CollectedAnswer | None]:
         """Answers from all tables that share attributes; None where a normal law is not near."""
-        tables = [self._noisy(place) for place in places]
-        widened = self._widened(holder, scope, coefficients)
-        at = places.index(holder)
-        values = projected(tables, total=self._scale)[at].ravel() @ widened
-        parts: list[Floats] = [np.empty((table.values.size, widened.shape[1])) for table in tables]
-        for row in range(widened.shape[1]):
-            summed = widened[:, row].reshape(tables[at].values.shape)
-            found = cell_coefficients(tables, at, summed, is_total_public=True)
-            for part, cells in zip(parts, found, strict=True):
-                part[:, row] = cells.ravel()
-        variances, thirds = np.zeros(len(values)), np.zeros(len(values))
-        for place, part in zip(places, parts, strict=True):
-            variances += self._scale**2 * self.estimates[place].variances(part)
-            thirds += self._scale**3 * self.estimates[place].third_moments(part)
-        enough = variances**3 >= ENOUGH * thirds**2
+        tables = TablesTogether(scope, [self.tables[place] for place in places])
+        values = self._scale * tables.values(coefficients)
+        variances, thirds = tables.moments(coefficients)
+        deviations = self._scale * np.sqrt(variances)
         return [
-            CollectedAnswer(value, normal_law(float(np.sqrt(variance))), IntervalMethod.NORMAL)
-            if is_enough and variance > 0
+            CollectedAnswer(value, normal_law(deviation), IntervalMethod.NORMAL)
+            if is_enough and deviation > 0
             else None
-            for value, variance, is_enough in zip(values.tolist(), variances, enough, strict=True)
+            for value, deviation, is_enough in zip(
+                values.tolist(),
+                deviations.tolist(),
+                are_enough(variances, thirds).tolist(),
+                strict=True,
+            )
         ]
 
     @property
@@ -298,14 +323,6 @@ class CollectionEstimates:
         shape = self.campaign.sizes(combination.scope)
         variance = self._scale**2 * estimate.typical_variance
         return NoisyTable(combination.scope, self._scale * estimate.shares.reshape(shape), variance)
-
-    def _widened(self, place: int, scope: Scope, coefficients: Floats) -> Floats:
-        """Coefficients of a scope's cells as those of the cells of a combination that has it."""
-        wide = self.campaign.combinations[place].scope
-        shape = self.campaign.sizes(wide)
-        lengths = dict(zip(scope, self.campaign.sizes(scope), strict=True))
-        columns = coefficients.reshape([*(lengths.get(name, 1) for name in wide), -1])
-        return np.broadcast_to(columns, (*shape, columns.shape[-1])).reshape(-1, columns.shape[-1])
 
     def _variance_of_margin(self, place: int, scope: Scope) -> float:
         """Of a cell of the scope in one table, as channels and numbers of answers say."""

@@ -10,19 +10,18 @@ themselves, who are not drawn, it is an upper bound.
 The argument is in `proofs/estimates.md`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 
 from cube.cached import cached_property
-from local_dp.channels.channel import Channel, Floats
+from cube.pace import checkpoint
+from local_dp.channels.channel import Floats
 from local_dp.estimates.simplex import project_simplex
 from local_dp.estimates.tally import Tally, merged
 
-Moment: TypeAlias = Callable[[Channel, Floats, Floats], Floats]
-N_ENTRIES_AT_ONCE = 2**22  # of an array of contributions: 32 MB
+N_ENTRIES_AT_ONCE = 2**19  # of an array of contributions: 4 MB, a few times over
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +51,11 @@ class TableEstimate:
         return self.blocks[0].channel.n_cells
 
     @property
+    def n_places(self) -> int:
+        """The number of cells, or of places at which answers are counted: the larger one."""
+        return max(self.n_cells, *(block.channel.n_tallies for block in self.blocks))
+
+    @property
     def n_answers(self) -> int:
         """The number of answers, of all blocks."""
         return sum(block.n_answers for block in self.blocks)
@@ -78,8 +82,17 @@ class TableEstimate:
         """The nearest shares that are nowhere negative: those that variances are computed at."""
         return project_simplex(self.shares)
 
+    @cached_property
+    def _likely_rates(self) -> tuple[Floats, ...]:
+        """The rates of each block's places at the likely shares."""
+        return tuple(block.channel.rates(self.likely_shares) for block in self.blocks)
+
     def variances(self, coefficients: Floats) -> Floats:
-        """Of the estimates of linear queries of the shares.
+        """Of the estimates of linear queries of the shares; see `moments`."""
+        return self.moments(coefficients)[0]
+
+    def moments(self, coefficients: Floats) -> tuple[Floats, Floats]:
+        """Of the estimates of linear queries of the shares, some of them at a time.
 
         Parameters
         ----------
@@ -87,40 +100,29 @@ class TableEstimate:
 
         Returns
         -------
-        (n_queries,) ndarray
+        variances : (n_queries,) ndarray
+        thirds : (n_queries,) ndarray
+            The sum of absolute third moments over all answers and their independent parts.
         """
-        return self._sum_over_blocks(
-            coefficients,
-            lambda channel, some, rates: channel.variances(some, rates),
-            power=2,
-        )
-
-    def third_moments(self, coefficients: Floats) -> Floats:
-        """The sum of absolute third moments over all answers and their independent parts."""
-        return self._sum_over_blocks(
-            coefficients,
-            lambda channel, some, rates: channel.third_moments(some, rates),
-            power=3,
-        )
-
-    def _sum_over_blocks(self, coefficients: Floats, moment: Moment, *, power: int) -> Floats:
-        """Sum the moments of all answers, each with its weight to this power."""
-        found = np.zeros(coefficients.shape[1])
-        for weight, block in zip(self.weights, self.blocks, strict=True):
-            channel = block.channel
-            rates = channel.rates(self.likely_shares)
-            each = (weight / block.n_answers) ** power * block.n_answers
-            at_once = max(1, N_ENTRIES_AT_ONCE // max(channel.n_tallies, channel.n_cells))
-            for first in range(0, found.size, at_once):
+        variances = np.zeros(coefficients.shape[1])
+        thirds = np.zeros_like(variances)
+        at_once = max(1, N_ENTRIES_AT_ONCE // self.n_places)
+        blocks = zip(self.weights, self.blocks, self._likely_rates, strict=True)
+        for weight, block, rates in blocks:
+            each, n = weight / block.n_answers, block.n_answers
+            for first in range(0, variances.size, at_once):
+                checkpoint()
                 some = slice(first, first + at_once)
-                found[some] += each * moment(channel, coefficients[:, some], rates)
-        return found
+                of_one = block.channel.moments(coefficients[:, some], rates)
+                variances[some] += each**2 * n * of_one[0]
+                thirds[some] += each**3 * n * of_one[1]
+        return variances, thirds
 
     def covariance(self, coefficients: Floats) -> Floats:
         """Of the estimates of linear queries, (n_queries, n_queries)."""
         found = np.zeros((coefficients.shape[1],) * 2)
-        for weight, block in zip(self.weights, self.blocks, strict=True):
-            rates = block.channel.rates(self.likely_shares)
+        blocks = zip(self.weights, self.blocks, self._likely_rates, strict=True)
+        for weight, block, rates in blocks:
             of_one = block.channel.covariance(coefficients, rates)
             found += weight**2 * of_one / block.n_answers
         return found

@@ -118,20 +118,6 @@ class AnsweredTable:
         """Of all combinations."""
         return sum(one.estimate.n_answers for one in self.parts)
 
-    @property
-    def n_places(self) -> int:
-        """At how many places the answers of one simulated table are counted."""
-        return sum(block.channel.n_tallies for one in self.parts for block in one.estimate.blocks)
-
-    @property
-    def n_cells(self) -> int:
-        """Of the table."""
-        return math.prod(self.shape)
-
-    def work(self, n_tables: int) -> int:
-        """What simulating so many tables takes: of time, and of numbers in memory."""
-        return self.n_places * max(n_tables, self.n_cells)
-
     @cached_property
     def counts(self) -> Floats:
         """Unbiased, in the shape of the table; some may be negative."""

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cube.cached import cached_property
 from local_dp.channels.channel import Floats
 from local_dp.channels.choice import AnyChannel
+from local_dp.channels.local_hashing import LocalHashing
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +53,13 @@ class Tally:
         if self.n_answers == 0:
             raise ValueError("there are no answers")
         return np.asarray(self.counts / self.n_answers)
+
+    @cached_property
+    def supports(self) -> Floats:
+        """Of local hashing: for each cell, how many answers have it in their bucket."""
+        if not isinstance(self.channel, LocalHashing):
+            raise TypeError("answers support cells where these are hashed")
+        return self.channel.supports(self.counts)
 
 
 def merged(tallies: Sequence[Tally]) -> tuple[Tally, ...]:

@@ -7,6 +7,7 @@ say only how far each part may be off. A test of independence takes the table's 
 counts come about. Counts that are to be made to agree are refused.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -45,12 +46,17 @@ def own_answers(
         If the table, or a table of its kind, cannot answer some part.
     """
     found = table.answer(wanted_of(table, parts), payer, fallback)
-    blocks = iter(found.blocks)
-    answered = [_answered(table, part, blocks, outer) for part in parts]
+    blocks, ways = iter(found.blocks), Counter[str]()
+    answered = []
+    for part in parts:
+        own = [tuple(islice(blocks, len(one.blocks))) for one in part.aggregates]
+        answered.append(_answered(table, part, own, outer))
+        if part.question is None:  # the law of a test is simulated: it has no interval
+            ways.update(way for some in own for block in some for way in block.intervals)
     name = table.info.schema.table
     wide = [note for part in answered for note in _unmet(part, name)]
     tested = [part.cells.note for part in answered if part.cells is not None]
-    return answered, (*found.notes, *dict.fromkeys(tested), *wide)
+    return answered, (*found.notes, *_told(ways), *dict.fromkeys(tested), *wide)
 
 
 def wanted_of(table: SelfAnswering, parts: Sequence[Part]) -> list[Wanted]:
@@ -111,11 +117,10 @@ def _cells(table: SelfAnswering, part: Part) -> OwnCells | None:
 
 
 def _answered(
-    table: SelfAnswering, part: Part, blocks: Iterator[OwnAnswer], outer: OuterSql
+    table: SelfAnswering, part: Part, blocks: Sequence[tuple[OwnAnswer, ...]], outer: OuterSql
 ) -> AnsweredPart:
     aggregates = []
-    for aggregate in part.aggregates:
-        own = tuple(islice(blocks, len(aggregate.blocks)))
+    for aggregate, own in zip(part.aggregates, blocks, strict=True):
         sources = {one.source for one in own}
         source = sources.pop() if len(sources) == 1 else SOURCE_MIXED
         aggregates.append(
@@ -131,6 +136,16 @@ def _answered(
     part = replace(part, is_searched=False)
     cells = _cells(table, part)
     return AnsweredPart(part, tuple(aggregates), NO_PLACES, outer, is_boxed=True, cells=cells)
+
+
+def _told(ways: Counter[str]) -> Iterator[str]:
+    """How intervals were found, for a receipt; nothing where the table does not say."""
+    if len(ways) == 1:
+        yield f"Intervals: {next(iter(ways))}."
+    elif ways:
+        total = ways.total()
+        parts = (f"{one} in {n} of {total}" for one, n in ways.most_common())
+        yield f"Intervals: {'; '.join(parts)}."
 
 
 def _unmet(answered: AnsweredPart, table: str) -> Iterator[str]:

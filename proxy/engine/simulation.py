@@ -267,11 +267,20 @@ class Simulation:
         return np.concatenate(pieces) if pieces else np.empty((0, 1 + n_draws))
 
     def _truths(self, rows: Sequence[Sequence[Posterior]], n_draws: int) -> Floats:
-        """The values of a formula's parts, and draws of their true values, (n, 1 + n_draws)."""
+        """The values of a formula's parts, and draws of their true values, (n, 1 + n_draws).
+
+        A box that is outside of the public range would leave a point of it: it is put about the
+        nearest possible value, of which the truth is no further.
+        """
         checkpoint()
-        found = np.array([posterior.value for one in rows for posterior in one])
+        posteriors = [posterior for one in rows for posterior in one]
+        found = np.array([one.value for one in posteriors])
+        centres = found
+        if self.is_boxed:
+            ends = np.array([(one.low, one.high) for one in posteriors]).reshape(-1, 2)
+            centres = np.clip(found, ends[:, 0], ends[:, 1])
         errors = self._errors(rows, n_draws)
-        return np.concatenate((found[:, None], found[:, None] - errors), axis=1)
+        return np.concatenate((found[:, None], centres[:, None] - errors), axis=1)
 
     def _errors(self, rows: Sequence[Sequence[Posterior]], n_draws: int) -> Floats:
         """Draws of the errors of a formula's parts, or points of the box that they are in.

@@ -218,8 +218,10 @@ class AnsweredTables:
                 hint="Leave a column out, or use method => 'pairwise'.",
             )
         cells = np.arange(math.prod(sizes)).reshape(sizes)
-        found = self._table.estimates.tabled(QueryBlock(counting(), Partition(scope, cells)), sizes)
-        self._count_work(found.work(N_NULL_DRAWS), n_simulations(parents), scope)
+        estimates = self._table.estimates
+        work = estimates.n_places(scope) * max(N_NULL_DRAWS, cells.size)
+        self._count_work(work, n_simulations(parents), scope)
+        found = estimates.tabled(QueryBlock(counting(), Partition(scope, cells)), sizes)
         axis, n = scope.index(child), float(found.n_answers)
 
         def drawn(law: Floats) -> Floats:

@@ -8,8 +8,8 @@ model where the statement falls back on one.
 Nothing here knows how answers arrive, or when a collection closes.
 """
 
-from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+import math
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
@@ -20,7 +20,6 @@ from cube.cached import cached_property
 from cube.pace import checkpoint
 from cube.refusals import NotCollected, TooLarge
 from inference.marginals.error_law import UnknownLaw
-from inference.posterior import Posterior
 from inference.scaling import coefficient_range
 from local_dp.campaign import Campaign
 from local_dp.campaign_text import campaign_digest, campaign_text
@@ -33,6 +32,7 @@ from planner.lowering.model_fallback import SOURCE_MODEL
 from planner.sql.messages import listed
 from planner.workload import Wanted
 from proxy.api.requests import TableInfo
+from proxy.tables.possible import PossiblePosterior
 from proxy.tables.self_answering import AS_IT_IS, OwnAnswer, OwnAnswers, OwnCells
 
 RANDOMIZED: Final = "randomized"  # its kind, and the source of its answers
@@ -111,7 +111,7 @@ class CollectedTable:
         """The widest half-width of each block, which is that of its answer; None for a model."""
         found = []
         for one in wanted:
-            rows = self._answered(one.block, fallback)[0].rows
+            rows = self._answered(one.block, fallback).rows
             widths = [row.half_width(one.target.confidence) for row in rows]
             is_model = any(isinstance(row.law, UnknownLaw) for row in rows)
             found.append(None if is_model else max(widths, default=0.0))
@@ -127,15 +127,14 @@ class CollectedTable:
         TooLarge
         """
         del payer  # nobody pays
-        answers, methods, modelled = [], Counter[IntervalMethod](), []
+        answers, modelled = [], []
         for one in wanted:
-            found, ways = self._answered(one.block, fallback)
+            found = self._answered(one.block, fallback)
             answers.append(found)
-            methods.update(ways)
             if found.source == SOURCE_MODEL:
                 modelled.append(MODELLED.format(", ".join(one.block.scope)))
         n, epsilon = self.estimates.n_respondents, float(self.campaign.epsilon)
-        notes = (FREE.format(self.campaign.name, n, epsilon), *_told(methods), *modelled)
+        notes = (FREE.format(self.campaign.name, n, epsilon), *modelled)
         return OwnAnswers(tuple(answers), tuple(dict.fromkeys(notes)))
 
     def cells(self, block: QueryBlock, question: IndependenceQuestion) -> OwnCells:
@@ -147,16 +146,18 @@ class CollectedTable:
         """
         asked = self._axes.of_campaign(block)
         try:
-            found = self.estimates.tabled(asked, question.shape)
+            n_places = self.estimates.n_places(asked.scope)
         except NotCovered as gap:
             raise self._not_collected(gap) from None
-        if found.work(question.n_replicates) > N_SIMULATED_MAX:
-            fewer = f"ask for {N_SIMULATED_MAX // found.n_places} replicates at most"
+        n_cells = math.prod(question.shape)
+        if n_places * max(question.n_replicates, n_cells) > N_SIMULATED_MAX:
+            fewer = f"ask for {N_SIMULATED_MAX // n_places} replicates at most"
             raise TooLarge(
-                f"Answers about {', '.join(asked.scope)} are counted at {found.n_places} places, "
-                f"too many for {question.n_replicates} simulated tables of {found.n_cells} cells.",
+                f"Answers about {', '.join(asked.scope)} are counted at {n_places} places, "
+                f"too many for {question.n_replicates} simulated tables of {n_cells} cells.",
                 hint=f"Group the values, as with a CASE, or {fewer}.",
             )
+        found = self.estimates.tabled(asked, question.shape)
         note = TESTED.format(self.campaign.name, found.n_answers, ", ".join(asked.scope))
         return OwnCells(found.counts, found, note)
 
@@ -179,18 +180,18 @@ class CollectedTable:
     def _axes(self) -> CollectedAxes:
         return CollectedAxes.of(self.campaign)
 
-    def _answered(
-        self, block: QueryBlock, fallback: Fallback
-    ) -> tuple[OwnAnswer, list[IntervalMethod]]:
+    def _answered(self, block: QueryBlock, fallback: Fallback) -> OwnAnswer:
         checkpoint()
         low, high = self._range(block)
         asked = self._axes.of_campaign(block)
         try:
             found = self.estimates.answer(asked)
         except NotCovered as gap:
-            return self._modelled(asked, fallback, gap, (low, high)), []
-        rows = tuple(Posterior(one.value, one.law, low=low, high=high) for one in found)
-        return OwnAnswer(rows, RANDOMIZED), [one.method for one in found if one.law.gaussian]
+            return self._modelled(asked, fallback, gap, (low, high))
+        rows = tuple(PossiblePosterior(one.value, one.law, low=low, high=high) for one in found)
+        # What is known exactly was found in no way.
+        intervals = tuple(METHODS[one.method] for one in found if one.law.gaussian)
+        return OwnAnswer(rows, RANDOMIZED, intervals)
 
     def _range(self, block: QueryBlock) -> tuple[float, float]:
         """The public range of what is asked: each respondent adds one coefficient."""
@@ -214,7 +215,7 @@ class CollectedTable:
             )
         values = self.estimates.modelled(block).values.tolist()
         law = UnknownLaw()
-        rows = tuple(Posterior(value, law, low=ends[0], high=ends[1]) for value in values)
+        rows = tuple(PossiblePosterior(value, law, low=ends[0], high=ends[1]) for value in values)
         return OwnAnswer(rows, SOURCE_MODEL)
 
     def _not_collected(self, gap: NotCovered, way_out: str = "") -> NotCollected:
@@ -232,13 +233,3 @@ class CollectedTable:
 
 def _listed(scopes: Sequence[tuple[str, ...]]) -> str:
     return listed(f"({', '.join(scope)})" for scope in sorted(scopes))
-
-
-def _told(methods: Counter[IntervalMethod]) -> Iterator[str]:
-    """How intervals were found, for a receipt; nothing where all is known exactly."""
-    if len(methods) == 1:
-        yield f"Intervals: {METHODS[next(iter(methods))]}."
-    elif methods:
-        total = methods.total()
-        parts = (f"{METHODS[one]} in {n} of {total}" for one, n in methods.most_common())
-        yield f"Intervals: {'; '.join(parts)}."

@@ -37,10 +37,13 @@ class OwnAnswer:
         and a standard deviation are used: how errors are correlated is not asked.
     source : str
         Where it comes from, in a word, for DP_SOURCE and receipts.
+    intervals : tuple of str
+        How each interval was found, in words, where the table has several ways.
     """
 
     rows: Sequence[Posterior]
     source: str
+    intervals: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

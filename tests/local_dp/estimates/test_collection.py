@@ -94,7 +94,7 @@ def test_overlapping_combinations_make_an_answer_better_and_agree() -> None:
     alone = [
         found.n_respondents * np.sqrt(found.estimates[place].variances(query)[0])
         for place in campaign.covering(("E",))
-        for query in [found._widened(place, ("E",), np.array([[1.0], [0.0]]))[:, :1]]
+        for query in [found.tables[place].widened(("E",), np.array([[1.0], [0.0]]))]
     ]
     # Of five tables of equal size, the mean has a deviation of 1 / sqrt(5) of each.
     assert education.law.gaussian < 0.6 * min(alone)

@@ -210,7 +210,6 @@ def test_combinations_and_blocks_are_pooled_and_drawn_as_they_are() -> None:
         (2, 2),
     )
     assert table.n_answers == 10_000
-    assert table.n_places == 16
     assert table.counts.sum() == pytest.approx(10_000)
     drawn = table.noisy_tables(INDEPENDENT, 10_000.0, 400, rng)
     error = drawn.std(axis=0) / math.sqrt(400)

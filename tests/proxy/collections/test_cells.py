@@ -1,16 +1,20 @@
-"""Why a collection has no shares of some cells: nobody answered yet, or nobody was asked."""
+"""The cells of a collection: shares within the time of a call, or why there are none of some."""
 
 import numpy as np
 import pytest
 
-from cube.refusals import InvalidRequest
+from cube.pace import paced
+from cube.refusals import InvalidRequest, TooSlow
 from local_dp.campaign import Campaign
 from local_dp.estimates.collection import CollectionEstimates
 from proxy.collections.cells import estimated_shares
 from tests.support.answering import answered
 from tests.support.campaigns import survey
+from tests.support.respondents import campaign_of, collected, true_rows
+from tests.support.steps import Counted
 
 CAMPAIGN = survey()
+LARGER = campaign_of(2)
 
 
 def of_one_pair(campaign: Campaign, place: int) -> CollectionEstimates:
@@ -44,3 +48,19 @@ def test_before_the_first_answer_nothing_is_listed() -> None:
     nobody = CollectionEstimates(CAMPAIGN, {}, 0)
     with pytest.raises(InvalidRequest, match=r"^Nobody has answered yet\.$"):
         estimated_shares(nobody, ["smokes"], 0.95)
+
+
+def test_cells_are_worked_out_at_the_pace_of_the_call() -> None:
+    rng = np.random.default_rng(1)
+    estimates = collected(LARGER, true_rows(LARGER, 3000, rng), rng)
+    names = ("education", "years")
+    pace = Counted(10**6)
+    with paced(pace):
+        cells = estimated_shares(estimates, names, 0.95)
+    assert len(cells) == 12
+    assert sum(one.share for one in cells) == pytest.approx(1, abs=1e-9)
+    n_steps = 10**6 - pace.n_left
+    assert n_steps > len(cells)
+    for n_allowed in range(0, n_steps, 7):
+        with paced(Counted(n_allowed)), pytest.raises(TooSlow):
+            estimated_shares(estimates, names, 0.95)

@@ -156,9 +156,10 @@ def test_notes_say_who_paid_and_how_intervals_were_found() -> None:
     )
     assert not _rest  # the number of respondents is known
     found = table().answer([total, by("grade", 3)], ANN, Fallback.NONE)
-    assert found.notes[1:] == ("Intervals: normal.",)
+    assert found.notes == (who,)
+    assert [one.intervals for one in found.blocks] == [(), ("normal",) * 3]
     few = table(60).answer([by("city", 2)], ANN, Fallback.NONE)
-    assert few.notes[1:] == ("Intervals: exact (binomial).",)
+    assert [one.intervals for one in few.blocks] == [("exact (binomial)",) * 2]
 
 
 def test_it_stands_elsewhere_once_somebody_answered() -> None:
