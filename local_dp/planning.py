@@ -14,7 +14,6 @@ from cube.refusals import InvalidTarget
 from local_dp.campaign import EPSILON_UNITS_MAX, Campaign
 from local_dp.channels.channel import Channel
 from local_dp.channels.choice import best_channel
-from local_dp.estimates.inversion import TableEstimate
 
 N_CELLS_LOOKED_AT = 64  # of which the least precise is planned for; in most channels all are alike
 EPSILON_UNITS_MIN = UNITS_PER_EPSILON // 1024
@@ -131,16 +130,6 @@ def epsilon_units_needed(
         middle = (low + high) // 2
         low, high = (low, middle) if is_enough(middle) else (middle, high)
     return high
-
-
-def simultaneous_half_width(estimate: TableEstimate, confidence: float = 0.95) -> float:
-    """How near all shares are to the truth together, so far: the rule to stop by.
-
-    The largest half-width over all cells, by Bonferroni, of the estimate pooled over all blocks.
-    (That two successive blocks agree, which is the published rule, says nothing about the truth.)
-    """
-    widest = math.sqrt(float(estimate.variances(np.eye(estimate.n_cells)).max()))
-    return widest * _quantile(estimate.blocks[0].channel, confidence, simultaneous=True)
 
 
 def _variance(channel: Channel, share: float | None) -> float:

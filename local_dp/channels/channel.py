@@ -98,9 +98,6 @@ class Channel(Protocol):
         of a mean of many answers from the normal law depends on.
         """
 
-    def covariance(self, coefficients: Floats, rates: Floats) -> Floats:
-        """The covariance of one answer's contributions, (n_queries, n_queries)."""
-
 
 def ratio_of_channel(matrix: Matrix) -> Fraction | float:
     """The largest ratio of two entries of a column; ``inf`` if one is 0 and another is not.
@@ -183,10 +180,3 @@ class Categorical(ABC):
         """Of one draw from the rates."""
         contributions = self.contributions(coefficients)
         return np.asarray(rates @ np.abs(contributions - rates @ contributions) ** 3)
-
-    def covariance(self, coefficients: Floats, rates: Floats) -> Floats:
-        """Of one draw from the rates."""
-        contributions = self.contributions(coefficients)
-        means = rates @ contributions
-        together: Floats = (contributions * rates[:, np.newaxis]).T @ contributions
-        return together - np.outer(means, means)

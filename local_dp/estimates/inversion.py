@@ -116,15 +116,6 @@ class TableEstimate:
                 found[some] += each * moment(channel, coefficients[:, some], rates)
         return found
 
-    def covariance(self, coefficients: Floats) -> Floats:
-        """Of the estimates of linear queries, (n_queries, n_queries)."""
-        found = np.zeros((coefficients.shape[1],) * 2)
-        for weight, block in zip(self.weights, self.blocks, strict=True):
-            rates = block.channel.rates(self.likely_shares)
-            of_one = block.channel.covariance(coefficients, rates)
-            found += weight**2 * of_one / block.n_answers
-        return found
-
 
 def estimated(tallies: Sequence[Tally]) -> TableEstimate:
     """The shares of a combination, from the tallies of any number of its blocks."""
