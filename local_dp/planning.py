@@ -9,7 +9,6 @@ share is given. (The variance of one cell is not largest at equal shares, only t
 import math
 from collections.abc import Callable
 
-import numpy as np
 from scipy.special import ndtri
 
 from cube.measurement import UNITS_PER_EPSILON
@@ -18,7 +17,6 @@ from local_dp.campaign import EPSILON_UNITS_MAX, Campaign
 from local_dp.channels.channel import Channel
 from local_dp.channels.choice import best_channel
 from local_dp.channels.randomised_response import RandomisedResponse
-from local_dp.estimates.inversion import TableEstimate
 
 EPSILON_UNITS_MIN = UNITS_PER_EPSILON // 1024
 
@@ -167,16 +165,6 @@ def _first(holds: Callable[[int], bool], low: int, high: int) -> tuple[int, int]
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle, high)
     return low, high
-
-
-def simultaneous_half_width(estimate: TableEstimate, confidence: float = 0.95) -> float:
-    """How near all shares are to the truth together, so far: the rule to stop by.
-
-    The largest half-width over all cells, by Bonferroni, of the estimate pooled over all blocks.
-    (That two successive blocks agree, which is the published rule, says nothing about the truth.)
-    """
-    widest = math.sqrt(float(estimate.variances(np.eye(estimate.n_cells)).max()))
-    return widest * _quantile(estimate.blocks[0].channel, confidence, simultaneous=True)
 
 
 def _variance(channel: Channel, share: float | None) -> float:

@@ -16,6 +16,7 @@ except ImportError as missing:
     ) from missing
 
 from tacit_client.catalog import Column, Table
+from tacit_client.collected import Collected
 from tacit_client.connection import Connection, connect
 from tacit_client.cursor import Cursor
 from tacit_client.details import OfferedWidth, Position
@@ -65,6 +66,7 @@ __all__ = [
     "ROWID",
     "STRING",
     "Binary",
+    "Collected",
     "Column",
     "ColumnReceipt",
     "Connection",

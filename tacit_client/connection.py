@@ -14,6 +14,7 @@ from adbc_driver_manager import AdbcStatusCode
 
 from tacit_client.accuracy import Accuracy
 from tacit_client.catalog import Catalog, Table
+from tacit_client.collected import Collected, ask_collected
 from tacit_client.connecting import Address, address_of
 from tacit_client.cursor import Cursor, Parameters, fetched
 from tacit_client.errors import InterfaceError, translated
@@ -265,6 +266,32 @@ class Connection:
             budget=budget,
             consistency=consistency,
             public_total=public_total,
+        )
+
+    def collected(
+        self,
+        collection: str,
+        by: Sequence[str],
+        *,
+        confidence: float | None = None,
+        likeliest: bool = False,
+    ) -> Collected:
+        """The share of a collection's respondents in each cell of some attributes. Free.
+
+        Parameters
+        ----------
+        collection : str
+        by : sequence of str
+            Attributes that were asked about together.
+        confidence : float, optional
+            Of the intervals; 0.95 if left out.
+        likeliest : bool, optional
+            The likeliest shares instead of unbiased ones: none is below 0, and they have no
+            intervals.
+        """
+        self._check_open()
+        return ask_collected(
+            self._address, collection, by, confidence=confidence, likeliest=likeliest
         )
 
     def observe(

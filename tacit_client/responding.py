@@ -91,7 +91,10 @@ def respond(  # noqa: PLR0913 - who asks, what is told, and what it may lose
     with channel_to(grpc, address) as channel:
         asking = channel.unary_unary(f"{SERVICE}GetAssignment")
         sending = channel.unary_unary(f"{SERVICE}SubmitAnswer")
-        first = [(1, collection), (2, token or secrets.token_hex(TOKEN_BYTES))]
+        first: list[tuple[int, str | int]] = [
+            (1, collection),
+            (2, token or secrets.token_hex(TOKEN_BYTES)),
+        ]
         try:
             try:
                 campaign = _asked(asking, first)

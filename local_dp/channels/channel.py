@@ -106,9 +106,6 @@ class Channel(Protocol):
         what the distance of a mean of many answers from the normal law depends on.
         """
 
-    def covariance(self, coefficients: Floats, rates: Floats) -> Floats:
-        """The covariance of one answer's contributions, (n_queries, n_queries)."""
-
 
 def ratio_of_channel(matrix: Matrix) -> Fraction | float:
     """The largest ratio of two entries of a column; ``inf`` if one is 0 and another is not.
@@ -215,13 +212,6 @@ class Categorical(ABC):
         deviations = self._deviations(coefficients, rates)
         squares = deviations**2
         return np.asarray(rates @ squares), np.asarray(rates @ (squares * np.abs(deviations)))
-
-    def covariance(self, coefficients: Floats, rates: Floats) -> Floats:
-        """Of one draw from the rates."""
-        contributions = self.contributions(coefficients)
-        means = rates @ contributions
-        together: Floats = (contributions * rates[:, np.newaxis]).T @ contributions
-        return together - np.outer(means, means)
 
     def _deviations(self, coefficients: Floats, rates: Floats) -> Floats:
         """How far each place's contribution is from the mean."""

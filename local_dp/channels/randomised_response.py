@@ -143,25 +143,6 @@ class RandomisedResponse(Categorical):
         return np.asarray(weights / weights.sum())
 
 
-def floored_weights(shares: Floats, floor: Fraction) -> tuple[int, ...]:
-    """A fake-answer table that follows estimated shares, but for a floor below every cell.
-
-    About ``(1 - floor) shares + floor / K``, in whole weights; no cell is below ``floor / K``, so
-    the keep-probability for that constant suits every such table. Shares may be any numbers:
-    negative ones count as 0. The smaller its floor, the less often may the truth be told at the
-    same epsilon, so a uniform table is usually better.
-    """
-    if not 0 < floor <= 1:
-        raise ValueError(f"a floor is above 0 and at most 1, not {floor}")
-    total = WEIGHTS_MAX - len(shares)
-    usable = np.maximum(shares, 0.0)
-    if not usable.sum() > 0:
-        usable = np.ones(len(shares))
-    least = -(-floor.numerator * total // (floor.denominator * len(shares)))
-    above = max(0, total - least * len(shares))
-    return tuple(least + int(above * float(part)) for part in usable / usable.sum())
-
-
 def rounded_ratio(epsilon_units: int) -> Fraction:
     """The exponential of an epsilon, rounded down to few bits; ValueError if that leaves 1."""
     below = exp_below(epsilon_units)

@@ -131,7 +131,7 @@ class UnaryEncoding:
         return np.asarray(coefficients.mean(axis=0))
 
     def variances(self, coefficients: Floats, rates: Floats) -> Floats:
-        """As `covariance`, for each query by itself."""
+        """Bits are independent given the true cell, so two of them have covariance ``-x x'``."""
         parts, shares = self._parts(coefficients, rates)
         weights = rates * (1 - rates) / self._signal**2 + shares**2
         return np.asarray(np.maximum(weights @ parts**2 - (shares @ parts) ** 2, 0.0))
@@ -141,14 +141,6 @@ class UnaryEncoding:
         of_bits = rates * (1 - rates) * (rates**2 + (1 - rates) ** 2)
         thirds = of_bits @ np.abs(self.contributions(coefficients)) ** 3
         return self.variances(coefficients, rates), np.asarray(thirds)
-
-    def covariance(self, coefficients: Floats, rates: Floats) -> Floats:
-        """Bits are independent given the true cell, so two of them have covariance ``-x x'``."""
-        parts, shares = self._parts(coefficients, rates)
-        weights = rates * (1 - rates) / self._signal**2 + shares**2
-        means = shares @ parts
-        together: Floats = (parts * weights[:, np.newaxis]).T @ parts
-        return together - np.outer(means, means)
 
     def _parts(self, coefficients: Floats, rates: Floats) -> tuple[Floats, Floats]:
         shares = np.clip((rates - self._noise) / self._signal, 0.0, 1.0)

@@ -253,13 +253,22 @@ class CollectionEstimates:
             variances = np.maximum(own, VARIANCE_MIN * typical)
         return self._scale**2 * variances.reshape(shape)
 
+    def most_precise(self, scope: Scope) -> int:
+        """Of the combinations that have all attributes of a scope, the one that says most of it.
+
+        Raises
+        ------
+        NotCovered
+            If there is none with answers.
+        """
+        return min(self._holding(scope), key=lambda place: self._variance_of_margin(place, scope))
+
     @cached_property
     def _sizes(self) -> dict[str, int]:
         return {one.name: len(one.levels) for one in self.campaign.attributes}
 
     def _of_cells(self, scope: Scope, coefficients: Floats) -> list[CollectedAnswer]:
-        covering = self._holding(scope)
-        best = min(covering, key=lambda place: self._variance_of_margin(place, scope))
+        best = self.most_precise(scope)
         alone = self._alone(self.tables[best], scope, coefficients)
         places = self._touching(scope)
         if len(places) == 1:

@@ -118,15 +118,6 @@ class TableEstimate:
                 thirds[some] += each**3 * n * of_one[1]
         return variances, thirds
 
-    def covariance(self, coefficients: Floats) -> Floats:
-        """Of the estimates of linear queries, (n_queries, n_queries)."""
-        found = np.zeros((coefficients.shape[1],) * 2)
-        blocks = zip(self.weights, self.blocks, self._likely_rates, strict=True)
-        for weight, block, rates in blocks:
-            of_one = block.channel.covariance(coefficients, rates)
-            found += weight**2 * of_one / block.n_answers
-        return found
-
 
 def estimated(tallies: Sequence[Tally]) -> TableEstimate:
     """The shares of a combination, from the tallies of any number of its blocks."""

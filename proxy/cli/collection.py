@@ -5,25 +5,30 @@ answers is randomised here as well, since `respond` runs on their own machine.
 """
 
 import json
+from importlib import resources
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 import grpc
 import typer
 from rich.table import Table
 
+import local_dp
 from cube.refusals import InvalidRequest, InvalidTarget
 from local_dp.answer_store import AnswersUnreadable, FileAnswers
 from local_dp.campaign_text import campaign_digest, campaign_text
 from local_dp.respondent import CampaignRefused, NothingKept, Respondent
 from proxy.cli.client import ServerAddress, calling, responding
 from proxy.cli.collection_attributes import attributes_in
-from proxy.cli.files import not_written
+from proxy.cli.files import not_written, write_bytes
 from proxy.cli.options import ConfidenceOption, asks_server
 from proxy.cli.rendering import console, plain
+from proxy.cli.rendering_collection import shares_notes, shares_table
 from proxy.collections.design import designed_campaign, epsilon_units
 from proxy.collections.tokens import new_token
 from proxy.protocol import tacit_pb2, tacit_pb2_grpc
+
+PAGE_MODULES: Final = ("answer_store.mjs", "respondent.mjs", "taking_part.mjs")
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -159,31 +164,28 @@ def show(
         str, typer.Option("--by", metavar="A,B,..", help="Attributes that were asked together.")
     ],
     confidence: ConfidenceOption = None,
+    likeliest: Annotated[
+        bool,
+        typer.Option(
+            "--likeliest", help="The likeliest shares: none is below 0, and none has an interval."
+        ),
+    ] = False,
     *,
     server: ServerAddress,
 ) -> None:
     """Show the share of respondents in each cell, with intervals. Free.
 
-    Estimates are unbiased, so that a small share may be below 0.
+    Estimates are unbiased, so that a small share may be below 0. The likeliest ones are not.
     """
     names = sorted({one.strip() for one in by.split(",") if one.strip()})
     request = tacit_pb2.EstimateCollectionRequest(
-        name=name, attributes=names, confidence=confidence
+        name=name, attributes=names, confidence=confidence, likeliest=likeliest
     )
     with calling(server) as stub:
         found = stub.EstimateCollection(request, metadata=server.metadata)
-    shown = Table(header_style="bold")
-    for heading in names:
-        shown.add_column(plain(heading))
-    shown.add_column("share", justify="right")
-    shown.add_column(f"{found.confidence:g} interval")
-    shown.add_column("found by")
-    for cell in found.cells:
-        levels = [plain(_level_text(one)) for one in cell.levels]
-        ends = f"{cell.low:.4f} to {cell.high:.4f}"
-        shown.add_row(*levels, f"{cell.share:.4f}", ends, cell.method)
-    console().print(shown)
-    typer.echo(f"{found.respondents} respondents. Free.")
+    console().print(shares_table(names, found))
+    for line in shares_notes(found):
+        console().print(plain(line), soft_wrap=True)
 
 
 @app.command(epilog="Example: tacit collection respond survey --row row.json --epsilon-max 2")
@@ -257,6 +259,25 @@ def _given_before(
         raise late from None
 
 
+@app.command(epilog="Example: tacit collection page site")
+def page(
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Of the page; it is made if it is not there.")
+    ],
+) -> None:
+    """Write the modules with which a web page answers collections. Needs no server.
+
+    They check and randomise in the respondent's browser: serve them from where respondents trust.
+    """
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise not_written(folder, error) from None
+    for name in PAGE_MODULES:
+        write_bytes(folder / name, resources.files(local_dp).joinpath(name).read_bytes())
+        typer.echo(f"Wrote {folder / name}")
+
+
 def _row_in(path: Path) -> dict[str, str | int | bool | None]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -267,9 +288,3 @@ def _row_in(path: Path) -> dict[str, str | int | bool | None]:
             f"{path} does not hold a row.", hint='Write it like {"education": "school"}.'
         )
     return found
-
-
-def _level_text(written: str) -> str:
-    """A level as it is read: texts without their quotes."""
-    level = json.loads(written)
-    return level if isinstance(level, str) else written

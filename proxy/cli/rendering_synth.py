@@ -79,10 +79,17 @@ def provenance_table(table: tacit_pb2.SyntheticTable) -> Table:
         ("incomplete", table.incomplete or "-"),
         ("seed", str(table.seed)),
         ("made by", table.made_by),
-        ("made at", f"{table.made_at}, after {table.n_charges} charges"),
+        ("made at", f"{table.made_at}, {_made_after(table)}"),
     ):
         shown.add_row(heading, plain(text))
     return shown
+
+
+def _made_after(table: tacit_pb2.SyntheticTable) -> str:
+    """What there was to make it of: a private table has charges, a collection has answers."""
+    if not table.HasField("respondents"):
+        return f"after {table.n_charges} charge{'s' * (table.n_charges != 1)}"
+    return f"of the answers of {table.respondents} respondent{'s' * (table.respondents != 1)}, free"
 
 
 def _evaluated(found: tacit_pb2.SyntheticEvaluation) -> str:

@@ -26,6 +26,8 @@ class EstimatedShare:
         One of each attribute.
     share, low, high : float
         The unbiased estimate, which may be below 0, and an interval.
+    half_width_together : float
+        The farther end of a wider interval: those of all cells hold together (Bonferroni).
     method : str
         How the interval was found: binomial, bounded or normal.
     """
@@ -34,6 +36,7 @@ class EstimatedShare:
     share: float
     low: float
     high: float
+    half_width_together: float
     method: str
 
 
@@ -48,6 +51,35 @@ def estimated_shares(
         If the attributes were not asked about together, or nobody has answered.
     InvalidTarget, TooLarge
     """
+    scope = shown_scope(estimates, attributes)
+    sizes = estimates.campaign.sizes(scope)
+    every = 1 - (1 - confidence) / math.prod(sizes)  # of each cell, for all of them together
+    if not 0 < confidence <= every < 1:
+        raise InvalidTarget("A confidence is above 0 and below 1.", hint="The usual one is 0.95.")
+    labels = np.arange(math.prod(sizes), dtype=np.int64).reshape(sizes)
+    try:
+        answers = estimates.answer(QueryBlock(counting([]), Partition(scope, labels)))
+    except NotCovered as error:
+        raise uncovered(estimates.campaign, error) from None
+    found = []
+    for place, answer in zip(np.ndindex(*sizes), answers, strict=True):
+        low, high = answer.interval(confidence)
+        below, above = answer.interval(every)
+        levels = levels_at(estimates, scope, place)
+        n = estimates.n_respondents
+        method = answer.method.value
+        together = max(answer.value - below, above - answer.value) / n
+        found.append(EstimatedShare(levels, answer.value / n, low / n, high / n, together, method))
+    return found
+
+
+def shown_scope(estimates: CollectionEstimates, attributes: Sequence[str]) -> Scope:
+    """The attributes that are shown, in their order.
+
+    Raises
+    ------
+    InvalidRequest, TooLarge
+    """
     campaign = estimates.campaign
     scope = tuple(sorted(set(attributes)))
     unknown = [name for name in scope if name not in campaign.by_name]
@@ -56,29 +88,21 @@ def estimated_shares(
             f"There is no attribute {unknown[0][:64]!a}." if unknown else "No attribute is named.",
             hint=f"Attributes of {campaign.name}: {listed(tuple(campaign.by_name))}.",
         )
-    if not 0 < confidence < 1:
-        raise InvalidTarget("A confidence is above 0 and below 1.", hint="The usual one is 0.95.")
-    sizes = campaign.sizes(scope)
-    if math.prod(sizes) > N_CELLS_MAX:
+    if campaign.n_cells(scope) > N_CELLS_MAX:
         raise TooLarge(f"At most {N_CELLS_MAX} cells are shown at once.", hint="Name fewer.")
-    labels = np.arange(math.prod(sizes), dtype=np.int64).reshape(sizes)
-    try:
-        answers = estimates.answer(QueryBlock(counting([]), Partition(scope, labels)))
-    except NotCovered as error:
-        raise _uncovered(campaign, error) from None
-    found = []
-    for place, answer in zip(np.ndindex(*sizes), answers, strict=True):
-        low, high = answer.interval(confidence)
-        levels = tuple(
-            campaign.by_name[name].levels[at] for name, at in zip(scope, place, strict=True)
-        )
-        n = estimates.n_respondents
-        method = answer.method.value
-        found.append(EstimatedShare(levels, answer.value / n, low / n, high / n, method))
-    return found
+    return scope
 
 
-def _uncovered(campaign: Campaign, error: NotCovered) -> InvalidRequest:
+def levels_at(
+    estimates: CollectionEstimates, scope: Scope, place: Sequence[int]
+) -> tuple[Level, ...]:
+    """The level of each attribute at a place of their table."""
+    by_name = estimates.campaign.by_name
+    return tuple(by_name[name].levels[at] for name, at in zip(scope, place, strict=True))
+
+
+def uncovered(campaign: Campaign, error: NotCovered) -> InvalidRequest:
+    """What is said of attributes that no combination with answers has together."""
     if not error.covered:
         return InvalidRequest("Nobody has answered yet.")
     if campaign.covering(error.scope):

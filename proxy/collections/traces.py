@@ -92,11 +92,12 @@ def forget_order(connection: sqlite3.Connection) -> str | None:
         if not waiting:
             return None
         connection.execute("VACUUM")
-        for _ in range(N_TRIES):
-            found = emptied_wal(connection)
+        found = emptied_wal(connection)
+        for _ in range(N_TRIES - 1):
             if found is not Emptied.BY_ANOTHER:
                 break
             time.sleep(PATIENCE_MS / 1000)
+            found = emptied_wal(connection)
         if found is not Emptied.YES:
             return "SQLITE_BUSY"
         # These alone: another process may have closed one meanwhile.

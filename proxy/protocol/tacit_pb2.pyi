@@ -471,7 +471,7 @@ class SyntheticProgress(_message.Message):
     def __init__(self, step: _Optional[str] = ..., done: _Optional[float] = ..., epsilon_spent: _Optional[float] = ..., table: _Optional[_Union[SyntheticTable, _Mapping]] = ..., receipt: _Optional[_Union[Receipt, _Mapping]] = ...) -> None: ...
 
 class SyntheticTable(_message.Message):
-    __slots__ = ("name", "source", "method", "rows", "epsilon", "epsilon_spent", "seed", "columns", "model", "made_by", "made_at", "n_charges", "incomplete", "delta", "options", "evaluation")
+    __slots__ = ("name", "source", "method", "rows", "epsilon", "epsilon_spent", "seed", "columns", "model", "made_by", "made_at", "n_charges", "incomplete", "delta", "options", "evaluation", "respondents")
     NAME_FIELD_NUMBER: _ClassVar[int]
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     METHOD_FIELD_NUMBER: _ClassVar[int]
@@ -488,6 +488,7 @@ class SyntheticTable(_message.Message):
     DELTA_FIELD_NUMBER: _ClassVar[int]
     OPTIONS_FIELD_NUMBER: _ClassVar[int]
     EVALUATION_FIELD_NUMBER: _ClassVar[int]
+    RESPONDENTS_FIELD_NUMBER: _ClassVar[int]
     name: str
     source: str
     method: str
@@ -504,7 +505,8 @@ class SyntheticTable(_message.Message):
     delta: float
     options: str
     evaluation: SyntheticEvaluation
-    def __init__(self, name: _Optional[str] = ..., source: _Optional[str] = ..., method: _Optional[str] = ..., rows: _Optional[int] = ..., epsilon: _Optional[float] = ..., epsilon_spent: _Optional[float] = ..., seed: _Optional[int] = ..., columns: _Optional[_Iterable[_Union[SyntheticColumn, _Mapping]]] = ..., model: _Optional[str] = ..., made_by: _Optional[str] = ..., made_at: _Optional[str] = ..., n_charges: _Optional[int] = ..., incomplete: _Optional[str] = ..., delta: _Optional[float] = ..., options: _Optional[str] = ..., evaluation: _Optional[_Union[SyntheticEvaluation, _Mapping]] = ...) -> None: ...
+    respondents: int
+    def __init__(self, name: _Optional[str] = ..., source: _Optional[str] = ..., method: _Optional[str] = ..., rows: _Optional[int] = ..., epsilon: _Optional[float] = ..., epsilon_spent: _Optional[float] = ..., seed: _Optional[int] = ..., columns: _Optional[_Iterable[_Union[SyntheticColumn, _Mapping]]] = ..., model: _Optional[str] = ..., made_by: _Optional[str] = ..., made_at: _Optional[str] = ..., n_charges: _Optional[int] = ..., incomplete: _Optional[str] = ..., delta: _Optional[float] = ..., options: _Optional[str] = ..., evaluation: _Optional[_Union[SyntheticEvaluation, _Mapping]] = ..., respondents: _Optional[int] = ...) -> None: ...
 
 class SyntheticEvaluation(_message.Message):
     __slots__ = ("estimate", "half_width", "pairs", "pairs_all", "epsilon_spent")
@@ -785,14 +787,16 @@ class CloseCollectionRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ...) -> None: ...
 
 class EstimateCollectionRequest(_message.Message):
-    __slots__ = ("name", "attributes", "confidence")
+    __slots__ = ("name", "attributes", "confidence", "likeliest")
     NAME_FIELD_NUMBER: _ClassVar[int]
     ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    LIKELIEST_FIELD_NUMBER: _ClassVar[int]
     name: str
     attributes: _containers.RepeatedScalarFieldContainer[str]
     confidence: float
-    def __init__(self, name: _Optional[str] = ..., attributes: _Optional[_Iterable[str]] = ..., confidence: _Optional[float] = ...) -> None: ...
+    likeliest: bool
+    def __init__(self, name: _Optional[str] = ..., attributes: _Optional[_Iterable[str]] = ..., confidence: _Optional[float] = ..., likeliest: bool = ...) -> None: ...
 
 class EstimatedCell(_message.Message):
     __slots__ = ("levels", "share", "low", "high", "method")
@@ -809,14 +813,30 @@ class EstimatedCell(_message.Message):
     def __init__(self, levels: _Optional[_Iterable[str]] = ..., share: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., method: _Optional[str] = ...) -> None: ...
 
 class EstimateCollectionReply(_message.Message):
-    __slots__ = ("cells", "respondents", "confidence")
+    __slots__ = ("cells", "respondents", "confidence", "estimator", "half_width_together", "basis")
     CELLS_FIELD_NUMBER: _ClassVar[int]
     RESPONDENTS_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    ESTIMATOR_FIELD_NUMBER: _ClassVar[int]
+    HALF_WIDTH_TOGETHER_FIELD_NUMBER: _ClassVar[int]
+    BASIS_FIELD_NUMBER: _ClassVar[int]
     cells: _containers.RepeatedCompositeFieldContainer[EstimatedCell]
     respondents: int
     confidence: float
-    def __init__(self, cells: _Optional[_Iterable[_Union[EstimatedCell, _Mapping]]] = ..., respondents: _Optional[int] = ..., confidence: _Optional[float] = ...) -> None: ...
+    estimator: str
+    half_width_together: float
+    basis: LikeliestBasis
+    def __init__(self, cells: _Optional[_Iterable[_Union[EstimatedCell, _Mapping]]] = ..., respondents: _Optional[int] = ..., confidence: _Optional[float] = ..., estimator: _Optional[str] = ..., half_width_together: _Optional[float] = ..., basis: _Optional[_Union[LikeliestBasis, _Mapping]] = ...) -> None: ...
+
+class LikeliestBasis(_message.Message):
+    __slots__ = ("combination", "answers", "likelihood_gap")
+    COMBINATION_FIELD_NUMBER: _ClassVar[int]
+    ANSWERS_FIELD_NUMBER: _ClassVar[int]
+    LIKELIHOOD_GAP_FIELD_NUMBER: _ClassVar[int]
+    combination: _containers.RepeatedScalarFieldContainer[str]
+    answers: int
+    likelihood_gap: float
+    def __init__(self, combination: _Optional[_Iterable[str]] = ..., answers: _Optional[int] = ..., likelihood_gap: _Optional[float] = ...) -> None: ...
 
 class PlanCollectionRequest(_message.Message):
     __slots__ = ("attributes", "size", "epsilon", "respondents", "half_width", "confidence", "share")

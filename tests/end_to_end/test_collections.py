@@ -85,6 +85,13 @@ def answered(channel: grpc.Channel, number: int) -> bool:
     return not stub.SubmitAnswer(sent).counted_before
 
 
+def _likeliest_shares(owner: Callable[..., str]) -> None:
+    likely = owner("collection", "show", "survey", "--by", "smokes,education", "--likeliest")
+    shares = re.findall(r"│ \w+ +│ \w+ +│ +([\d.]+) │", likely)
+    assert sum(map(float, shares)) == pytest.approx(1, abs=3e-4)
+    assert "answers to education, smokes. Small ones are biased" in likely
+
+
 def test_a_thousand_respondents_and_what_they_say(
     run: Run, folder: Path, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,6 +131,8 @@ def test_a_thousand_respondents_and_what_they_say(
     assert len(shares) == 6
     # Of each cell the better of two estimates is shown, so that they need not add up exactly.
     assert sum(share for share, _, _ in shares.values()) == pytest.approx(1, abs=0.1)
+    assert re.search(r"All of them at once are within 0\.\d{4} of the truth \(0\.95\)\.", shown)
+    _likeliest_shares(owner)
     people = [truth(one) for one in range(N_RESPONDENTS)]
     for (education, smokes), (share, low, high) in shares.items():
         count = sum(
@@ -187,7 +196,10 @@ def _tested_and_drawn(owner: Callable[..., str], folder: Path) -> None:
     assert "Made people_like_them: 1000 rows of 3 columns" in made
     assert "spent epsilon 0\n" in made
     assert (folder / "rows.csv").read_text().count("\n") == 1001
-    assert "randomized answers of 1000 respondents" in owner("synth", "show", "people_like_them")
+    told = owner("synth", "show", "people_like_them")
+    assert "randomized answers of 1000 respondents" in told
+    assert ", of the answers of 1000 respondents, free" in told
+    assert "charge" not in told
     network = ("--method", "privbayes", "--degree", "1", "--name", "a_tree")
     assert "Made a_tree: 1000 rows" in owner(*order[:3], *network)
     by_smokes = "SELECT smokes, COUNT(*) AS n FROM people_like_them GROUP BY smokes"

@@ -7,12 +7,17 @@ which has no other methods, and asks for no credential.
 # ruff: noqa: ARG002, N802 - the protocol fixes the names and signatures of its methods
 
 import json
+from collections.abc import Sequence
 from typing import Final
 
 import grpc
 
+from cube.refusals import InvalidTarget
+from local_dp.campaign import Level
 from local_dp.campaign_text import campaign_text
+from local_dp.estimates.collection import CollectionEstimates
 from proxy.collections.cells import estimated_shares
+from proxy.collections.likeliest import likeliest_shares
 from proxy.collections.service import CollectionService
 from proxy.collections.status import CollectionStatus
 from proxy.identity.call_context import caller_of
@@ -84,13 +89,20 @@ class CollectionMethods(tacit_pb2_grpc.TacitServicer):
         self, request: tacit_pb2.EstimateCollectionRequest, context: grpc.ServicerContext
     ) -> tacit_pb2.EstimateCollectionReply:
         """What the answers say of some attributes."""
-        confidence = request.confidence if request.HasField("confidence") else CONFIDENCE
         estimates = self._collections.estimates(caller_of(context), request.name)
+        if request.likeliest:
+            if request.HasField("confidence"):
+                raise InvalidTarget(
+                    "The likeliest shares have no intervals, so they have no confidence.",
+                    hint="Leave the confidence out, or ask for the unbiased shares.",
+                )
+            return _likeliest_reply(estimates, request.attributes)
+        confidence = request.confidence if request.HasField("confidence") else CONFIDENCE
         cells = estimated_shares(estimates, request.attributes, confidence)
         return tacit_pb2.EstimateCollectionReply(
             cells=[
                 tacit_pb2.EstimatedCell(
-                    levels=[json.dumps(level, ensure_ascii=False) for level in one.levels],
+                    levels=_level_texts(one.levels),
                     share=one.share,
                     low=one.low,
                     high=one.high,
@@ -100,6 +112,8 @@ class CollectionMethods(tacit_pb2_grpc.TacitServicer):
             ],
             respondents=estimates.n_respondents,
             confidence=confidence,
+            estimator="unbiased",
+            half_width_together=max(one.half_width_together for one in cells),
         )
 
     @property
@@ -141,6 +155,27 @@ def _offered(collections: CollectionService | None) -> CollectionService:
     if collections is None:
         raise NotOffered("This server has no collections.")
     return collections
+
+
+def _likeliest_reply(
+    estimates: CollectionEstimates, attributes: Sequence[str]
+) -> tacit_pb2.EstimateCollectionReply:
+    found = likeliest_shares(estimates, attributes)
+    return tacit_pb2.EstimateCollectionReply(
+        cells=[
+            tacit_pb2.EstimatedCell(levels=_level_texts(levels), share=share)
+            for levels, share in found.cells
+        ],
+        respondents=estimates.n_respondents,
+        estimator="likeliest",
+        basis=tacit_pb2.LikeliestBasis(
+            combination=found.combination, answers=found.n_answers, likelihood_gap=found.gap
+        ),
+    )
+
+
+def _level_texts(levels: Sequence[Level]) -> list[str]:
+    return [json.dumps(level, ensure_ascii=False) for level in levels]
 
 
 def _message(status: CollectionStatus) -> tacit_pb2.Collection:

@@ -171,6 +171,7 @@ def table_message(record: SyntheticRecord) -> tacit_pb2.SyntheticTable:
         made_by=record.made_by,
         made_at=record.made_at,
         n_charges=record.n_charges,
+        respondents=record.n_respondents,
         options=record.options,
         evaluation=_evaluation_message(record.evaluation),
     )

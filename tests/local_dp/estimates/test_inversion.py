@@ -1,125 +1,31 @@
-"""Shares by inversion and by likelihood: golden vectors, unbiasedness, the predicted errors."""
+"""Shares by inversion: unbiasedness, the predicted errors."""
 
 import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import LinearConstraint, brentq, minimize
 
 from cube.measurement import UNITS_PER_EPSILON
-from local_dp.channels.channel import Floats
 from local_dp.channels.choice import AnyChannel
 from local_dp.channels.local_hashing import LocalHashing
-from local_dp.channels.randomised_response import RandomisedResponse, floored_weights
+from local_dp.channels.randomised_response import RandomisedResponse
 from local_dp.channels.unary_encoding import UnaryEncoding
 from local_dp.estimates.inversion import estimated
-from local_dp.estimates.likelihood import iterated_bayes, likeliest
 from local_dp.estimates.simplex import project_simplex
 from local_dp.estimates.tally import Tally, merged
 from tests.support.answering import simulated
 from tests.support.collections_of_answers import survey_marginal
+from tests.support.published_protocol import floored_weights
 
 HALF = Fraction(1, 2)
-# The geometric matrix of the thesis, K = 4 and alpha = 1/2, mixed with the truth by a fair coin: a
-# channel that is not ours, but a known test of inversion and of iterated Bayes.
-ENDS = (2 / 3, 1 / 3, 1 / 3, 2 / 3)
-HYBRID = 0.5 * np.eye(4) + 0.5 * np.array(
-    [[ENDS[r] * 0.5 ** abs(i - r) for r in range(4)] for i in range(4)]
-)
 CHANNELS: list[AnyChannel] = [
     RandomisedResponse((1, 3, 2, 2), Fraction(1, 3)),
     UnaryEncoding(4, Fraction(1, 4)),
     LocalHashing(4, 3, HALF),
 ]
-
-
-def by_bayes(observed: Floats) -> Floats:
-    maps = [(observed, lambda shares: shares @ HYBRID, lambda values: HYBRID @ values)]
-    return iterated_bayes(4, maps).shares
-
-
-def test_golden_vectors_of_reconstruction() -> None:
-    truth = np.array([0.4, 0.3, 0.2, 0.1])
-    seen = truth @ HYBRID
-    assert np.allclose(seen, [0.40417, 0.25417, 0.18333, 0.15833], rtol=0, atol=5e-6)
-    assert np.allclose(by_bayes(seen), truth, rtol=0, atol=1e-6)
-    # The thesis solves with rows where columns belong.
-    transposed = np.linalg.solve(HYBRID, seen)
-    assert np.allclose(transposed, [0.4470, 0.2326, 0.1549, 0.1405], rtol=0, atol=5e-5)
-    assert transposed.sum() == pytest.approx(0.975, abs=5e-4)
-    assert np.linalg.cond(HYBRID) == pytest.approx(1.8, abs=0.05)  # no reason to be inaccurate
-    inside = np.array([0.38, 0.27, 0.17, 0.18])
-    expected = [0.3662, 0.3293, 0.1747, 0.1298]
-    assert np.allclose(np.linalg.solve(HYBRID.T, inside), expected, rtol=0, atol=5e-5)
-    assert np.allclose(by_bayes(inside), expected, rtol=0, atol=5e-5)
-    border = np.array([0.83, 0.11, 0.03, 0.03])
-    raw = [0.9898, 0.0447, -0.0207, -0.0138]
-    assert np.allclose(np.linalg.solve(HYBRID.T, border), raw, rtol=0, atol=5e-5)
-    assert np.allclose(by_bayes(border), [0.9666, 0.0334, 0, 0], rtol=0, atol=5e-5)
-
-
-@given(st.lists(st.integers(0, 40), min_size=4, max_size=4).filter(lambda counts: sum(counts) > 0))
-@settings(max_examples=25, deadline=None)
-def test_iterated_bayes_never_gets_less_likely(counts: list[int]) -> None:
-    observed = np.array(counts) / sum(counts)
-    last = -math.inf
-    reached: list[float] = []
-
-    def forward(shares: Floats) -> Floats:
-        nonlocal last
-        rates = np.asarray(shares @ HYBRID)
-        likelihood = float(observed @ np.log(rates))
-        assert likelihood >= last - 1e-12
-        last = likelihood
-        reached.append(likelihood)
-        return rates
-
-    found = iterated_bayes(4, [(observed, forward, lambda values: HYBRID @ values)])
-    assert found.shares.min() >= 0
-    assert found.shares.sum() == pytest.approx(1)
-    assert len(reached) > 1
-
-
-@pytest.mark.parametrize("channel", CHANNELS, ids=repr)
-@pytest.mark.parametrize("truth", [(0.4, 0.3, 0.2, 0.1), (1.0, 0.0, 0.0, 0.0)])
-def test_the_likeliest_shares_are_those_of_a_general_solver(
-    channel: AnyChannel, truth: tuple[float, ...]
-) -> None:
-    rng = np.random.default_rng(1)
-    tally = simulated(channel, np.array(truth), 3000, rng)
-    found = likeliest(estimated([tally])).shares
-
-    def loss(shares: Floats) -> float:
-        rates = channel.rates(shares)
-        clear = 0.0 if channel.is_categorical else (1 - tally.rates) @ np.log(1 - rates)
-        return -float(tally.rates @ np.log(rates) + clear)
-
-    best = minimize(
-        loss,
-        np.full(4, 0.25),
-        bounds=[(0.0, 1.0)] * 4,
-        constraints=LinearConstraint(np.ones(4), 1, 1),
-        method="SLSQP",
-        options={"ftol": 1e-14},
-    )
-    assert loss(found) <= best.fun + 1e-9
-    assert np.allclose(found, best.x, rtol=0, atol=1e-3)
-
-
-def test_likeliest_of_randomised_response_fills_up_to_the_fakes() -> None:
-    """The exact solution: rates are the counts over a constant, but not below those of fakes."""
-    channel = RandomisedResponse.uniform(6, Fraction(1, 4))
-    tally = Tally(channel, 200, np.array([100, 60, 20, 10, 6, 4]))
-    found = likeliest(estimated([tally])).shares
-
-    def filled(constant: float) -> Floats:
-        return np.asarray(np.maximum(tally.rates / constant, 0.75 / 6))
-
-    rates = filled(brentq(lambda constant: float(filled(constant).sum()) - 1, 1e-3, 10.0))
-    assert np.allclose(found, (rates - 0.75 / 6) / 0.25, rtol=0, atol=1e-4)
 
 
 @given(st.lists(st.floats(-3, 3), min_size=1, max_size=12), st.floats(0.1, 5))

@@ -88,6 +88,37 @@ def test_from_the_opening_to_shares_with_intervals(channel: grpc.Channel, ledger
     assert all(cell.low < cell.share < cell.high and cell.method for cell in found.cells)
 
 
+def test_likeliest_shares_say_what_they_are(channel: grpc.Channel, ledger: Ledger) -> None:
+    create(channel, ledger)
+    for _ in range(40):
+        respond(channel, new_token())
+    stub, metadata = TacitStub(channel), bearer(token_for(ledger, role=Role.ANALYST))
+    names = ["education", "smokes"]
+    request = tacit_pb2.EstimateCollectionRequest(name="survey", attributes=names, likeliest=True)
+    found = stub.EstimateCollection(request, metadata=metadata)
+    assert (found.estimator, found.respondents, found.confidence) == ("likeliest", 40, 0)
+    assert not found.HasField("half_width_together")
+    assert list(found.basis.combination) == names
+    assert (found.basis.likelihood_gap, 0 < found.basis.answers < 40) == (0, True)
+    assert sum(cell.share for cell in found.cells) == pytest.approx(1)
+    assert min(cell.share for cell in found.cells) >= 0
+    assert not any(
+        cell.HasField("low") or cell.HasField("high") or cell.method for cell in found.cells
+    )
+    request.likeliest = False
+    unbiased = stub.EstimateCollection(request, metadata=metadata)
+    assert (unbiased.estimator, unbiased.HasField("basis")) == ("unbiased", False)
+    widest = max(max(cell.high - cell.share, cell.share - cell.low) for cell in unbiased.cells)
+    assert unbiased.half_width_together > widest
+    assert [cell.levels for cell in unbiased.cells] == [cell.levels for cell in found.cells]
+    both = tacit_pb2.EstimateCollectionRequest(
+        name="survey", attributes=names, likeliest=True, confidence=0.9
+    )
+    with pytest.raises(grpc.RpcError) as refused:
+        stub.EstimateCollection(both, metadata=metadata)
+    assert "no intervals" in str(refused.value.details())
+
+
 def test_a_respondent_needs_a_token_of_the_collection_and_no_credential(
     channel: grpc.Channel, ledger: Ledger
 ) -> None:
