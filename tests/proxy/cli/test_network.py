@@ -14,10 +14,9 @@ import structlog
 
 from cube.refusals import InvalidRequest
 from proxy.api.requests import LOCAL
-from proxy.cli.network_tables import counts_in, estimated_counts
+from proxy.cli.network_tables import counts_in
 from proxy.engine.engine import Engine
 from proxy.monitoring.logs import configure_logs
-from proxy.protocol import tacit_pb2
 from tests.support import survey_network
 from tests.support.commands import Run
 from tests.support.serving import serving
@@ -100,8 +99,7 @@ def test_columns_of_which_nothing_is_seen_are_named(run: Run, engine: Engine, me
     """Fewer than three arcs leave a column alone; noise makes an arc of one pair in 25 at most."""
     made = run("network", "learn", "rows", "--method", method, "--epsilon", "0.001")
     assert made.code == 0
-    if method != "chow-liu":
-        assert "Nothing is seen of a dependence of" in made.out
+    assert "Nothing is seen of a dependence of" in made.out
     assert spent(engine) <= Fraction("0.001")
 
 
@@ -209,19 +207,3 @@ def test_a_reply_becomes_tables_with_the_mean_variance_of_their_cells() -> None:
     modelled = data.set_column(4, "source", pa.array(["history"] * 4 + ["model"] * 2))
     with pytest.raises(InvalidRequest, match="Nothing was measured of a"):
         counts_in(modelled, [("a", "b"), ("a",)])
-
-
-def test_what_a_collection_says_becomes_counts_with_the_variance_of_its_intervals() -> None:
-    half_width = 1.959964 * 0.02
-    shares = {("1", '"a"'): 0.5, ("1", '"b"'): 0.2, ("2", '"a"'): 0.4, ("2", '"b"'): -0.1}
-    cells = [
-        tacit_pb2.EstimatedCell(
-            levels=levels, share=share, low=share - half_width, high=share + half_width
-        )
-        for levels, share in shares.items()
-    ]
-    reply = tacit_pb2.EstimateCollectionReply(cells=cells, respondents=1000, confidence=0.95)
-    found = estimated_counts(["b", "a"], reply)
-    assert found.names == ("a", "b")
-    assert found.values == pytest.approx(np.array([[500.0, 200.0], [400.0, -100.0]]))
-    assert found.variance == pytest.approx(1000**2 * 0.02**2, rel=1e-6)
