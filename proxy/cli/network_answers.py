@@ -1,9 +1,9 @@
 """The tables that a network is learned from, of a collection of randomised answers. All is free.
 
-A table is that of the combinations which have all of its columns, without what others say of some
-of them: margins known better than the table would hide how noisy the rest of it is. What tables of
-independent columns show is found by drawing them, randomising them through the same channels, and
-estimating them in the same way.
+How uncertain a table is, only those say who were asked about all of its columns: margins that are
+known better, from others, hide how noisy the rest of it is. What tables of independent columns show
+is found by drawing them, randomising them through the same channels, and estimating them in the
+same way.
 
 Nothing is learned here.
 """
@@ -22,7 +22,7 @@ from cube.query import Scope, counting
 from cube.refusals import InvalidRequest, TooLarge
 from local_dp.campaign import Campaign
 from local_dp.campaign_text import read_campaign
-from local_dp.estimates.collection import CollectionEstimates
+from local_dp.estimates.collection import AgreeingTable, CollectionEstimates
 from local_dp.estimates.simulated import AnsweredTable
 from local_dp.estimates.tally import Tally
 from planner.sql.messages import listed
@@ -85,13 +85,25 @@ class AnsweredSource:
         return self._effective[key]
 
     def table(self, places: Sequence[int]) -> ShareTable:
-        """The nearest shares to those of the combinations that have these columns."""
-        table = self.answered(places)
-        n = float(table.n_answers)
-        cells = table.counts.reshape(1, -1)
-        counts = projected(cells, np.array([n]), np.ones_like(cells))
+        """The nearest shares to those of the combinations that have these columns.
+
+        Combinations are made to agree, so that what a wide table adds to a narrow one is not the
+        difference between two groups of respondents. It leaves what columns say of each other as
+        uncertain as their own combinations make it, which is what the law of the table says.
+        """
+        names = [self._names[place] for place in sorted(places)]
+        holder = next(one for one in self._agreeing if set(names) <= set(one.scope))
+        others = tuple(axis for axis, name in enumerate(holder.scope) if name not in names)
+        counts = holder.counts.sum(axis=others)
+        n = float(self.answered(places).n_answers)
+        cells = n / counts.sum() * counts.reshape(1, -1)
+        nearest = projected(cells, np.array([n]), np.ones_like(cells))
         law = _RandomisedAgain(self, tuple(places))
-        return ShareTable(counts.reshape(table.shape) / counts.sum(), n, law)
+        return ShareTable(nearest.reshape(counts.shape) / nearest.sum(), n, law)
+
+    @cached_property
+    def _agreeing(self) -> list[AgreeingTable]:
+        return self._estimates.agreeing(self._names)
 
     def answered(self, places: Sequence[int]) -> AnsweredTable:
         """What the combinations that have these columns say of them; made anew, as it is large."""
