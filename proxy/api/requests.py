@@ -39,6 +39,7 @@ SOURCE_PUBLIC: Final = "public"
 
 # The kind of a table that has a budget and a history; others answer by themselves.
 PRIVATE: Final = "private"
+SYNTHETIC: Final = "synthetic"  # of rows that a model drew
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,19 +12,11 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from cube.refusals import ConfigurationInvalid, InvalidRequest, TooLarge
+from cube.refusals import ConfigurationInvalid
 from proxy.cli.client import ServerAddress
 from proxy.cli.files import check_folder, write_bytes
-from proxy.cli.marginals import summary_text
-from proxy.cli.network_tables import (
-    answers_by_themselves,
-    asked_of,
-    chosen_columns,
-    collected_tables,
-    measured_tables,
-    synthetic_rows,
-    table_called,
-)
+from proxy.cli.network_sources import DEGREE_OF_ROWS, Search, Told, source_of
+from proxy.cli.network_tables import chosen_columns, table_called
 from proxy.cli.options import asks_server
 from proxy.cli.rendering import console, plain
 from proxy.reporting.make import drawn_with_matplotlib
@@ -33,7 +25,6 @@ from synthesis.networks.learned import LearnedNetwork, Method, learned
 from synthesis.networks.learned_text import network_dot, network_json
 from synthesis.networks.score import BicScore
 
-DEGREE_OF_ROWS: Final = 3  # of a synthetic table, whose tables cost nothing
 DEGREE_MAX: Final = 4
 
 app = typer.Typer(no_args_is_help=True, help="Learn which columns of a table depend on which.")
@@ -54,7 +45,10 @@ def learn(  # noqa: PLR0913, PLR0917 - one parameter per option
         ),
     ],
     columns: Annotated[
-        str, typer.Option(metavar="A,B,..", help="The columns; if left out, every column.")
+        str,
+        typer.Option(
+            metavar="A,B,..", help="The columns; if left out, every one that can be counted by."
+        ),
     ] = "",
     epsilon: Annotated[
         str,
@@ -100,7 +94,8 @@ def learn(  # noqa: PLR0913, PLR0917 - one parameter per option
 
     Of a private table, it is learned from noisy counts by pairs of columns, or by more with a
     higher degree. Those that are bought are remembered: SQL answers from them for free. Learning is
-    free. An arc is there if more speaks for it than noise would; small counts show few.
+    free. An arc is there if it shows several times what noise and chance would on average, as many
+    times as the logarithm of the number of rows that noise leaves; small counts show few.
 
     Of a collection, it is learned from what respondents answered, for free: columns have to be
     asked about together. Of a synthetic table, it is learned from the rows, for free, and is the
@@ -110,32 +105,14 @@ def learn(  # noqa: PLR0913, PLR0917 - one parameter per option
     draw = _drawing() if show else None
     found = table_called(server, table)
     chosen = chosen_columns(found, _names(columns))
-    if method is Method.EXACT and len(chosen) > N_COLUMNS_MAX:
-        raise TooLarge(
-            f"{len(chosen)} columns are too many for an exact search: at most {N_COLUMNS_MAX}.",
-            hint="Name fewer in --columns, or use --method hill-climbing.",
-        )
-    parents = _degree(method, degree, is_synthetic=bool(found.synthetic_of), n=len(chosen))
-    lines = []
-    if found.synthetic_of:
-        score = BicScore(synthetic_rows(server, found, chosen), degree=parents)
-        lines.append(
-            plain(f"Learned from the rows of {found.name}: the network is that of its model. Free.")
-        )
-    elif answers_by_themselves(found):
-        source, n_respondents = collected_tables(server, asked_of(found, chosen, parents + 1, "0"))
-        score = BicScore(source, degree=parents)
-        lines.append(plain(f"Learned from what {n_respondents} respondents answered. Free."))
-    else:
-        asked = asked_of(found, chosen, parents + 1, epsilon)
-        errors = Console(stderr=True)
-        errors.print(plain(str(asked)))
-        with errors.status("asking") as status:
-            source, summary = measured_tables(server, asked, status.update)
-        score = BicScore(source, degree=parents)
-        lines.append(summary_text(summary))
-    network = learned(score, method)
-    console().print(Group(network_table(network), *lines))
+    search = Search.of(method, degree, found, len(chosen))
+    errors = Console(stderr=True)
+    with errors.status("asking") as status:
+        told = Told(status.update, lambda line: errors.print(plain(line)))
+        source, cost = source_of(server, found, chosen, search, epsilon=epsilon, told=told)
+        status.update("learning")
+        network = learned(BicScore(source, degree=search.degree), method)
+    console().print(Group(network_table(network), plain(cost)))
     if writer is not None:
         writer(network)
         console().print(plain(f"Wrote {output}."))
@@ -161,19 +138,6 @@ def network_table(network: LearnedNetwork) -> RenderableType:
     alone = [name for name in network.dag.columns if name not in joined]
     lines = [f"Nothing is seen of a dependence of {', '.join(alone)}."] if alone else []
     return Group(*([shown] if network.arcs else []), *map(plain, [*lines, about]))
-
-
-def _degree(method: Method, degree: int | None, *, is_synthetic: bool, n: int) -> int:
-    if method is Method.CHOW_LIU:
-        if degree is not None and degree > 1:
-            raise InvalidRequest(
-                "In a tree, a column has one parent at most.",
-                hint="Leave out --degree, or use another --method.",
-            )
-        return 1
-    if degree is None:
-        degree = DEGREE_OF_ROWS if is_synthetic else 1
-    return min(degree, n - 1)
 
 
 def _names(text: str) -> list[str]:

@@ -1,23 +1,22 @@
 """From a table of a server to the tables that a network is learned from.
 
-Of a private table, counts by a few columns, which may cost; of a collection, what respondents have
-answered, and of a synthetic table, its rows, both for nothing. What a request asks for is checked
-before it is made.
+Of a private table, counts by a few columns, which may cost; of a synthetic table, its rows, for
+nothing. What a request asks for is checked before it is made. Collections are `network_answers`.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from statistics import NormalDist
 
 import numpy as np
 import pyarrow as pa
 
-from cube.refusals import InvalidRequest, TooLarge, UnknownName
+from cube.refusals import InvalidRequest, InvalidTarget, TooLarge, UnknownName
 from planner.consistent_sets import Consistency
 from proxy.cli import synth_client
-from proxy.cli.client import ServerAddress, calling, list_tables
+from proxy.cli.client import ServerAddress, list_tables
+from proxy.cli.failures import Declined
 from proxy.cli.marginals import ask
 from proxy.protocol import tacit_pb2
 from synthesis.networks.score import N_CELLS_MAX
@@ -26,6 +25,9 @@ from synthesis.tables import Column
 
 N_TABLES_MAX = 256  # of one request
 SOURCE_MODEL = "model"  # of a table that was not measured, in a reply
+BUY = "Buy the tables of counts with --epsilon above 0."
+MEASURE = "measure"  # the kind of a column that is added up, and not counted by
+STREAM = "stream"  # the kind of a table that counts distinct users
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +79,17 @@ def table_called(server: ServerAddress, name: str) -> tacit_pb2.Table:
             f"Several tables are called {name!a}.",
             hint=f"Write {found[0].synthetic_of}.{found[0].name}.",
         )
+    if found[0].kind == STREAM:
+        raise InvalidRequest(
+            f"{found[0].name} is a stream: it counts users, and has no columns that depend on each "
+            "other.",
+            hint="A network is learned of a private table, a collection or a synthetic table.",
+        )
     return found[0]
 
 
 def chosen_columns(table: tacit_pb2.Table, names: Sequence[str]) -> list[tacit_pb2.Column]:
-    """The columns of these names, or all of them; at least two.
+    """The columns of these names, or all that can be counted by; at least two.
 
     Raises
     ------
@@ -95,10 +103,31 @@ def chosen_columns(table: tacit_pb2.Table, names: Sequence[str]) -> list[tacit_p
             hint=f"`tacit tables` shows the columns of {table.name}.",
         )
     chosen = [by_name[name] for name in dict.fromkeys(name.lower() for name in names)]
-    chosen = chosen or list(table.columns)
+    summed = [one.name for one in chosen if one.kind == MEASURE and not table.synthetic_of]
+    if summed:
+        raise InvalidRequest(
+            f"{summed[0]} is a measure: it is added up, and not counted by.",
+            hint="Leave it out of --columns.",
+        )
+    chosen = chosen or [one for one in table.columns if one.kind != MEASURE]
     if len(chosen) < 2:  # noqa: PLR2004 - an arc has two ends
         raise InvalidRequest("A network needs two columns or more.", hint="Name them in --columns.")
     return chosen
+
+
+def check_free(table: tacit_pb2.Table, epsilon: str) -> None:
+    """Refuse an epsilon for what costs nothing.
+
+    Raises
+    ------
+    InvalidTarget
+    """
+    if not _is_nothing(epsilon):
+        what = "a synthetic table" if table.synthetic_of else "a collection"
+        raise InvalidTarget(
+            f"{table.name} is {what}, which has no budget: --epsilon buys nothing of it.",
+            hint="Leave --epsilon out: to learn from it is free.",
+        )
 
 
 def asked_of(
@@ -146,7 +175,14 @@ def measured_tables(
         # Each table with the noise that it has: once they agree, their errors are not independent.
         consistency=Consistency.RAW.value,
     )
-    data, summary = ask(server, request, told)
+    try:
+        data, summary = ask(server, request, told)
+    except Declined as refusal:
+        if _is_nothing(asked.epsilon) and refusal.code == InvalidRequest.code:
+            raise InvalidRequest(
+                f"Nothing was measured of some of these columns of {asked.table}.", hint=BUY
+            ) from None
+        raise
     return MeasuredTables(counts_in(data, asked.sets)), summary
 
 
@@ -164,7 +200,7 @@ def counts_in(data: pa.Table, sets: Sequence[Sequence[str]]) -> list[NoisyCounts
         more = f" and {len(missing) - 1} more tables" if len(missing) > 1 else ""
         raise InvalidRequest(
             f"Nothing was measured of {missing[0]}{more}.",
-            hint="Buy them with --epsilon above 0.",
+            hint=BUY,
         )
     values = data.column("value").to_numpy()
     errors = data.column("standard_error").to_numpy()
@@ -176,41 +212,6 @@ def counts_in(data: pa.Table, sets: Sequence[Sequence[str]]) -> list[NoisyCounts
         variance = float((errors[rows] ** 2).mean())
         found.append(NoisyCounts(tuple(names), values[rows].reshape(shape), variance))
     return found
-
-
-def answers_by_themselves(table: tacit_pb2.Table) -> bool:
-    """Whether it is a collection, or a stream: its answers are free, and as narrow as they are."""
-    return not table.synthetic_of and table.default_half_width == 0
-
-
-def collected_tables(server: ServerAddress, asked: Asked) -> tuple[MeasuredTables, int]:
-    """The tables of a collection, and how many respondents there are. Free.
-
-    Raises
-    ------
-    InvalidRequest
-        If nobody was asked about some of the columns together.
-    """
-    requests = [
-        tacit_pb2.EstimateCollectionRequest(name=asked.table, attributes=one) for one in asked.sets
-    ]
-    with calling(server) as stub:
-        found = [stub.EstimateCollection(one, metadata=server.metadata) for one in requests]
-    tables = [
-        estimated_counts(one.attributes, reply) for one, reply in zip(requests, found, strict=True)
-    ]
-    return MeasuredTables(tables), found[0].respondents
-
-
-def estimated_counts(names: Iterable[str], reply: tacit_pb2.EstimateCollectionReply) -> NoisyCounts:
-    """A table of a collection, with the variance that its intervals have on average."""
-    scope = tuple(sorted(names))  # the order of the reply
-    shape = [len({cell.levels[axis] for cell in reply.cells}) for axis in range(len(scope))]
-    values = np.array([cell.share for cell in reply.cells]).reshape(shape)
-    widths = np.array([cell.high - cell.low for cell in reply.cells]) / 2
-    deviations = widths / NormalDist().inv_cdf((1 + reply.confidence) / 2)
-    n = reply.respondents
-    return NoisyCounts(scope, n * values, n**2 * float((deviations**2).mean()))
 
 
 def synthetic_rows(

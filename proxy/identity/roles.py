@@ -40,7 +40,8 @@ def _listed() -> Iterator[tuple[str, frozenset[Role]]]:
     yield f"{TACIT}SyntheticLaw", WHO_ASKS
     for name in ("CreateCollection", "InviteRespondents", "CloseCollection"):
         yield TACIT + name, _OWNER
-    yield f"{TACIT}EstimateCollection", WHO_ASKS
+    for name in ("EstimateCollection", "ReadCollection"):
+        yield TACIT + name, WHO_ASKS
     for name in ("ListTables", "ListSynthetic", "ListCollections", "GetBudget"):
         yield TACIT + name, _WHO_READS
     for name in ("PlanCollection", "PlanRobustness"):

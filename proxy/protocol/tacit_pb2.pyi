@@ -147,18 +147,20 @@ class ListTablesReply(_message.Message):
     def __init__(self, tables: _Optional[_Iterable[_Union[Table, _Mapping]]] = ...) -> None: ...
 
 class Table(_message.Message):
-    __slots__ = ("name", "columns", "default_half_width", "default_confidence", "synthetic_of")
+    __slots__ = ("name", "columns", "default_half_width", "default_confidence", "synthetic_of", "kind")
     NAME_FIELD_NUMBER: _ClassVar[int]
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
     DEFAULT_HALF_WIDTH_FIELD_NUMBER: _ClassVar[int]
     DEFAULT_CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     SYNTHETIC_OF_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
     name: str
     columns: _containers.RepeatedCompositeFieldContainer[Column]
     default_half_width: float
     default_confidence: float
     synthetic_of: str
-    def __init__(self, name: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., default_half_width: _Optional[float] = ..., default_confidence: _Optional[float] = ..., synthetic_of: _Optional[str] = ...) -> None: ...
+    kind: str
+    def __init__(self, name: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., default_half_width: _Optional[float] = ..., default_confidence: _Optional[float] = ..., synthetic_of: _Optional[str] = ..., kind: _Optional[str] = ...) -> None: ...
 
 class Column(_message.Message):
     __slots__ = ("name", "sql_type", "kind", "nullable", "n_levels", "levels")
@@ -837,6 +839,22 @@ class LikeliestBasis(_message.Message):
     answers: int
     likelihood_gap: float
     def __init__(self, combination: _Optional[_Iterable[str]] = ..., answers: _Optional[int] = ..., likelihood_gap: _Optional[float] = ...) -> None: ...
+
+class ReadCollectionRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class ReadCollectionReply(_message.Message):
+    __slots__ = ("combination", "answers", "counts")
+    COMBINATION_FIELD_NUMBER: _ClassVar[int]
+    ANSWERS_FIELD_NUMBER: _ClassVar[int]
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
+    combination: int
+    answers: int
+    counts: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, combination: _Optional[int] = ..., answers: _Optional[int] = ..., counts: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class PlanCollectionRequest(_message.Message):
     __slots__ = ("attributes", "size", "epsilon", "respondents", "half_width", "confidence", "share")

@@ -159,6 +159,11 @@ class TacitStub(object):
                 request_serializer=proxy_dot_protocol_dot_tacit__pb2.EstimateCollectionRequest.SerializeToString,
                 response_deserializer=proxy_dot_protocol_dot_tacit__pb2.EstimateCollectionReply.FromString,
                 _registered_method=True)
+        self.ReadCollection = channel.unary_stream(
+                '/tacit.v1.Tacit/ReadCollection',
+                request_serializer=proxy_dot_protocol_dot_tacit__pb2.ReadCollectionRequest.SerializeToString,
+                response_deserializer=proxy_dot_protocol_dot_tacit__pb2.ReadCollectionReply.FromString,
+                _registered_method=True)
         self.PlanCollection = channel.unary_unary(
                 '/tacit.v1.Tacit/PlanCollection',
                 request_serializer=proxy_dot_protocol_dot_tacit__pb2.PlanCollectionRequest.SerializeToString,
@@ -355,6 +360,14 @@ class TacitServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReadCollection(self, request, context):
+        """Everything that a server keeps of the answers, as they were randomised: how many each combination has, and how
+        often they count at each place. A message for each combination that has answers. Free.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def PlanCollection(self, request, context):
         """Of epsilon, respondents and half-width, the third from two, before anybody is asked. From these numbers alone: no
         data is read, and nothing is spent.
@@ -498,6 +511,11 @@ def add_TacitServicer_to_server(servicer, server):
                     servicer.EstimateCollection,
                     request_deserializer=proxy_dot_protocol_dot_tacit__pb2.EstimateCollectionRequest.FromString,
                     response_serializer=proxy_dot_protocol_dot_tacit__pb2.EstimateCollectionReply.SerializeToString,
+            ),
+            'ReadCollection': grpc.unary_stream_rpc_method_handler(
+                    servicer.ReadCollection,
+                    request_deserializer=proxy_dot_protocol_dot_tacit__pb2.ReadCollectionRequest.FromString,
+                    response_serializer=proxy_dot_protocol_dot_tacit__pb2.ReadCollectionReply.SerializeToString,
             ),
             'PlanCollection': grpc.unary_unary_rpc_method_handler(
                     servicer.PlanCollection,
@@ -1185,6 +1203,33 @@ class Tacit(object):
             '/tacit.v1.Tacit/EstimateCollection',
             proxy_dot_protocol_dot_tacit__pb2.EstimateCollectionRequest.SerializeToString,
             proxy_dot_protocol_dot_tacit__pb2.EstimateCollectionReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadCollection(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/tacit.v1.Tacit/ReadCollection',
+            proxy_dot_protocol_dot_tacit__pb2.ReadCollectionRequest.SerializeToString,
+            proxy_dot_protocol_dot_tacit__pb2.ReadCollectionReply.FromString,
             options,
             channel_credentials,
             insecure,

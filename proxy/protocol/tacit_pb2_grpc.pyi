@@ -83,6 +83,9 @@ class TacitServicer:
     def EstimateCollection(
         self, request: tacit_pb2.EstimateCollectionRequest, context: grpc.ServicerContext
     ) -> tacit_pb2.EstimateCollectionReply: ...
+    def ReadCollection(
+        self, request: tacit_pb2.ReadCollectionRequest, context: grpc.ServicerContext
+    ) -> Iterator[tacit_pb2.ReadCollectionReply]: ...
     def PlanCollection(
         self, request: tacit_pb2.PlanCollectionRequest, context: grpc.ServicerContext
     ) -> tacit_pb2.PlanCollectionReply: ...
@@ -146,6 +149,9 @@ class TacitStub:
     ]
     EstimateCollection: grpc.UnaryUnaryMultiCallable[
         tacit_pb2.EstimateCollectionRequest, tacit_pb2.EstimateCollectionReply
+    ]
+    ReadCollection: grpc.UnaryStreamMultiCallable[
+        tacit_pb2.ReadCollectionRequest, tacit_pb2.ReadCollectionReply
     ]
     PlanCollection: grpc.UnaryUnaryMultiCallable[
         tacit_pb2.PlanCollectionRequest, tacit_pb2.PlanCollectionReply

@@ -31,7 +31,7 @@ def pair_information(score: BicScore) -> Floats:
 
 
 def chow_liu(score: BicScore) -> Dag:
-    """The forest whose edges have the largest sum of `pair_information`.
+    """The forest whose edges have the largest sum of `pair_information`, of edges that are arcs.
 
     Parameters
     ----------
@@ -47,8 +47,8 @@ def chow_liu(score: BicScore) -> Dag:
     Notes
     -----
     The tree with the largest sum of mutual information is the most likely one [1]_; Kruskal's
-    method finds it [2]_. A pair that shows no more than independent columns would is no edge, so
-    that columns of which nothing is seen stay alone.
+    method finds it [2]_. A pair that the score likes no better than two columns alone is no edge,
+    as it is no arc of the other methods, so that columns of which nothing is seen stay alone.
 
     References
     ----------
@@ -63,12 +63,16 @@ def chow_liu(score: BicScore) -> Dag:
     tree = list(range(n_columns))  # the tree of each column, by the place of one of its columns
     neighbours: list[list[int]] = [[] for _ in range(n_columns)]
     for one, other in pairs:
-        if information[one, other] > 0 and tree[one] != tree[other]:
+        if tree[one] != tree[other] and _is_edge(score, one, other):
             joined, kept = tree[other], tree[one]
             tree = [kept if place == joined else place for place in tree]
             neighbours[one].append(other)
             neighbours[other].append(one)
     return Dag.of_parents([one.name for one in score.columns], _away_from_first(neighbours))
+
+
+def _is_edge(score: BicScore, one: int, other: int) -> bool:
+    return score.may_have(one, (other,)) and score.local(one, (other,)) > score.local(one, ())
 
 
 def _away_from_first(neighbours: list[list[int]]) -> list[list[int]]:

@@ -12,7 +12,7 @@ from synthesis.networks.graph import Dag
 from synthesis.networks.score import BicScore
 from synthesis.tables import Floats, Integers
 
-N_COLUMNS_MAX: Final = 16  # 2**16 sets for each of 16 columns: 16 MB, and a few seconds
+N_COLUMNS_MAX: Final = 16  # 2**16 sets for each: 16 MB, a second; scores take longer (`work`)
 
 
 class TooManyColumns(ValueError):

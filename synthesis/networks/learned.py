@@ -43,7 +43,7 @@ class LearnedArc:
     is_directed : bool
         Whether the tables tell its direction: every graph that says the same of them has it.
     support : float
-        How much the score falls without it, in nats; what a tree needs may have less than 0.
+        How much the score falls without it, in nats.
     """
 
     parent: str

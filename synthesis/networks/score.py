@@ -15,13 +15,16 @@ import numpy as np
 from synthesis.fitting import projected
 from synthesis.networks.graph import Dag
 from synthesis.networks.source import ShareTable, TableSource
-from synthesis.tables import Column, Floats, Integers
+from synthesis.tables import Column, Floats
 
 Parents: TypeAlias = tuple[int, ...]  # places of columns, ascending
 
 N_CELLS_MAX: Final = 2**16  # of a table of a child and its parents
+N_CELLS_KEPT: Final = 2**22  # of tables that were counted already: 32 MB
 N_LOG_MIN: Final = 64  # the fewest rows whose logarithm is asked for: of fewer, chance would do
 N_NULL_DRAWS: Final = 64  # their mean is known to an eighth of the spread of one
+N_NULL_DRAWS_MIN: Final = 8  # of large tables, one of which is near the mean
+N_FREE_DRAWN: Final = 2**10  # free cells that are drawn of larger ones: the mean to 5 %
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +80,11 @@ class BicScore:
     may leave less than a row: the logarithm is of `N_LOG_MIN` rows at least, so that it still asks
     for more than chance.
 
-    Noise is simulated as normal and independent between cells. The simulation of a table depends on
-    its columns and the seed alone, so a score is the same whenever it is asked for. Graphs that no
-    table tells apart have the same score with exact counts, and nearly the same with noise: the
-    tables of a column with its parents then contradict each other a little.
+    Tables of independent columns come about as the source says (`source.TableLaw`): noise that was
+    added to counts is added again, answers that were randomised are randomised again. What is drawn
+    depends on a table and the seed alone, so a score is the same whenever it is asked for. Graphs
+    that no table tells apart have the same score with exact counts, and nearly the same with noise:
+    the tables of a column with its parents then contradict each other a little.
 
     References
     ----------
@@ -96,7 +100,8 @@ class BicScore:
         self.source = source
         self.degree = degree
         self._seed = seed
-        self._latest: tuple[Parents, ShareTable] | None = None  # one, since tables may be large
+        self._kept: dict[Parents, ShareTable] = {}  # the latest, as many as there is room for
+        self._n_kept = 0
         self._entropies: dict[int, float] = {}
         self._found: dict[tuple[int, Parents], Information] = {}
         self._local: dict[tuple[int, Parents], float] = {}
@@ -167,15 +172,19 @@ class BicScore:
         n_free = (table.shares.shape[axis] - 1) * (
             table.shares.size // table.shares.shape[axis] - 1
         )
-        if table.noise_variance == 0:
+        if table.law is None:
             return Information(found, n_free / (2 * table.n_rows))
         rng = np.random.default_rng((self._seed, *scope))
         return Information(found, null_information(table, axis, rng))
 
     def _table(self, scope: Parents) -> ShareTable:
-        if self._latest is None or self._latest[0] != scope:
-            self._latest = scope, self.source.table(scope)
-        return self._latest[1]
+        if scope not in self._kept:
+            found = self.source.table(scope)
+            self._n_kept += found.shares.size
+            while self._kept and self._n_kept > N_CELLS_KEPT:
+                self._n_kept -= self._kept.pop(next(iter(self._kept))).shares.size
+            self._kept[scope] = found
+        return self._kept[scope]
 
     def _n_cells(self, places: Iterable[int]) -> int:
         return math.prod(self.columns[place].size for place in places)
@@ -211,18 +220,34 @@ def null_information(table: ShareTable, axis: int, rng: np.random.Generator) -> 
 
     Notes
     -----
-    Rows are drawn from the product of the margins, noise is added to their counts, and the nearest
-    non-negative table of their number is compared, as was done with the table itself.
+    Rows are drawn from the product of the margins and made noisy by the table's law, and the
+    nearest non-negative table of their number is compared, as was done with the table itself.
+
+    Raises
+    ------
+    ValueError
+        If the table is exact.
     """
+    if table.law is None:
+        raise ValueError("of an exact table, the mean is known")
     shares = np.moveaxis(table.shares, axis, 0)
     own, others = shares.sum(axis=tuple(range(1, shares.ndim))), shares.sum(axis=0)
     law = np.moveaxis(np.multiply.outer(own, others), 0, axis)
-    n_rows = max(1, round(table.n_rows))
-    drawn: Integers = rng.multinomial(n_rows, law.ravel() / law.sum(), size=N_NULL_DRAWS)
-    noisy = drawn + rng.normal(0.0, math.sqrt(table.noise_variance), drawn.shape)
-    counts = projected(noisy, np.full(N_NULL_DRAWS, float(n_rows)), np.ones_like(noisy))
+    n_draws, n_rows = null_draws(shares.shape[0], others.size), max(1.0, float(round(table.n_rows)))
+    noisy = table.law.noisy_tables(law / law.sum(), n_rows, n_draws, rng).reshape(n_draws, -1)
+    counts = projected(noisy, np.full(n_draws, n_rows), np.ones_like(noisy))
     independent = (counts / counts.sum(axis=1, keepdims=True)).reshape(-1, *law.shape)
     return float(mutual_information(independent, axis).mean())
+
+
+def null_draws(size: int, n_classes: int) -> int:
+    """How many tables of a child and its parents' combinations are drawn.
+
+    Fewer of large ones: without noise, the spread of one table's mutual information is to its mean
+    as the root of 2 to that of the number of free cells.
+    """
+    n_free = max(1, (size - 1) * (n_classes - 1))
+    return max(N_NULL_DRAWS_MIN, min(N_NULL_DRAWS, N_FREE_DRAWN // n_free))
 
 
 def _surprise(shares: Floats) -> Floats:

@@ -19,6 +19,48 @@ from synthesis.tables import Column, Floats, Integers
 WHOLE: Final = 1e-9  # the largest deviation of a table's sum from 1
 
 
+class TableLaw(Protocol):
+    """How noisy tables like one that was released come about, sampled rows and noise together."""
+
+    def noisy_tables(
+        self, probabilities: Floats, total: float, n_tables: int, generator: np.random.Generator
+    ) -> Floats:
+        """Counts of independent tables, ``(n_tables, *shape)``; some may be negative.
+
+        Parameters
+        ----------
+        probabilities : ndarray of float64
+            Of the cells, in the table's shape; their sum is 1.
+        total : float
+            The number of rows, about.
+        n_tables : int
+        generator : numpy.random.Generator
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class AddedNoise:
+    """Noise that was added to the counts of rows, taken as normal and independent between cells.
+
+    Parameters
+    ----------
+    variance : float
+        Of each cell.
+    """
+
+    variance: float
+
+    def noisy_tables(
+        self, probabilities: Floats, total: float, n_tables: int, generator: np.random.Generator
+    ) -> Floats:
+        """See `TableLaw`."""
+        drawn: Integers = generator.multinomial(
+            max(1, round(total)), probabilities.ravel(), size=n_tables
+        )
+        noisy = drawn + generator.normal(0.0, math.sqrt(self.variance), drawn.shape)
+        return noisy.reshape(n_tables, *probabilities.shape)
+
+
 @dataclass(frozen=True, eq=False)
 class ShareTable:
     """The shares of the cells of a few columns.
@@ -29,26 +71,19 @@ class ShareTable:
         Not negative; their sum is 1.
     n_rows : float
         The approximate number of rows, positive.
-    noise_variance : float
-        Of the count of each cell, before it was made a share; 0 if counts are exact.
+    law : TableLaw, optional
+        How such a table comes about, with its noise; None if it was counted exactly.
     """
 
     shares: Floats
     n_rows: float
-    noise_variance: float = 0.0
+    law: TableLaw | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.n_rows < math.inf:
             raise ValueError(f"shares of {self.n_rows} rows")
-        if not 0 <= self.noise_variance < math.inf:
-            raise ValueError(f"noise of variance {self.noise_variance}")
         if not (self.shares >= 0).all() or abs(self.shares.sum() - 1) > WHOLE:
             raise ValueError("shares are negative or do not sum to 1")
-
-    @property
-    def effective_rows(self) -> float:
-        """See `effective_rows`."""
-        return effective_rows(self.n_rows, self.shares.size, self.noise_variance)
 
 
 def effective_rows(n_rows: float, n_cells: int, noise_variance: float) -> float:
@@ -80,7 +115,7 @@ class TableSource(Protocol):
         """The most columns of one table."""
 
     def effective_rows(self, places: Sequence[int]) -> float:
-        """What `ShareTable.effective_rows` of this table is, without making the table."""
+        """The number of rows whose shares, without noise, would be as uncertain as this table's."""
 
     def table(self, places: Sequence[int]) -> ShareTable:
         """The table of the columns at these places, an axis for each, in ascending order."""
@@ -109,11 +144,12 @@ class RowTables:
             raise ValueError("a code is none of its column's levels")
         self.columns = tuple(columns)
         self.width_max = len(self.columns)
-        self._codes = codes
+        self.n_rows = len(codes)
+        self._codes = np.asfortranarray(codes)  # a column's codes lie together
 
     def effective_rows(self, places: Sequence[int]) -> float:  # noqa: ARG002 - the same for every table
         """The number of rows."""
-        return float(len(self._codes))
+        return float(self.n_rows)
 
     def table(self, places: Sequence[int]) -> ShareTable:
         """The shares among the rows."""
@@ -121,7 +157,7 @@ class RowTables:
         sizes = tuple(self.columns[place].size for place in places)
         cells = np.ravel_multi_index(tuple(self._codes[:, place] for place in places), sizes)
         counts = np.bincount(cells, minlength=math.prod(sizes)).reshape(sizes)
-        return ShareTable(counts / len(self._codes), float(len(self._codes)))
+        return ShareTable(counts / self.n_rows, float(self.n_rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +238,8 @@ class MeasuredTables:
         cells = margin.reshape(1, -1)
         counts = projected(cells, np.array([self.n_rows]), np.ones_like(cells))
         shares = counts.reshape(margin.shape) / counts.sum()
-        return ShareTable(shares, self.n_rows, self._variance(holder, places))
+        variance = self._variance(holder, places)
+        return ShareTable(shares, self.n_rows, AddedNoise(variance) if variance else None)
 
     def _holder(self, places: Sequence[int]) -> NoisyCounts:
         names = {self._names[place] for place in places}

@@ -99,6 +99,9 @@ CALLS: dict[str, Callable[[grpc.Channel, Metadata], object]] = {
     "EstimateCollection": lambda channel, metadata: TacitStub(channel).EstimateCollection(
         tacit_pb2.EstimateCollectionRequest(), metadata=metadata
     ),
+    "ReadCollection": lambda channel, metadata: list(
+        TacitStub(channel).ReadCollection(tacit_pb2.ReadCollectionRequest(), metadata=metadata)
+    ),
     "PlanCollection": lambda channel, metadata: TacitStub(channel).PlanCollection(
         tacit_pb2.PlanCollectionRequest(), metadata=metadata
     ),

@@ -7,7 +7,7 @@ which has no other methods, and asks for no credential.
 # ruff: noqa: ARG002, N802 - the protocol fixes the names and signatures of its methods
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import grpc
@@ -115,6 +115,17 @@ class CollectionMethods(tacit_pb2_grpc.TacitServicer):
             estimator="unbiased",
             half_width_together=max(one.half_width_together for one in cells),
         )
+
+    def ReadCollection(
+        self, request: tacit_pb2.ReadCollectionRequest, context: grpc.ServicerContext
+    ) -> Iterator[tacit_pb2.ReadCollectionReply]:
+        """The counts of randomised answers."""
+        estimates = self._collections.estimates(caller_of(context), request.name)
+        for place, tallies in estimates.tallies.items():
+            for one in tallies:
+                yield tacit_pb2.ReadCollectionReply(
+                    combination=place, answers=one.n_answers, counts=one.counts.tolist()
+                )
 
     @property
     def _collections(self) -> CollectionService:

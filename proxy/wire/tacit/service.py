@@ -22,6 +22,7 @@ from proxy.api.axis_text import axis_kind, describe_levels
 from proxy.api.epsilon import exact_epsilon
 from proxy.api.requests import (
     PRIVATE,
+    SYNTHETIC,
     BatchRequest,
     LimitStatus,
     QueryEngine,
@@ -320,6 +321,7 @@ def _table(info: TableInfo) -> tacit_pb2.Table:
         ],
         default_half_width=info.default.half_width if info.kind == PRIVATE else 0.0,
         default_confidence=info.default.confidence,
+        kind=info.kind,
     )
 
 
@@ -333,4 +335,5 @@ def _synthetic(record: SyntheticRecord, sources: Mapping[str, tacit_pb2.Table]) 
             for name, kind in record.columns
         ],
         synthetic_of=record.table,
+        kind=SYNTHETIC,
     )

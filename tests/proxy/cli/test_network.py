@@ -14,7 +14,7 @@ import structlog
 
 from cube.refusals import InvalidRequest
 from proxy.api.requests import LOCAL
-from proxy.cli.network_tables import counts_in, estimated_counts
+from proxy.cli.network_tables import chosen_columns, counts_in
 from proxy.engine.engine import Engine
 from proxy.monitoring.logs import configure_logs
 from proxy.protocol import tacit_pb2
@@ -100,8 +100,7 @@ def test_columns_of_which_nothing_is_seen_are_named(run: Run, engine: Engine, me
     """Fewer than three arcs leave a column alone; noise makes an arc of one pair in 25 at most."""
     made = run("network", "learn", "rows", "--method", method, "--epsilon", "0.001")
     assert made.code == 0
-    if method != "chow-liu":
-        assert "Nothing is seen of a dependence of" in made.out
+    assert "Nothing is seen of a dependence of" in made.out
     assert spent(engine) <= Fraction("0.001")
 
 
@@ -159,6 +158,25 @@ def test_what_is_wrong_has_a_code_and_charges_nothing(
     assert spent(engine) == 0
 
 
+def test_what_is_not_known_is_to_be_bought_by_an_option_that_there_is(
+    run: Run, engine: Engine
+) -> None:
+    ended = run("network", "learn", "rows")
+    assert spent(engine) == 0
+    assert "[invalid_request]: Nothing was measured of some of these columns of rows." in ended.err
+    assert "--epsilon above 0" in ended.err
+    assert "half_width" not in ended.err
+
+
+def test_a_synthetic_table_takes_no_epsilon(run: Run, people: Engine) -> None:
+    run("synth", "create", "people", "--epsilon", "1", "--name", "s", "--rows", "50")
+    for epsilon in ("banana", "0.5"):
+        ended = run("network", "learn", "s", "--epsilon", epsilon)
+        assert "[invalid_target]: s is a synthetic table, which has no budget" in ended.err
+    assert run("network", "learn", "s", "--columns", "city,member", "--epsilon", "0.0").code == 0
+    assert 0.9 < spent_on_people(people) <= 1
+
+
 def test_tables_that_are_known_in_part_are_not_taken_for_independence(
     run: Run, engine: Engine
 ) -> None:
@@ -175,6 +193,11 @@ def test_tables_that_are_known_in_part_are_not_taken_for_independence(
         ({f"c{k}": 2 for k in range(17)}, ("--method", "exact"), "17 columns are too many"),
         ({f"c{k}": 2 for k in range(24)}, (), "24 columns have 276 tables of 2; 256 are asked"),
         ({"a": 300, "b": 300, "c": 2}, (), "The table of a, b has 90000 cells; 65536 are learned"),
+        (
+            {f"c{k}": 16 for k in range(9)},
+            ("--method", "exact", "--degree", "3"),
+            "To learn a network of these 9 columns would take about 2 minutes",
+        ),
     ],
 )
 def test_what_is_too_large_is_refused_before_it_is_paid_for(  # noqa: PLR0913, PLR0917 - fixtures
@@ -193,6 +216,17 @@ def test_what_is_too_large_is_refused_before_it_is_paid_for(  # noqa: PLR0913, P
         assert spent(engine) == 0
 
 
+def test_columns_that_are_added_up_are_left_out_unless_they_are_named() -> None:
+    kinds = {"member": "category", "loans": "measure", "visits": "integer"}
+    columns = [tacit_pb2.Column(name=name, kind=kind) for name, kind in kinds.items()]
+    table = tacit_pb2.Table(name="members", columns=columns, kind="private")
+    assert [one.name for one in chosen_columns(table, [])] == ["member", "visits"]
+    with pytest.raises(InvalidRequest, match="loans is a measure: it is added up"):
+        chosen_columns(table, ["loans", "member"])
+    table.synthetic_of = "people"  # the rows of a synthetic table have values of it
+    assert [one.name for one in chosen_columns(table, ["loans", "member"])] == ["loans", "member"]
+
+
 def test_a_reply_becomes_tables_with_the_mean_variance_of_their_cells() -> None:
     data = pa.table(
         {
@@ -209,19 +243,3 @@ def test_a_reply_becomes_tables_with_the_mean_variance_of_their_cells() -> None:
     modelled = data.set_column(4, "source", pa.array(["history"] * 4 + ["model"] * 2))
     with pytest.raises(InvalidRequest, match="Nothing was measured of a"):
         counts_in(modelled, [("a", "b"), ("a",)])
-
-
-def test_what_a_collection_says_becomes_counts_with_the_variance_of_its_intervals() -> None:
-    half_width = 1.959964 * 0.02
-    shares = {("1", '"a"'): 0.5, ("1", '"b"'): 0.2, ("2", '"a"'): 0.4, ("2", '"b"'): -0.1}
-    cells = [
-        tacit_pb2.EstimatedCell(
-            levels=levels, share=share, low=share - half_width, high=share + half_width
-        )
-        for levels, share in shares.items()
-    ]
-    reply = tacit_pb2.EstimateCollectionReply(cells=cells, respondents=1000, confidence=0.95)
-    found = estimated_counts(["b", "a"], reply)
-    assert found.names == ("a", "b")
-    assert found.values == pytest.approx(np.array([[500.0, 200.0], [400.0, -100.0]]))
-    assert found.variance == pytest.approx(1000**2 * 0.02**2, rel=1e-6)

@@ -80,6 +80,12 @@ def test_from_the_opening_to_shares_with_intervals(channel: grpc.Channel, ledger
     closed = TacitStub(channel).CloseCollection(name, metadata=metadata)
     assert (closed.closed, closed.respondents) == (True, 121)
     analyst = bearer(token_for(ledger, role=Role.ANALYST))
+    asked = tacit_pb2.ReadCollectionRequest(name="survey")
+    read = list(TacitStub(channel).ReadCollection(asked, metadata=analyst))
+    assert sum(one.answers for one in read) == 121
+    for one in read:
+        assert sum(one.counts) == one.answers  # each counts at one place of randomised response
+        assert len(one.counts) == survey().combinations[one.combination].channel.n_tallies
     request = tacit_pb2.EstimateCollectionRequest(name="survey", attributes=["smokes"])
     found = TacitStub(channel).EstimateCollection(request, metadata=analyst)
     assert (found.respondents, found.confidence) == (121, 0.95)
