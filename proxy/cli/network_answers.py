@@ -81,7 +81,7 @@ class AnsweredSource:
         if key not in self._effective:
             table = self.answered(key)
             variance = float((table.scales**2).sum()) / table.n_answers**2
-            self._effective[key] = (1 - 1 / table.n_cells) / variance
+            self._effective[key] = (1 - 1 / table.scales.size) / variance
         return self._effective[key]
 
     def table(self, places: Sequence[int]) -> ShareTable:
