@@ -1,7 +1,7 @@
 """The module for web pages, run by Node against a served collection: one person is counted once."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -53,10 +53,9 @@ def url_of(address: str, name: str = "survey") -> str:
     return f"http://{address}/collections/{name}"
 
 
-def visit(js: JavaScript, *urls: str, **more: object) -> dict[str, Any]:
+def visit(js: JavaScript, *urls: str, **more: object) -> Mapping[str, Any]:
     """What one person hears, one visit after another; and what their browser keeps."""
-    found: dict[str, Any] = js.of("takePart", **{"urls": urls, "row": ROW, "limit": LIMIT, **more})
-    return found
+    return js.of("takePart", **{"urls": urls, "row": ROW, "limit": LIMIT, **more})
 
 
 def n_counted(service: CollectionService) -> int:
