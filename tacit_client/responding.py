@@ -8,7 +8,7 @@ answer travels. A respondent presents a token that says nothing of them, and no 
 """
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
@@ -112,7 +112,7 @@ def respond(  # noqa: PLR0913 - who asks, what is told, and what it may lose
     return not protobuf.integer_of(protobuf.fields(reply), 1)
 
 
-def _asked(asking: _Call, request: list[tuple[int, str | int]]) -> str:
+def _asked(asking: _Call, request: Sequence[tuple[int, str | int]]) -> str:
     """The text of a campaign."""
     return protobuf.text_of(protobuf.fields(asking(protobuf.written(request))), 1) or ""
 
@@ -120,7 +120,7 @@ def _asked(asking: _Call, request: list[tuple[int, str | int]]) -> str:
 def _given_before(
     grpc: Any,
     asking: _Call,
-    request: list[tuple[int, str | int]],
+    request: Sequence[tuple[int, str | int]],
     respondent: Respondent,
     late: Exception,
 ) -> tuple[str, str]:

@@ -92,12 +92,10 @@ def forget_order(connection: sqlite3.Connection) -> str | None:
         if not waiting:
             return None
         connection.execute("VACUUM")
-        found = emptied_wal(connection)
-        for _ in range(N_TRIES - 1):
-            if found is not Emptied.BY_ANOTHER:
-                break
+        n_tries, found = 1, emptied_wal(connection)
+        while found is Emptied.BY_ANOTHER and n_tries < N_TRIES:
             time.sleep(PATIENCE_MS / 1000)
-            found = emptied_wal(connection)
+            n_tries, found = n_tries + 1, emptied_wal(connection)
         if found is not Emptied.YES:
             return "SQLITE_BUSY"
         # These alone: another process may have closed one meanwhile.
