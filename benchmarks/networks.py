@@ -231,8 +231,9 @@ def _bars(
     yield Bar("arcs of 200 tables of independent columns", most, 8, most <= 8)
     for one in coins:
         most = max(one.collection, one.tree)
-        # Two draws with the same odds, within 3 deviations.
-        allowed = one.as_many_rows + 3 * math.sqrt(2 * max(3, one.as_many_rows))
+        odds = max(3, one.as_many_rows) / one.networks
+        spread = math.sqrt(2 * one.networks * odds * (1 - odds))  # of the difference of two draws
+        allowed = one.as_many_rows + 3 * spread
         name = f"false networks of {one.networks} collections at epsilon {one.epsilon:g}"
         yield Bar(f"{name}, beside rows", most, allowed, most <= allowed)
     yield Bar("arcs that differ from the published network", distance, 0, distance == 0)
@@ -240,7 +241,7 @@ def _bars(
     yield Bar("edges that the Survey network has not", false, 2, false <= 2)
     last = [one for one in networks if one.source != "rows"]
     strongest = min(one.finds_strong_arcs for one in last if one.epsilon in {4.0, 10.0})
-    yield Bar("strong arcs found at the largest epsilon", strongest, 1, strongest)
+    yield Bar("strong arcs found at the largest epsilon", float(strongest), 1, strongest)
 
 
 if __name__ == "__main__":
