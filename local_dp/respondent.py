@@ -57,15 +57,7 @@ class _NotHeld(Exception):
 
 @dataclass(frozen=True)
 class Kept:
-    """An answer that was given.
-
-    Parameters
-    ----------
-    epsilon_units : int
-        What it lost, in units of 2**-40.
-    answer : str
-        Its text.
-    """
+    """An answer that was given: what it lost, in units of 2**-40, and its text."""
 
     epsilon_units: int
     answer: str
@@ -184,15 +176,12 @@ class Asked:
     epsilon_units: int
 
     def cells(self, row: Mapping[str, Level]) -> list[int]:
-        """The cell of a row in each combination: the last attribute's level counts in ones.
-
-        A level is looked for once, in however many combinations its attribute is.
-        """
+        """The cell of a row in each combination; a level is looked for once, and not in each."""
         asked = dict.fromkeys(name for scope in self.scopes for name in scope)
         positions = {name: _position(self.levels[name], name, row) for name in asked}
         cells = [0] * len(self.scopes)
         for place, scope in enumerate(self.scopes):
-            for name in scope:
+            for name in scope:  # the last attribute's level counts in ones
                 cells[place] = cells[place] * len(self.levels[name]) + positions[name]
         return cells
 
@@ -240,12 +229,7 @@ class Respondent:
         return self._store.once(asked.digest, make).answer
 
     def kept(self, text: str) -> str:
-        """The answer that was given to a campaign, to be sent again; nothing is drawn.
-
-        Raises
-        ------
-        NothingKept
-        """
+        """The answer that was given to a campaign, to be sent again; or `NothingKept`."""
 
         def refuse(_spent: int) -> Kept:
             raise NothingKept
