@@ -59,7 +59,7 @@ class AnsweredSource:
     def __init__(
         self, estimates: CollectionEstimates, names: Sequence[str], *, width_max: int
     ) -> None:
-        check_together(estimates.campaign.name, names, width_max, estimates.covered)
+        check_together(estimates.campaign, names, width_max, estimates.covered)
         self._estimates = estimates
         self._names = tuple(sorted(names))
         self._effective: dict[tuple[int, ...], float] = {}
@@ -151,18 +151,25 @@ def check_readable(campaign: Campaign) -> None:
         )
 
 
-def check_together(name: str, names: Sequence[str], width: int, covered: Sequence[Scope]) -> None:
-    """Refuse columns of which some were not asked about together.
+def check_together(
+    campaign: Campaign, names: Sequence[str], width: int, covered: Sequence[Scope]
+) -> None:
+    """Refuse columns of which some were not asked about together, or are not answered yet.
 
     Raises
     ------
     InvalidRequest
     """
     if not covered:
-        raise InvalidRequest(f"Nobody has answered {name} yet.")
+        raise InvalidRequest(f"Nobody has answered {campaign.name} yet.")
     for scope in combinations(sorted(names), width):
         if not any(set(scope) <= set(one) for one in covered):
             known = "; ".join(", ".join(one) for one in covered)
+            if campaign.covering(scope):
+                raise InvalidRequest(
+                    f"Nobody has answered about {listed(scope)} yet.",
+                    hint=f"Answered until now: {known}.",
+                )
             raise InvalidRequest(
                 f"Nobody was asked about {listed(scope)} together.", hint=f"Asked about: {known}."
             )

@@ -153,9 +153,8 @@ def _answers(
     campaign = campaign_of(server, table.name)
     names = sorted(one.name for one in columns)
     check_readable(campaign)
-    check_together(
-        campaign.name, names, search.degree + 1, [one.scope for one in campaign.combinations]
-    )
+    asked = [one.scope for one in campaign.combinations]
+    check_together(campaign, names, search.degree + 1, asked)
     sizes = [len(campaign.by_name[name].levels) for name in names]
     search.check(sizes, lambda scope: simulation(campaign, [names[place] for place in scope]))
     estimates = read_answers(server, campaign, told.step)
