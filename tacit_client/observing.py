@@ -22,9 +22,8 @@ def observe_users(
         import grpc  # noqa: PLC0415 - nothing else here needs it
     except ImportError as missing:
         raise missing_library("observe()", "grpcio") from missing
-    messages = list(
-        _messages(stream, ids, where, left=left)
-    )  # whatever is wrong with ids is told first
+    # All of them before the call: whatever is wrong with ids is told first.
+    messages = list(_messages(stream, ids, where, left=left))
     with channel_to(grpc, address) as channel:
         try:
             channel.stream_unary(METHOD)(iter(messages), metadata=credentials_of(address))

@@ -21,16 +21,8 @@ Floats = NDArray[np.float64]
 LAPLACE_SQUARED_SHARE = 0.01
 
 
-class TableLaw(Protocol):
-    """How noisy tables like one that is tested come about."""
-
-    @property
-    def scales(self) -> Floats:
-        """The positive scale of the noise of each cell, in the table's shape."""
-
-    @property
-    def squared_share(self) -> float:
-        """The share of squared deviations in a fit, in (0, 1]; the rest is absolute ones."""
+class NoisyTables(Protocol):
+    """How noisy tables like one that was released come about, sampled rows and noise together."""
 
     def noisy_tables(
         self, probabilities: Floats, total: float, n_tables: int, generator: np.random.Generator
@@ -46,6 +38,18 @@ class TableLaw(Protocol):
         n_tables : int
         generator : numpy.random.Generator
         """
+
+
+class TableLaw(NoisyTables, Protocol):
+    """How noisy tables like one that is tested come about."""
+
+    @property
+    def scales(self) -> Floats:
+        """The positive scale of the noise of each cell, in the table's shape."""
+
+    @property
+    def squared_share(self) -> float:
+        """The share of squared deviations in a fit, in (0, 1]; the rest is absolute ones."""
 
 
 class CellNoise(TableLaw, Protocol):

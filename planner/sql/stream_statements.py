@@ -18,6 +18,7 @@ from typing import ClassVar, Final, TypeAlias
 
 from sqlglot.tokenizer_core import Token
 
+from accountant.ledger.stream_entries import N_PREDICATES_MAX
 from cube.axis import NAME_LENGTH_MAX
 from cube.refusals import InvalidTarget
 from planner.sql.messages import shortened
@@ -26,7 +27,6 @@ from planner.sql.statement_reader import StatementReader, whole
 EPOCHS: Final = ("never", "day", "week", "month", "quarter", "year")
 UNIVERSE_MAX: Final = 2**32
 BITS_MAX: Final = 2**27  # a state of 16 MB, made in a second
-N_PREDICATES_MAX: Final = 16
 EPOCH: Final = "epoch"  # the column with the names of epochs
 LEFT: Final = "left"  # of an upload: who left
 OPTION_NAMES: Final = ("epsilon", "epochs", "bits", "departures", "budget")

@@ -37,9 +37,12 @@ SOURCE_MEASURED: Final = "measured"
 SOURCE_MIXED: Final = "mixed"
 SOURCE_PUBLIC: Final = "public"
 
-# The kind of a table that has a budget and a history; others answer by themselves.
+# Kinds of tables. The first one has a budget and a history; the last two answer by themselves, and
+# are the sources of their answers.
 PRIVATE: Final = "private"
 SYNTHETIC: Final = "synthetic"  # of rows that a model drew
+RANDOMIZED: Final = "randomized"  # a collection
+STREAM: Final = "stream"
 
 
 @dataclass(frozen=True, slots=True)

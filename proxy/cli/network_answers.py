@@ -123,7 +123,7 @@ class _RandomisedAgain:
     def noisy_tables(
         self, probabilities: Floats, total: float, n_tables: int, generator: np.random.Generator
     ) -> Floats:
-        """See `synthesis.networks.source.TableLaw`."""
+        """See `inference.independence.cell_noise.NoisyTables`."""
         table = self.source.answered(self.places)
         return table.noisy_tables(probabilities, total, n_tables, generator)
 

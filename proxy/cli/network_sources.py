@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from cube.refusals import InvalidRequest, TooLarge
+from proxy.api.requests import RANDOMIZED
 from proxy.cli.client import ServerAddress
 from proxy.cli.marginals import summary_text
 from proxy.cli.network_answers import (
@@ -32,7 +33,6 @@ from synthesis.networks.learned import Method
 from synthesis.networks.source import TableSource
 from synthesis.networks.work import N_WORK_MAX, Reading, work
 
-RANDOMIZED: Final = "randomized"  # the kind of a collection
 DEGREE_OF_ROWS: Final = 3  # of a synthetic table, whose tables cost nothing
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from cube.refusals import InvalidRequest, InvalidTarget, TooLarge, UnknownName
 from planner.consistent_sets import Consistency
+from proxy.api.requests import STREAM
 from proxy.cli import synth_client
 from proxy.cli.client import ServerAddress, list_tables
 from proxy.cli.failures import Declined
@@ -27,7 +28,6 @@ N_TABLES_MAX = 256  # of one request
 SOURCE_MODEL = "model"  # of a table that was not measured, in a reply
 BUY = "Buy the tables of counts with --epsilon above 0."
 MEASURE = "measure"  # the kind of a column that is added up, and not counted by
-STREAM = "stream"  # the kind of a table that counts distinct users
 
 
 @dataclass(frozen=True, slots=True)

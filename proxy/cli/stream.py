@@ -14,9 +14,9 @@ import typer
 from numpy.typing import NDArray
 from rich.table import Table
 
+from accountant.ledger.stream_entries import N_PREDICATES_MAX
 from cube.exponential import EPSILON_MAX
 from cube.refusals import ConfigurationInvalid, InvalidRequest, InvalidTarget
-from planner.sql.stream_statements import N_PREDICATES_MAX
 from proxy.api.epsilon import exact_epsilon
 from proxy.cli.client import ServerAddress, calling
 from proxy.cli.files import check_folder, write_bytes

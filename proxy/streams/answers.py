@@ -26,7 +26,7 @@ from planner.fallback import Fallback
 from planner.independence_question import IndependenceQuestion
 from planner.sql.stream_statements import EPOCH
 from planner.workload import Wanted
-from proxy.api.requests import TableInfo
+from proxy.api.requests import STREAM, TableInfo
 from proxy.streams.elsewhere import StreamElsewhere
 from proxy.streams.opening import epsilon_of
 from proxy.streams.served_stream import ServedStream
@@ -37,7 +37,6 @@ from streams.interval import ErrorLaw
 from streams.released_count import ReleasedCount
 
 TRUTHS: Final = (False, True)  # the levels of a predicate's column
-STREAM: Final = "stream"  # the kind of these tables, and the source of their answers
 
 
 @dataclass(frozen=True, slots=True)

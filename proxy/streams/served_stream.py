@@ -59,6 +59,7 @@ class ServedStream(NotedStream):
         """
         self._await_epoch()
         with self._lock:
+            self._check_kept()
             name = self._present_epoch()
             if name not in self.history.released:
                 raise _ends_now(self.name)
@@ -160,16 +161,12 @@ class ServedStream(NotedStream):
         LedgerUnavailable
         """
         with self._lock:
-            self._ledger.append_stream(
-                self.name,
-                lambda book, _at: (
-                    None if book.streams[self.name].is_dropped else StreamDropped(who)
-                ),
-            )
+            self._ledger.append_stream(self.name, lambda book, _at: self._end(book, who))
             for name in self.history.released:
                 self._erase(name)
 
     def _end(self, book: StreamBook, who: str) -> StreamDropped | None:
+        """What ends the stream, unless somebody else did at the same moment."""
         return None if book.streams[self.name].is_dropped else StreamDropped(who)
 
     def close(self) -> None:

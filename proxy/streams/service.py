@@ -7,6 +7,7 @@ holds them, and the others ask that one.
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -19,6 +20,7 @@ from accountant.ledger.stream_entries import StreamOpened
 from cube.refusals import (
     CannotStart,
     InvalidRequest,
+    LedgerUnavailable,
     NameTaken,
     NotAllowed,
     StoreUnavailable,
@@ -142,7 +144,7 @@ class StreamService(Mapping[str, StreamTable]):
         except StoreUnavailable as refusal:
             raise StoreUnavailable(
                 f"{order.name} is created, and its first epoch has no state yet: {refusal.message}",
-                hint=f"It gets one by itself; do not create it again. {refusal.hint}",
+                hint=f"{refusal.hint or ''} It gets one by itself; do not create it again.".strip(),
             ) from refusal
         finally:
             self._tell_others()
@@ -275,7 +277,8 @@ class StreamService(Mapping[str, StreamTable]):
 
     def _read_again(self, _nothing: None) -> None:
         if self._ledger is not None:
-            self._ledger.refresh()
+            with suppress(LedgerUnavailable):  # it is read again by the clock, too
+                self._ledger.refresh()
 
     def _done(self, asked: Asked) -> Told:
         """What another worker asked for, done by the stream itself."""

@@ -31,11 +31,10 @@ from planner.independence_question import IndependenceQuestion
 from planner.lowering.model_fallback import SOURCE_MODEL
 from planner.sql.messages import listed
 from planner.workload import Wanted
-from proxy.api.requests import TableInfo
+from proxy.api.requests import RANDOMIZED, TableInfo
 from proxy.tables.possible import PossiblePosterior
 from proxy.tables.self_answering import AS_IT_IS, OwnAnswer, OwnAnswers, OwnCells
 
-RANDOMIZED: Final = "randomized"  # its kind, and the source of its answers
 N_MODEL_CELLS_MAX: Final = 2**16  # of columns that a model puts together
 N_SIMULATED_MAX: Final = 2**25  # the work of all simulated tables: a few seconds, 256 MB
 FREE: Final = (

@@ -80,7 +80,7 @@ class BicScore:
     may leave less than a row: the logarithm is of `N_LOG_MIN` rows at least, so that it still asks
     for more than chance.
 
-    Tables of independent columns come about as the source says (`source.TableLaw`): noise that was
+    Tables of independent columns come about as the source says (`NoisyTables`): noise that was
     added to counts is added again, answers that were randomised are randomised again. What is drawn
     depends on a table and the seed alone, so a score is the same whenever it is asked for. Graphs
     that no table tells apart have the same score with exact counts, and nearly the same with noise:

@@ -13,29 +13,11 @@ from typing import Final, Protocol
 
 import numpy as np
 
+from inference.independence.cell_noise import NoisyTables
 from synthesis.fitting import projected
 from synthesis.tables import Column, Floats, Integers
 
 WHOLE: Final = 1e-9  # the largest deviation of a table's sum from 1
-
-
-class TableLaw(Protocol):
-    """How noisy tables like one that was released come about, sampled rows and noise together."""
-
-    def noisy_tables(
-        self, probabilities: Floats, total: float, n_tables: int, generator: np.random.Generator
-    ) -> Floats:
-        """Counts of independent tables, ``(n_tables, *shape)``; some may be negative.
-
-        Parameters
-        ----------
-        probabilities : ndarray of float64
-            Of the cells, in the table's shape; their sum is 1.
-        total : float
-            The number of rows, about.
-        n_tables : int
-        generator : numpy.random.Generator
-        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +35,7 @@ class AddedNoise:
     def noisy_tables(
         self, probabilities: Floats, total: float, n_tables: int, generator: np.random.Generator
     ) -> Floats:
-        """See `TableLaw`."""
+        """See `NoisyTables`."""
         drawn: Integers = generator.multinomial(
             max(1, round(total)), probabilities.ravel(), size=n_tables
         )
@@ -71,13 +53,13 @@ class ShareTable:
         Not negative; their sum is 1.
     n_rows : float
         The approximate number of rows, positive.
-    law : TableLaw, optional
+    law : NoisyTables, optional
         How such a table comes about, with its noise; None if it was counted exactly.
     """
 
     shares: Floats
     n_rows: float
-    law: TableLaw | None = None
+    law: NoisyTables | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.n_rows < math.inf:

@@ -9,7 +9,9 @@ import pytest
 
 from accountant.ledger.stream_entries import StreamDropped
 from cube.refusals import InvalidRequest, StoreUnavailable, TooLarge, UnknownName
+from proxy.api.requests import LOCAL
 from proxy.streams.turning import Turning
+from streams.arrivals import Arrivals
 from streams.declared import population_of
 from tests.support.streaming import (
     BY_EPOCH,
@@ -115,6 +117,14 @@ def test_what_a_crash_left_of_a_dropped_stream_is_erased(path: Path) -> None:
     with streaming(path) as server:
         Turning(server.streams).look()
         assert server.files() == ["hits.all.bits"]
+
+
+def test_whoever_still_holds_a_dropped_stream_notes_nobody(server: Streaming) -> None:
+    server.rows(CREATE)
+    held = server.streams.observed(LOCAL, "visits")
+    server.rows("DROP STREAM visits")
+    with pytest.raises(InvalidRequest, match="was dropped"):
+        held.observe(Arrivals(PRESENT))
 
 
 def test_of_several_drops_at_once_one_drops(server: Streaming) -> None:
