@@ -158,7 +158,8 @@ def _by_class(
     others = [column for column in columns if column.name not in request.target]
     sizes = {column.name: column.size for column in columns if column.name in request.target}
     measurers = {
-        one: GateMeasurer(spending, others, Stratified(one, len(strata), sizes)) for one in strata
+        one: GateMeasurer(spending, others, Stratified(one, place, len(strata), sizes))
+        for place, one in enumerate(strata)
     }
     if not request.epsilon:
         spending.step("reading the history", 0.0)

@@ -48,6 +48,7 @@ class GateMeasurer:
         self._columns = tuple(columns)
         self._of = of or Stratified()
         self._levels = {c.name: np.arange(c.size) for c in columns}
+        self._done = 0.0
         self.stopped: str | None = None
 
     def known(self) -> KnownEstimates:
@@ -104,7 +105,8 @@ class GateMeasurer:
             self.stopped = refusal.message  # others have spent the budget meanwhile
 
     def _step(self, name: str, done: float) -> None:
-        self._spending.step(name, done)
+        self._done = max(self._done, done)  # columns are measured again if no pair is worth a table
+        self._spending.step(name, PAIRS * (self._of.place + self._done / PAIRS) / self._of.n_strata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,8 @@ class Stratified:
     Parameters
     ----------
     stratum : Stratum
+    place : int
+        Of the stratum among all, which are measured one after the other.
     n_strata : int
         How many the table is divided into.
     sizes : mapping of str to int
@@ -121,6 +125,7 @@ class Stratified:
     """
 
     stratum: Stratum = ()
+    place: int = 0
     n_strata: int = 1
     sizes: Mapping[str, int] = field(default_factory=dict)
 

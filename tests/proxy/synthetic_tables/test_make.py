@@ -26,6 +26,7 @@ from proxy.synthetic_tables.make import EPSILON_MIN, make, resampled
 from proxy.synthetic_tables.preview import preview
 from proxy.synthetic_tables.request import MadeTable, Method, Progress, SynthesisRequest
 from proxy.tables.private_table import ServedTable
+from synthesis import pairwise
 from tests.support.auditing import audited
 from tests.support.made_up_rows import distance
 from tests.support.synthesis import AXES, N_ROWS, SCHEMA, served_staff, staff
@@ -80,9 +81,34 @@ def test_a_table_costs_no_more_than_was_asked_and_resembles_the_rows(table: Serv
     assert distance(pair_of(made, "age", "senior"), dependent) < 0.1
     independent = np.outer(dependent.sum(axis=1), dependent.sum(axis=0))
     assert distance(independent, dependent) > 0.15
+    assert_goes_forward(steps)
+    assert steps[-1].epsilon_spent == made.epsilon_spent
+
+
+def assert_goes_forward(steps: list[Progress]) -> None:
     assert [step.done for step in steps] == sorted(step.done for step in steps)
     assert [step.epsilon_spent for step in steps] == sorted(step.epsilon_spent for step in steps)
-    assert steps[-1].epsilon_spent == made.epsilon_spent
+    assert 0 <= steps[0].done < steps[-1].done < 1
+
+
+def test_progress_goes_forward_where_no_pair_is_worth_a_table(
+    table: ServedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pairwise, "pair_budgets", lambda *_: {})
+    steps: list[Progress] = []
+    make(table, ONE, ANN, steps.append)
+    names = [step.name for step in steps]
+    assert names[names.index("scoring pairs") + 1] == "measuring columns", "again, for what is left"
+    assert_goes_forward(steps)
+
+
+def test_progress_goes_forward_over_the_classes_of_a_target(table: ServedTable) -> None:
+    steps: list[Progress] = []
+    make(table, replace(ONE, target=("senior",)), ANN, steps.append)
+    done = [step.done for step in steps if step.name == "scoring pairs"]
+    assert len(done) == len(SCHEMA.by_name["senior"].levels)
+    assert len(set(done)) == len(done)
+    assert_goes_forward(steps)
 
 
 def test_a_network_is_bought_for_one_price_and_its_tables_are_history(table: ServedTable) -> None:
