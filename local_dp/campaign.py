@@ -197,6 +197,16 @@ class Campaign:
         holding = (Fraction(self.n_answered, len(view)) for view in self.views if place in view)
         return sum(holding, Fraction(0)) / len(self.views)
 
+    def expected_share_of_both(self, one: int, other: int) -> Fraction:
+        """The expected part of the respondents who answer two different combinations."""
+        m = self.n_answered
+        holding = (
+            Fraction(m * (m - 1), len(view) * (len(view) - 1))
+            for view in self.views
+            if one in view and other in view
+        )
+        return sum(holding, Fraction(0)) / len(self.views)
+
     def covering(self, scope: Scope) -> tuple[int, ...]:
         """The places of the combinations that have all of these attributes."""
         wanted = set(scope)

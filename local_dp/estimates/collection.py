@@ -12,6 +12,7 @@ The argument is in `proofs/estimates.md`.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
@@ -30,7 +31,7 @@ from local_dp.estimates.laws import IntervalMethod, normal_law
 from local_dp.estimates.queries import N_COEFFICIENTS_MAX, coefficients_of
 from local_dp.estimates.simulated import AnsweredTable, CellsOfTable
 from local_dp.estimates.tally import Tally
-from local_dp.estimates.together import ScopedTable, TablesTogether
+from local_dp.estimates.together import Overlaps, ScopedTable, TablesTogether
 
 VARIANCE_MIN = 0.01  # of that at equal shares
 
@@ -97,9 +98,8 @@ class CollectionEstimates:
     tallies : mapping of int to sequence of Tally
         Of each combination, by its place: one for each block.
     n_respondents : int
-        How many answered. Counts are of these. Where each answers one combination, intervals hold
-        for them, and for the population that they were drawn from, scaled to their number; where
-        several, tables of one respondent depend on each other, which variances leave out.
+        How many answered. Counts are of these. Intervals hold for them, and for the population
+        that they were drawn from, scaled to their number.
     """
 
     campaign: Campaign
@@ -291,9 +291,11 @@ class CollectionEstimates:
         self, places: list[int], scope: Scope, coefficients: Floats
     ) -> list[CollectedAnswer | None]:
         """Answers from all tables that share attributes; None where a normal law is not near."""
-        tables = TablesTogether(scope, [self.tables[place] for place in places])
-        values = self._scale * tables.values(coefficients)
-        variances, thirds = tables.moments(coefficients)
+        together = TablesTogether(
+            scope, [self.tables[place] for place in places], self._overlaps(places)
+        )
+        values = self._scale * together.values(coefficients)
+        variances, thirds = together.moments(coefficients)
         deviations = self._scale * np.sqrt(variances)
         return [
             CollectedAnswer(value, normal_law(deviation), IntervalMethod.NORMAL)
@@ -306,6 +308,18 @@ class CollectionEstimates:
                 strict=True,
             )
         ]
+
+    def _overlaps(self, places: list[int]) -> Overlaps | None:
+        """Who answers two of these combinations: the expected number, as nobody counted them."""
+        if self.campaign.n_answered == 1:
+            return None
+        n_answers = np.array([self.estimates[place].n_answers for place in places])
+        expected = np.zeros((len(places), len(places)))
+        for one, other in combinations(range(len(places)), 2):
+            share = self.campaign.expected_share_of_both(places[one], places[other])
+            expected[one, other] = expected[other, one] = share * self.n_respondents
+        n_both = np.minimum(expected, np.minimum.outer(n_answers, n_answers))
+        return Overlaps(n_both / np.outer(n_answers, n_answers), self.campaign.n_answered)
 
     @property
     def _scale(self) -> float:

@@ -7,6 +7,9 @@ precision only. So what is projected is as large as the query, however many tabl
 however large, and rows with the same margin have the same part of a table: of the pairs of two
 attributes, a table that shares one of them has as many parts as that one has levels.
 
+Where respondents answer several combinations, what tables of a view say goes together as the
+attributes do, at the shares that the tables agree on.
+
 Nothing here chooses a law: see `collection`.
 
 The argument is in `proofs/estimates.md`.
@@ -25,6 +28,7 @@ from inference.marginals.projection import projected
 from inference.marginals.table import NoisyTable, marginal
 from local_dp.channels.channel import Floats
 from local_dp.estimates.inversion import N_ENTRIES_AT_ONCE, TableEstimate
+from local_dp.estimates.simplex import project_simplex
 
 N_PROJECTED_AT_ONCE = 2**20  # coefficients: 8 MB, a few times over
 ROWS = "\0"  # a name that no attribute has; it sorts before all of them
@@ -62,12 +66,7 @@ class ScopedTable:
 
     def widened(self, scope: Scope, coefficients: Floats) -> Floats:
         """Coefficients of the cells of some of its attributes, as those of its own cells."""
-        lengths = [
-            size if name in scope else 1 for name, size in zip(self.scope, self.shape, strict=True)
-        ]
-        n_queries = coefficients.shape[1]
-        columns = coefficients.reshape(*lengths, n_queries)
-        return np.broadcast_to(columns, (*self.shape, n_queries)).reshape(-1, n_queries)
+        return _widened(self.scope, self.shape, scope, coefficients)
 
     def batches(self, n_queries: int) -> Iterator[slice]:
         """As many queries at a time as memory allows, each a step of the statement's work."""
@@ -86,6 +85,23 @@ class ScopedTable:
 
 
 @dataclass(frozen=True, eq=False)
+class Overlaps:
+    """Which tables have respondents in common.
+
+    Parameters
+    ----------
+    parts : (n_tables, n_tables) ndarray
+        For two tables, the number of respondents who answered both, over the product of the
+        numbers who answered each. 0 for a table with itself.
+    n_answered : int
+        How many combinations each respondent answers.
+    """
+
+    parts: Floats
+    n_answered: int
+
+
+@dataclass(frozen=True, eq=False)
 class TablesTogether:
     """All tables that share an attribute with a scope.
 
@@ -93,12 +109,14 @@ class TablesTogether:
     ----------
     scope : tuple of str
     tables : sequence of ScopedTable
-        About different respondents, or randomised independently. One at least has all of the scope,
-        each some of it.
+        Randomised independently. One at least has all of the scope, each some of it.
+    overlaps : Overlaps, optional
+        Of the tables; none are about the same respondents by default.
     """
 
     scope: Scope
     tables: Sequence[ScopedTable]
+    overlaps: Overlaps | None = None
 
     def __post_init__(self) -> None:
         if self.scope not in self._alike or () in self._alike:
@@ -106,8 +124,7 @@ class TablesTogether:
 
     def values(self, coefficients: Floats) -> Floats:
         """Queries of the shares that the tables agree on, (n_queries,)."""
-        agreed = projected(self._merged, total=1.0)[self._holder]
-        return np.asarray(agreed.ravel() @ coefficients)
+        return np.asarray(self._agreed @ coefficients)
 
     def moments(self, coefficients: Floats) -> tuple[Floats, Floats]:
         """The variance of each value, and the sum of third moments of all answers' parts of it.
@@ -130,7 +147,48 @@ class TablesTogether:
                     found[:, some] += table.moments(scope, part * (table.precision / precision))
             variances += found[0, of_row]
             thirds += found[1, of_row]
-        return variances, thirds
+        if self.overlaps is None:
+            return variances, thirds
+        # Tables of a view have no attribute in common, so no more of them than the scope's
+        n_parts = min(self.overlaps.n_answered, len(self.scope))
+        return variances + self._dependence(self.overlaps, coefficients), n_parts**2 * thirds
+
+    def _dependence(self, overlaps: Overlaps, coefficients: Floats) -> Floats:
+        """What the covariance of tables adds to each variance, at the likely shares.
+
+        At least 0: what shares that are estimated say in favour of an answer is not relied on.
+        """
+        shares = project_simplex(self._agreed)
+        between = self._weights @ overlaps.parts @ self._weights.T
+        found = np.zeros(coefficients.shape[1])
+        shape = self._merged[self._holder].values.shape
+        for some in batches(found.size, N_PROJECTED_AT_ONCE // (shares.size * len(between))):
+            checkpoint()
+            parts = zip(self._alike, self._parts(coefficients[:, some]), strict=True)
+            of_cell = np.array([_widened(self.scope, shape, *part) for part in parts])
+            of_cell -= np.einsum("c,scq->sq", shares, of_cell)[:, np.newaxis]
+            met = np.einsum("st,scq,tcq->cq", between, of_cell, of_cell, optimize=True)
+            found[some] = shares @ met
+        return np.maximum(found, 0.0)
+
+    @cached_property
+    def _agreed(self) -> Floats:
+        """The shares of the scope's cells that the tables agree on."""
+        return np.asarray(projected(self._merged, total=1.0)[self._holder].ravel())
+
+    @cached_property
+    def _weights(self) -> Floats:
+        """The part of each table in the mean of those that have the same attributes of the scope.
+
+        (n_merged, n_tables); 0 where a table has others.
+        """
+        found = np.array(
+            [
+                [one.precision * (one.within(self.scope) == scope) for one in self.tables]
+                for scope in self._alike
+            ]
+        )
+        return np.asarray(found / found.sum(axis=1, keepdims=True))
 
     @cached_property
     def _alike(self) -> dict[Scope, list[ScopedTable]]:
@@ -185,6 +243,14 @@ class TablesTogether:
         margins = columns.reshape(*shape, n_queries).sum(axis=lost).reshape(-1, n_queries)
         _, first, of_row = np.unique(margins, axis=1, return_index=True, return_inverse=True)
         return first, of_row.ravel()
+
+
+def _widened(scope: Scope, shape: Sequence[int], within: Scope, coefficients: Floats) -> Floats:
+    """Coefficients of the cells of some of a scope's attributes, as those of all of its cells."""
+    lengths = [size if name in within else 1 for name, size in zip(scope, shape, strict=True)]
+    n_queries = coefficients.shape[1]
+    columns = coefficients.reshape(*lengths, n_queries)
+    return np.broadcast_to(columns, (*shape, n_queries)).reshape(-1, n_queries)
 
 
 def batches(n: int, n_at_once: int) -> Iterator[slice]:
