@@ -3,6 +3,7 @@
 Streams are created, asked and dropped in SQL, by `tacit query`.
 """
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -29,6 +30,7 @@ from streams.planning import SamplePlan, sample_for_error, sample_for_half_width
 
 N_IDS_IN_MESSAGE: Final = 2**16
 ID_MAX: Final = 2**63 - 1
+ID: Final = re.compile(r"-?[0-9]{1,19}", re.ASCII)
 UNIVERSE_MAX: Final = 2**24  # of a plan by the exact law, which takes seconds there
 STANDARD_INPUT: Final = Path("-")
 
@@ -176,11 +178,8 @@ def _messages(
 
 def _id(place: int, line: str) -> int:
     """The id in a line. Which text it was is not said: it may be somebody's."""
-    try:
-        found = int(line)
-    except ValueError:
-        found = ID_MAX + 1
-    if abs(found) > ID_MAX:
+    found = int(line) if ID.fullmatch(line.strip()) else ID_MAX + 1
+    if not -ID_MAX - 1 <= found <= ID_MAX:
         raise InvalidRequest(
             f"Line {place} is no whole number of 64 bits.", hint="Write one id a line."
         )

@@ -45,9 +45,11 @@ def box_errors(
     inside = rng.uniform(-1.0, 1.0, (len(parts), max(0, n_points - grid.shape[1])))
     points = np.concatenate((grid, inside), axis=1)
     each = 1 - (1 - confidence) / len(parts)
+    widths = [np.array([[row.half_width(each)] for row in rows]) for rows in parts]
+    # A half-width may be infinite, of which nothing is nothing and not undefined.
     return np.concatenate(
         [
-            np.array([row.half_width(each) for row in rows])[:, None] * points[place]
-            for place, rows in enumerate(parts)
+            np.where(at == 0, 0.0, width * np.where(at == 0, 1.0, at))
+            for width, at in zip(widths, points, strict=True)
         ]
     )

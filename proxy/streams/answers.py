@@ -207,9 +207,14 @@ class StreamTable:
                 hint=f"Ask for COUNT(DISTINCT {opened.column}), which is free.",
             )
         if not self._epochs:
+            if self._stream.is_by_clock:
+                raise InvalidRequest(
+                    f"No epoch of the stream {name} is over yet.",
+                    hint="An epoch is released once its window of time has ended.",
+                )
             raise InvalidRequest(
-                f"No epoch of the stream {name} is over yet.",
-                hint="An epoch is released once its window of time has ended.",
+                f"The stream {name} has no state from which its users could be counted.",
+                hint="Drop it, and create another stream.",
             )
         scope = wanted.block.scope
         predicates = [one for one in opened.predicates if one in scope]

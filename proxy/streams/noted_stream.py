@@ -6,6 +6,7 @@ Here is nothing that needs a state: `served_stream.py` holds these, `elsewhere.p
 from pathlib import Path
 
 from accountant.ledger.ledger import Ledger
+from accountant.ledger.limits import Window
 from accountant.ledger.stream_book import StreamHistory
 from streams.declared import epoch_of
 from streams.epoch import Epoch
@@ -38,24 +39,29 @@ class NotedStream:
         """Whether the present epoch has come, can be paid for, and was not."""
         return self._present_epoch() not in self.history.released and self.history.can_begin
 
+    @property
+    def is_by_clock(self) -> bool:
+        """Whether its epochs end by the clock, and not when they are asked for."""
+        return self.history.opened.epochs is not Window.NEVER
+
     def ended(self) -> tuple[str, ...]:
         """The epochs that are over, or end when they are asked for, in order."""
-        now = self._present_epoch()
         if self.is_due:
             self._read_again()  # whoever begins epochs may have done it
-        is_by_clock = bool(self.history.opened.epochs.start(self._ledger.now()))
-        return tuple(one for one in self.history.released if one != now or not is_by_clock)
+        begun = self.history.released
+        now = self._present_epoch()  # after that: none of those begun is later
+        return tuple(one for one in begun if one != now or not self.is_by_clock)
 
     def answerable(self) -> tuple[str, ...]:
         """Those of them that were released, or have a state from which they can be."""
-        return tuple(one for one in self.ended() if self._is_answerable(one))
+        names = self.ended()
+        if not all(self._is_answerable(one) for one in names):
+            # A release is in the ledger before the state is erased: it may have come just now.
+            self._read_again()
+        return tuple(one for one in names if self._is_answerable(one))
 
     def _is_answerable(self, name: str) -> bool:
-        if self.history.released[name] or self._has_state(name):
-            return True
-        # A release is in the ledger before the state is erased: it may have come just now.
-        self._read_again()
-        return bool(self.history.released[name])
+        return bool(self.history.released[name]) or self._has_state(name)
 
     def _present_epoch(self) -> str:
         """The name of the epoch of this moment, begun or not."""

@@ -20,7 +20,7 @@ from accountant.ledger.ledger import Ledger
 from accountant.ledger.stream_book import StreamBook
 from accountant.ledger.stream_entries import EpochBegun, EpochReleased, StreamDropped
 from cube.pace import waiting
-from cube.refusals import DataChanged, InvalidRequest, StoreUnavailable
+from cube.refusals import DataChanged, InvalidRequest, StoreUnavailable, TacitError
 from proxy.streams.noted_stream import NotedStream
 from streams.arrivals import Arrivals
 from streams.epoch import Epoch
@@ -28,6 +28,10 @@ from streams.state import BitState, erase_file
 
 AWAITED_SECONDS: Final = 2.0  # an epoch that has come begins within half of one
 LOOK_SECONDS: Final = 0.02
+
+
+class StateLost(StoreUnavailable):
+    """The state of an epoch is gone, or what is there is not the one that was begun."""
 
 
 class ServedStream(NotedStream):
@@ -80,6 +84,7 @@ class ServedStream(NotedStream):
         StoreUnavailable
         """
         with self._lock:
+            self._open_present()  # a process before this one may have written to it
             for state in self._states.values():
                 try:
                     state.sync()
@@ -124,6 +129,9 @@ class ServedStream(NotedStream):
         with self._lock:
             epoch = self._epoch(name)
             if epoch.is_open:
+                self._check_kept()
+                if name not in self.ended():
+                    raise _ends_now(self.name)
                 self._note(epoch.released(self._state(name)))
                 epoch = self._epoch(name)
                 self._erase(name)
@@ -137,15 +145,19 @@ class ServedStream(NotedStream):
         Refused
             Of the first epoch with which something is wrong; the rest is done.
         """
-        refusals = []
-        is_by_clock = bool(self.history.opened.epochs.start(self._ledger.now()))
+        refusals: list[TacitError] = []
+        if self.history.is_dropped:
+            return
         for name in self.ended():
             is_released = bool(self.history.released[name])
             try:
                 if is_released and self._file(name).exists():
                     self._erase(name)
-                elif not is_released and is_by_clock and self._file(name).exists():
+                elif not is_released and self.is_by_clock and self._file(name).exists():
                     self.release(name)
+            except StateLost as refusal:
+                self._erase(name)  # nothing can be released from it, and it would be asked for
+                refusals.append(refusal)
             except (StoreUnavailable, InvalidRequest) as refusal:
                 refusals.append(refusal)
         if self.is_due or self._present_epoch() in self._unmade:
@@ -186,12 +198,10 @@ class ServedStream(NotedStream):
             if not history.can_begin:
                 raise _budget_spent(self.name)
             spent = history.units_spent
-            begun.append(name)
+            self._unmade = {name}  # before it is known whether the entry became durable: it may
             return EpochBegun(name, spent, spent + history.opened.epsilon_units)
 
-        begun: list[str] = []
-        if self._ledger.append_stream(self.name, build) is not None:
-            self._unmade = {begun[-1]}
+        self._ledger.append_stream(self.name, build)
 
     def _await_epoch(self) -> None:
         """Wait until the present epoch has begun; it is not begun here."""
@@ -201,7 +211,7 @@ class ServedStream(NotedStream):
             if not self.history.can_begin:
                 raise _budget_spent(self.name)
             if time.monotonic() > until:
-                raise _ends_now(self.name)
+                raise _ends_now(self.name) if self._ledger.is_writable else _not_begun(self.name)
             with waiting():
                 time.sleep(LOOK_SECONDS)
 
@@ -219,7 +229,7 @@ class ServedStream(NotedStream):
             state = BitState.created(self._file(name), epoch.n_bits, law, epoch.state_name)
         except FileExistsError as error:
             self._unmade.discard(name)
-            raise _another_state(self.name, name) from error
+            raise self._lost(name) from error
         except OSError as error:
             raise _not_kept(self.name) from error
         self._states[name] = state
@@ -242,11 +252,27 @@ class ServedStream(NotedStream):
             try:
                 found = BitState.opened(self._file(name), epoch.n_bits, law, epoch.state_name)
             except DataChanged as changed:
-                raise _another_state(self.name, name) from changed
+                raise self._lost(name) from changed
             except OSError as error:
                 raise _not_kept(self.name) from error
             self._states[name] = found
         return self._states[name]
+
+    def _open_present(self) -> None:
+        """Open the state of the present epoch, if there is one."""
+        name = self._present_epoch()
+        is_open = name in self.history.released and not self.history.released[name]
+        if is_open and self._file(name).exists():
+            self._state(name)
+
+    def _lost(self, name: str) -> StateLost:
+        another = "the next epoch has its own"
+        if not self.is_by_clock:
+            another = "drop the stream, and create another one"
+        return StateLost(
+            f"The state of the epoch {name} of the stream {self.name} is gone, or is another one.",
+            hint=f"It is not made again, as two states are two looks; {another}.",
+        )
 
     def _erase(self, name: str) -> None:
         """Erase the state of an epoch, if there is one; what fails is tried again by `turn`."""
@@ -261,13 +287,6 @@ class ServedStream(NotedStream):
         return self._states_in / self._file_name(name)
 
 
-def _another_state(stream: str, epoch: str) -> StoreUnavailable:
-    return StoreUnavailable(
-        f"The state of the epoch {epoch} of the stream {stream} is gone, or is another one.",
-        hint="It is not made again, as two states are two looks; the next epoch has its own.",
-    )
-
-
 def _budget_spent(stream: str) -> InvalidRequest:
     return InvalidRequest(
         f"The budget of the stream {stream} leaves no other epoch.",
@@ -279,6 +298,13 @@ def _ends_now(stream: str) -> StoreUnavailable:
     return StoreUnavailable(
         f"An epoch of the stream {stream} ends at this moment.",
         hint="Send the call again: a user counts once, however often they come.",
+    )
+
+
+def _not_begun(stream: str) -> StoreUnavailable:
+    return StoreUnavailable(
+        f"An epoch of the stream {stream} has come, and the ledger cannot be written.",
+        hint="Send the call again once it can: nobody is noted before an epoch is paid for.",
     )
 
 

@@ -38,7 +38,7 @@ from proxy.streams.elsewhere import Asked, StreamElsewhere, What
 from proxy.streams.opening import opened_by
 from proxy.streams.served_stream import ServedStream
 from proxy.streams.status import StreamStatus
-from proxy.tables.advancing import UNEXPECTED
+from proxy.tables.background import UNEXPECTED
 from proxy.workers.crew import ALONE, Crew
 from streams.state import erase_file
 
@@ -141,7 +141,7 @@ class StreamService(Mapping[str, StreamTable]):
         stream = self._streams[order.name]
         try:
             stream.begin()
-        except StoreUnavailable as refusal:
+        except (StoreUnavailable, LedgerUnavailable) as refusal:
             raise StoreUnavailable(
                 f"{order.name} is created, and its first epoch has no state yet: {refusal.message}",
                 hint=f"{refusal.hint or ''} It gets one by itself; do not create it again.".strip(),
@@ -238,8 +238,8 @@ class StreamService(Mapping[str, StreamTable]):
         """Those that the ledger has."""
         if self._ledger is None:
             return {}
-        book = self._ledger.streams.streams
         with self._lock:
+            book = self._ledger.streams.streams  # in here: it is never older than what is served
             for name, history in book.items():
                 if not history.is_dropped and name not in self._served:
                     self._served[name] = self._stream(self._ledger, name)

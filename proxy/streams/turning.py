@@ -14,11 +14,11 @@ from cube.refusals import TacitError
 from proxy.monitoring.logs import write_log
 from proxy.streams.served_stream import ServedStream
 from proxy.streams.service import StreamService
-from proxy.tables.advancing import UNEXPECTED
-from proxy.tables.background import Background
+from proxy.tables.background import UNEXPECTED, Background
 
 LOOK_SECONDS: Final = 0.5
-RETRY_SECONDS: Final = 60.0  # after a failure: what is wrong with a disk stays wrong for a while
+# After a failure. Arrivals wait for an epoch to be paid for; a disk stays full for a while.
+RETRY_SECONDS: Final = {"pay": 1.0, "turn": 60.0, "tidy": 60.0}
 
 
 class Turning(Background):
@@ -61,7 +61,7 @@ class Turning(Background):
         except Exception as error:  # noqa: BLE001 - or the thread would end, and nothing turn
             code = error.code if isinstance(error, TacitError) else UNEXPECTED
             write_log(logging.ERROR, "not_turned", table=stream, code=code)
-            self._waits_until[step, stream] = time.monotonic() + RETRY_SECONDS
+            self._waits_until[step, stream] = time.monotonic() + RETRY_SECONDS[step]
 
 
 def _pay(stream: ServedStream) -> None:

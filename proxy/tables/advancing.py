@@ -16,13 +16,12 @@ from accountant.gate.gate import Gate
 from cube.refusals import CannotStart, LedgerUnavailable, SourceUnavailable, TacitError
 from proxy.config.growing import Closing
 from proxy.monitoring.logs import write_log
-from proxy.tables.background import Background
+from proxy.tables.background import UNEXPECTED, Background
 
 LOOK_SECONDS: Final = 60.0  # between looks at the clock
 RETRY_SECONDS: Final = 600.0  # after a failure: every attempt reads all of the data
 BY_CLOCK: Final = "closed_after"  # who says so, for the ledger
 BY_OWNER: Final = "closed_through"
-UNEXPECTED: Final = "internal_error"  # its text may quote a row, and is dropped
 CHANGED: Final = "rows_changed"  # the log's code for closed rows that read otherwise now
 
 

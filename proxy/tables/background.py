@@ -1,7 +1,13 @@
 """What a server does by itself, over and over, beside answering: a thread that looks for it."""
 
+import logging
 import threading
-from typing import Self
+from typing import Final, Self
+
+from proxy.monitoring.logs import write_log
+
+PAUSE_SECONDS: Final = 5.0  # after a failure, so that a log is not filled
+UNEXPECTED: Final = "internal_error"  # the log's code: a text may quote a row, and is dropped
 
 
 class Background:
@@ -26,7 +32,7 @@ class Background:
         raise NotImplementedError
 
     def look(self) -> None:
-        """Do what is due; whatever fails must not end the thread."""
+        """Do what is due. What it raises is logged, and it is called again in a while."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:
@@ -41,4 +47,9 @@ class Background:
 
     def _run(self) -> None:
         while not self._is_over.wait(self._seconds):
-            self.look()
+            try:
+                self.look()
+            except Exception as error:  # noqa: BLE001 - or all that it does would end with it
+                name, kind = self._thread.name, type(error).__name__
+                write_log(logging.ERROR, "background_failed", stage=name, error=kind)
+                self._is_over.wait(PAUSE_SECONDS)

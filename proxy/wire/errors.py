@@ -4,14 +4,19 @@ A refusal explains itself to the client. Anything else that goes wrong, whatever
 fixed text and an incident number, because an exception's text may hold private data; the log gets
 the number and the name of the exception's type, nothing more. SQL and results are never logged, and
 times only by the bucket, since how long a measurement takes depends on data.
+
+A call that brought arrivals to a stream leaves nothing at all, unless it was refused: lines, counts
+and times of such calls would be an exact count of who came, kept for ever, beside a state that is
+made to tell nothing (streams/proofs/pan_privacy.md).
 """
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, NoReturn
+from weakref import WeakSet
 
 import grpc
 
@@ -33,6 +38,10 @@ from proxy.wire.incidents import incident_text, log_request, note_incident
 from proxy.wire.refusal_details import CODE_KEY, DETAILS_KEY, packed_detail, sendable
 
 INCIDENT_KEY = "tacit-incident"  # trailing metadata: what to quote to the server's owner
+# Methods by which arrivals come. They are not timed: how often that was done would count them.
+BRING_ARRIVALS: Final = frozenset(
+    {"/tacit.v1.Tacit/Observe", "/arrow.flight.protocol.FlightService/DoPut"}
+)
 EPSILON_KEY = "tacit-epsilon"  # trailing metadata: what the call spent; the log reads it there
 
 DETAILS_BYTES_MAX = 4096  # a status travels in a header, and clients take about 8 KiB of headers
@@ -159,8 +168,14 @@ class _Method:
     name: str
     watcher: Watcher
 
+    def timed(self) -> AbstractContextManager[object]:
+        """Times what happens inside."""
+        return (UNWATCHED if self.name in BRING_ARRIVALS else self.watcher).stage(Stage.WIRE)
+
     def ended(self, code: str, started: float, context: grpc.ServicerContext) -> None:
-        """Count and log a call that is over."""
+        """Count and log a call that is over, unless it brought arrivals."""
+        if code == OK_CODE and context in _UNTRACED:
+            return
         self.watcher.called(self.name, code)
         if code == refusals.NotAuthenticated.code:
             return  # the door logs these, so that nobody can fill a disk with them
@@ -171,7 +186,7 @@ def _guarded_reply(method: _Method, behaviour: _Behaviour) -> _Behaviour:
     def guarded(request: Any, context: grpc.ServicerContext) -> Any:
         started = time.monotonic()
         try:
-            with method.watcher.stage(Stage.WIRE):
+            with method.timed():
                 reply = behaviour(request, context)
         except BaseException as error:  # noqa: BLE001 - native code may raise beyond Exception
             failure = judge(error, method.name, context)
@@ -187,7 +202,7 @@ def _guarded_stream(method: _Method, behaviour: _Behaviour) -> _Behaviour:
     def guarded(request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
         started = time.monotonic()
         try:
-            with method.watcher.stage(Stage.WIRE):
+            with method.timed():
                 yield from behaviour(request, context)
         except GeneratorExit:  # the client went away
             method.ended(CANCELLED_CODE, started, context)
@@ -200,6 +215,14 @@ def _guarded_stream(method: _Method, behaviour: _Behaviour) -> _Behaviour:
         _end(failure, method, started, context)
 
     return guarded
+
+
+_UNTRACED: Final[WeakSet[grpc.ServicerContext]] = WeakSet()
+
+
+def leave_no_trace(context: grpc.ServicerContext) -> None:
+    """Neither count nor log this call, if nothing goes wrong: it brings arrivals to a stream."""
+    _UNTRACED.add(context)
 
 
 def report_epsilon(context: grpc.ServicerContext, epsilon: Fraction) -> None:

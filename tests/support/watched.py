@@ -13,6 +13,7 @@ from proxy.api.requests import QueryEngine
 from proxy.monitoring.health import Monitoring, Readiness
 from proxy.monitoring.http import application, serving_metrics
 from proxy.monitoring.metrics import Metrics
+from proxy.streams.service import NO_STREAMS, StreamService
 from proxy.wire.server import SERVICES, start_server
 from tests.support.serving import EverybodyLocal
 
@@ -38,11 +39,18 @@ def value(metrics: Metrics, name: str, **labels: str) -> float:
 
 
 @contextmanager
-def watched(engine: QueryEngine) -> Iterator[tuple[Metrics, grpc.Channel, str]]:
+def watched(
+    engine: QueryEngine, streams: StreamService = NO_STREAMS
+) -> Iterator[tuple[Metrics, grpc.Channel, str]]:
     metrics = Metrics(TABLES)
     monitoring = Monitoring(metrics, Readiness(SERVICES, is_ready=True))
-    authenticator = EverybodyLocal()
-    server = start_server(engine, "127.0.0.1:0", authenticator=authenticator, monitoring=monitoring)
+    server = start_server(
+        engine,
+        "127.0.0.1:0",
+        authenticator=EverybodyLocal(),
+        monitoring=monitoring,
+        streams=streams,
+    )
     pages = application(metrics.registry, lambda: monitoring.readiness.is_ready)
     try:
         with (

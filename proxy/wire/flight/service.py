@@ -37,7 +37,7 @@ from proxy.sources.public_table import PublicTable
 from proxy.streams.service import NO_STREAMS, StreamService
 from proxy.synthetic_tables.service import NO_TABLES, SyntheticTableService
 from proxy.wire.arrow_ipc import flight_messages, schema_bytes
-from proxy.wire.errors import NotOffered, report_epsilon
+from proxy.wire.errors import NotOffered, leave_no_trace, report_epsilon
 from proxy.wire.flight.catalog import METADATA_COMMANDS, Catalog, metadata_schema, metadata_table
 from proxy.wire.flight.commands import (
     PUT_BY_NAME,
@@ -202,6 +202,7 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         first = next(request_iterator, flight_pb2.FlightData())
         command = unwrapped(first.flight_descriptor.cmd, PUT_BY_NAME)
         if isinstance(command, sql.CommandStatementIngest):
+            leave_no_trace(context)
             messages = chain((first,), request_iterator)
             yield updated(ingest(command, messages, self._streams, caller_of(context)))
             return

@@ -14,6 +14,7 @@ from proxy.identity.call_context import caller_of
 from proxy.protocol import tacit_pb2, tacit_pb2_grpc
 from proxy.scheduling.slow_clients import CallSlots
 from proxy.streams.service import Stream, StreamService
+from proxy.wire.errors import leave_no_trace
 from streams.arrivals import Arrivals
 
 # A collector may send as slowly as people come, and holds a thread meanwhile; others need some too.
@@ -39,6 +40,7 @@ class StreamMethods(tacit_pb2_grpc.TacitServicer):
         self, request_iterator: Iterator[tacit_pb2.ObserveRequest], context: grpc.ServicerContext
     ) -> tacit_pb2.ObserveReply:
         """Note users, message by message; the reply says that the disk has all of them."""
+        leave_no_trace(context)
         caller = caller_of(context)
         with self._of_one.taken_by(caller.payer.analyst), self._of_all.taken_by(EVERYBODY):
             self._observe(request_iterator, caller)

@@ -70,8 +70,8 @@ def test_predicates_hold(run: Run, server: Streaming, tmp_path: Path) -> None:
 def test_a_line_that_is_no_id_is_not_quoted(run: Run, server: Streaming, tmp_path: Path) -> None:
     server.rows(CREATE)
     file = tmp_path / "ids.txt"
-    for wrong in ("ann@example.org", "9" * 30):
-        file.write_text(f"1\n{wrong}\n")
+    for wrong in ("ann@example.org", "9" * 30, "1_000", "+7", "٣", str(2**63)):
+        file.write_text(f"1\n{wrong}\n", encoding="utf-8")
         ended = run("stream", "observe", "visits", file)
         assert ended.code != 0
         assert "Line 2 is no whole number" in ended.err

@@ -35,6 +35,14 @@ def test_too_many_parts_have_no_box() -> None:
     assert box_errors(parts, CONFIDENCE, 10, np.random.default_rng(1)) is None
 
 
+def test_the_middle_of_an_infinite_part_is_its_estimate() -> None:
+    errors = box_errors([part(np.inf), part(5.0)], CONFIDENCE, 20, np.random.default_rng(1))
+    assert errors is not None
+    assert not np.isnan(errors).any()
+    assert (errors[0] == 0).any()
+    assert np.isinf(errors[0][errors[0] != 0]).all()
+
+
 @pytest.mark.parametrize("shared", [1.0, -1.0, 0.0])
 def test_it_covers_a_difference_whatever_its_parts_have_in_common(shared: float) -> None:
     """The worst is an error of one part that is the other's, the other way round."""
