@@ -30,10 +30,6 @@ AWAITED_SECONDS: Final = 2.0  # an epoch that has come begins within half of one
 LOOK_SECONDS: Final = 0.02
 
 
-class StateLost(StoreUnavailable):
-    """The state of an epoch is gone, or what is there is not the one that was begun."""
-
-
 class ServedStream(NotedStream):
     """A stream. Thread-safe.
 
@@ -155,11 +151,10 @@ class ServedStream(NotedStream):
                     self._erase(name)
                 elif not is_released and self.is_by_clock and self._file(name).exists():
                     self.release(name)
-            except StateLost as refusal:
-                self._erase(name)  # nothing can be released from it, and it would be asked for
-                refusals.append(refusal)
             except (StoreUnavailable, InvalidRequest) as refusal:
                 refusals.append(refusal)
+                if isinstance(refusal.__cause__, DataChanged):
+                    self._erase(name)  # nothing can be released from it, and it would be asked for
         if self.is_due or self._present_epoch() in self._unmade:
             self.begin()
         if refusals:
@@ -265,11 +260,11 @@ class ServedStream(NotedStream):
         if is_open and self._file(name).exists():
             self._state(name)
 
-    def _lost(self, name: str) -> StateLost:
+    def _lost(self, name: str) -> StoreUnavailable:
         another = "the next epoch has its own"
         if not self.is_by_clock:
             another = "drop the stream, and create another one"
-        return StateLost(
+        return StoreUnavailable(
             f"The state of the epoch {name} of the stream {self.name} is gone, or is another one.",
             hint=f"It is not made again, as two states are two looks; {another}.",
         )

@@ -36,7 +36,7 @@ from planner.workload import QuantileFormula
 from proxy.config.settings import load
 
 ROOT = Path(__file__).resolve().parents[2]
-SECONDS_MAX = 20.0  # of what took minutes or did not end; on a quiet machine all take under two
+SECONDS_MAX = 60.0  # of what took minutes or did not end; on a quiet machine all take under two
 TARGET = AccuracyTarget(half_width=100.0, confidence=0.95)
 
 
@@ -64,7 +64,7 @@ def scalar(sql: str) -> exp.Expr:
 def test_what_would_be_too_much_is_refused_by_a_limit(name: str, planner: Planner) -> None:
     code, sql = REFUSED[name]
     began = time.monotonic()
-    with paced(Deadline(10)), pytest.raises(Refused) as refusal:
+    with paced(Deadline(SECONDS_MAX)), pytest.raises(Refused) as refusal:
         planner.plan(sql)
     assert refusal.value.code == code, refusal.value.explain()
     assert not isinstance(refusal.value, TooSlow)

@@ -196,9 +196,9 @@ def test_a_measurement_of_other_rows_is_refused(
 def test_the_released_counts_have_the_noise_that_was_paid(
     table: KnownTable, tmp_path: Path
 ) -> None:
-    """Mean square of 800 draws within 5 standard errors; of half the variance it is not.
+    """Mean square of 800 draws within 6 standard errors; of half the variance it is not.
 
-    A right one fails once in some hundred thousand runs.
+    A right one fails once in some ten million runs.
     """
     with open_ledger(tmp_path / "many.ledger") as ledger:
         gate = open_table(ledger, SCHEMA, Fraction(200), table, SystemNoise())
@@ -206,9 +206,9 @@ def test_the_released_counts_have_the_noise_that_was_paid(
     exact = np.array(told_without_noise(tmp_path, table))
     squares = (values - exact) ** 2 * 2 * float(RHO.exact)
     standard_error = (2 / squares.size) ** 0.5
-    assert abs(squares.mean() - 1) < 5 * standard_error
-    assert abs(squares.mean() - 2) > 5 * 2 * standard_error
-    assert abs(squares.mean() - 0.5) > 5 * standard_error
+    assert abs(squares.mean() - 1) < 6 * standard_error
+    assert abs(squares.mean() - 2) > 6 * 2 * standard_error
+    assert abs(squares.mean() - 0.5) > 6 * standard_error
 
 
 def told_without_noise(folder: Path, table: KnownTable) -> tuple[float, ...]:

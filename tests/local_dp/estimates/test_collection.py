@@ -177,7 +177,7 @@ def test_combinations_without_answers_cover_nothing() -> None:
 
 
 def test_answers_of_respondents_arrive_where_they_belong() -> None:
-    """The respondent's code, the tallies and the estimates: 3000 people, at odds of 1e-4."""
+    """The respondent's code, the tallies and the estimates: 3000 people, at odds of 1e-8."""
     campaign = survey_campaign(4 * UNITS_PER_EPSILON)
     asked = check_campaign(campaign_text(campaign))
     row = {"A": "old", "E": "high", "O": "self", "R": "big", "S": "F", "T": "train"}
@@ -191,7 +191,7 @@ def test_answers_of_respondents_arrive_where_they_belong() -> None:
     }
     found = CollectionEstimates(campaign, tallies, 3000).answer(grouped("A", "T"))
     for cell, answer in enumerate(found):
-        low, high = answer.interval(0.99999)
+        low, high = answer.interval(1 - 1e-9)
         assert low <= (3000 if cell == 2 * 3 + 1 else 0) <= high
 
 

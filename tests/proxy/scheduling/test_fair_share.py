@@ -55,10 +55,10 @@ def test_a_job_may_take_longer_and_is_known_by_what_it_turns_out_to_be() -> None
 
 
 def test_a_step_that_needs_time_is_not_begun_without() -> None:
-    with shift(FairShare(), "ann", CallTimes(statement=0.5, job=60.0)).working():
+    with shift(FairShare(), "ann", CallTimes(statement=30.0, job=60.0)).working():
         checkpoint(0.1)
         with pytest.raises(TooSlow):
-            checkpoint(1.0)
+            checkpoint(60.0)
 
 
 def test_work_for_a_client_that_is_gone_ends() -> None:
