@@ -22,6 +22,7 @@ from local_dp.estimates.simplex import project_simplex
 
 LEAST_COUNT = 0.5  # noisy counts below are raised to it, so that the statistic is defined
 N_DRAWS = 20_000
+N_PEOPLE_MAX = 10**9 - 1  # of whom some are drawn: numpy's bound
 ROUNDING = 1e-6  # a whole count may be off by what a computation of it leaves
 
 
@@ -72,34 +73,52 @@ class RandomisedAnswers:
     ----------
     channel : RandomisedResponse, UnaryEncoding or LocalHashing
         For as many cells as the table has.
+    n_answers : int, optional
+        How many of the respondents, drawn at random, were asked about the table; all by default.
+        Counts are estimated for all of them.
     """
 
     channel: AnyChannel
+    n_answers: int | None = None
 
     def tables(self, table: Floats, n_draws: int, generator: np.random.Generator) -> Floats:
-        """The estimates from the answers of as many respondents as the table counts."""
+        """The estimates for as many respondents as the table counts, from their answers."""
         cells = np.rint(table.ravel()).astype(np.int64)
         if not np.allclose(cells, table.ravel(), rtol=0, atol=ROUNDING):
             raise ValueError("a table of respondents has whole counts")
         if cells.size != self.channel.n_cells:
             raise ValueError(f"the channel is for {self.channel.n_cells} cells")
         n = int(cells.sum())
+        asked = self._asked(cells, n_draws, generator)
+        n_answers = int(asked[0].sum())
         of_each = np.eye(cells.size)
-        parts = self._heard(cells, n_draws, generator) @ self.channel.contributions(of_each)
-        return (parts + n * self.channel.constants(of_each)).reshape(n_draws, *table.shape)
+        parts = self._heard(asked, generator) @ self.channel.contributions(of_each)
+        found = parts + n_answers * self.channel.constants(of_each)
+        return np.asarray(n / n_answers * found).reshape(n_draws, *table.shape)
 
-    def _heard(
+    def _asked(
         self, cells: NDArray[np.int64], n_draws: int, generator: np.random.Generator
-    ) -> Floats:
+    ) -> NDArray[np.int64]:
+        """How many of each cell are asked, (n_draws, n_cells)."""
+        n = int(cells.sum())
+        if self.n_answers is None or self.n_answers == n:
+            return np.broadcast_to(cells, (n_draws, cells.size))
+        if not 0 < self.n_answers < n <= N_PEOPLE_MAX:
+            raise ValueError(f"{self.n_answers} of {n} respondents cannot be drawn")
+        drawn = generator.multivariate_hypergeometric(cells, self.n_answers, n_draws)
+        return np.asarray(drawn, dtype=np.int64)
+
+    def _heard(self, asked: NDArray[np.int64], generator: np.random.Generator) -> Floats:
         """How many answers count at each place, (n_draws, n_tallies)."""
-        shape = (n_draws, self.channel.n_tallies)
+        n_draws, n_cells = asked.shape
         if isinstance(self.channel, UnaryEncoding):  # every bit has a coin of its own
-            fakes = generator.binomial(cells.sum() - cells, float(self.channel.noise), shape)
-            return np.asarray(generator.binomial(cells, 0.5, shape) + fakes, dtype=np.float64)
-        counts = np.zeros(shape)
-        for cell, n_true in enumerate(cells.tolist()):
-            rates = self.channel.rates(np.eye(1, cells.size, cell)[0])
-            counts += generator.multinomial(n_true, rates / rates.sum(), n_draws)
+            others = asked.sum(axis=1, keepdims=True) - asked
+            fakes = generator.binomial(others, float(self.channel.noise))
+            return np.asarray(generator.binomial(asked, 0.5) + fakes, dtype=np.float64)
+        counts = np.zeros((n_draws, self.channel.n_tallies))
+        for cell in range(n_cells):
+            rates = self.channel.rates(np.eye(1, n_cells, cell)[0])
+            counts += generator.multinomial(asked[:, cell], rates / rates.sum())
         return counts
 
     def truths(self, noisy: Floats, n_draws: int, generator: np.random.Generator) -> Floats:

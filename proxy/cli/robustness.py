@@ -21,6 +21,10 @@ from proxy.reporting.make import drawn_with_matplotlib
 
 N_BYTES_MAX: Final = 2**16  # 256 counts of 200 digits
 HINT: Final = "Write counts separated by commas, a line for each row of the table."
+ALL_ANSWER: Final = (
+    "Respondents' noise is as if all of them had been asked about this table. Where each is asked "
+    "about one pair of several, it is larger: say with --answers how many are asked about this one."
+)
 WHOSE = {NoiseKind.CENTRAL: "a server's", NoiseKind.LOCAL: "the respondents'"}
 
 app = typer.Typer()
@@ -30,7 +34,7 @@ app = typer.Typer()
     epilog="Example: tacit plan-robustness counts.csv --epsilon 0.5, of a file with 538,462 on one "
     "line and 462,538 on the next"
 )
-def plan_robustness(
+def plan_robustness(  # noqa: PLR0913, PLR0917 - options of a command
     counts: Annotated[
         Path,
         typer.Argument(
@@ -42,6 +46,15 @@ def plan_robustness(
     released: Annotated[
         NoiseKind | None,
         typer.Option(help="The counts are a release with a server's, or with respondents' noise."),
+    ] = None,
+    answers: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="How many of the respondents are asked about these attributes together; without "
+            "it, all of them. In most collections each is asked about one pair.",
+        ),
     ] = None,
     level: Annotated[
         float, typer.Option(metavar="NUMBER", help="How often the test rejects what is true.")
@@ -57,7 +70,7 @@ def plan_robustness(
     it changes its mind often, use DP_CHI2_TEST, which knows the noise, or more epsilon.
     """
     draw = None if out is None else _drawer(out)
-    test = NoisyTest.at(counts_in(counts), epsilon, level)
+    test = NoisyTest.at(counts_in(counts), epsilon, level, answers)
     if released is None:
         flips = {kind: test.flip(kind) for kind in NoiseKind}
         console().print(flips_table(flips))
@@ -69,6 +82,8 @@ def plan_robustness(
             f"Of the table without noise it would say otherwise with probability "
             f"{doubt.probability:.3g} (+- {doubt.standard_error:.2g}), if nothing else is known."
         )
+    if answers is None and released is not NoiseKind.CENTRAL:
+        typer.echo(ALL_ANSWER)
     if draw is not None and out is not None:
         write_bytes(out, draw(test, released))
         typer.echo(f"Wrote {out}.")

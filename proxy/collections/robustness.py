@@ -16,6 +16,7 @@ from local_dp.channels.channel import Floats
 from local_dp.channels.choice import best_channel
 from local_dp.robustness import (
     N_DRAWS,
+    N_PEOPLE_MAX,
     Flip,
     LaplaceNoise,
     RandomisedAnswers,
@@ -52,11 +53,14 @@ class NoisyTest:
     epsilon_units : int
         Of each row: tables are neighbours if one has a row more, and answers if they differ.
     level : float
+    n_answers : int, optional
+        How many of the respondents were, or will be, asked about this table; all by default.
     """
 
     table: Floats
     epsilon_units: int
     level: float = LEVEL
+    n_answers: int | None = None
 
     def __post_init__(self) -> None:
         if self.table.ndim != 2 or min(self.table.shape) < 2:  # noqa: PLR2004 - rows and columns
@@ -67,16 +71,25 @@ class NoisyTest:
             raise InvalidRequest(f"Counts are at most {COUNT_MAX}, and more than 0 together.")
         if not 0 < self.level < 1:
             raise InvalidTarget(f"The level of a test is above 0 and below 1, not {self.level}.")
+        n_people = round(float(self.table.sum()))
+        if self.n_answers is not None and not 1 <= self.n_answers <= min(n_people, N_PEOPLE_MAX):
+            raise InvalidRequest(
+                f"{self.n_answers} of the table's {n_people} respondents cannot have answered.",
+                hint="Counts of a collection add up to all of its respondents, of whom some were "
+                "asked about these attributes together.",
+            )
 
     @classmethod
-    def at(cls, table: Floats, epsilon: str, level: float = LEVEL) -> "NoisyTest":
+    def at(
+        cls, table: Floats, epsilon: str, level: float = LEVEL, n_answers: int | None = None
+    ) -> "NoisyTest":
         """For an epsilon in decimal digits.
 
         Raises
         ------
         InvalidRequest, InvalidTarget, TooLarge
         """
-        return cls(table, epsilon_units(epsilon), level)
+        return cls(table, epsilon_units(epsilon), level, n_answers)
 
     @property
     def epsilon(self) -> float:
@@ -121,7 +134,8 @@ class NoisyTest:
         """The noise of this epsilon."""
         if kind is NoiseKind.CENTRAL:
             return LaplaceNoise(1 / self.epsilon)
-        return RandomisedAnswers(best_channel(self.table.size, self.epsilon_units))
+        channel = best_channel(self.table.size, self.epsilon_units)
+        return RandomisedAnswers(channel, self.n_answers)
 
     def _check_release(self, kind: NoiseKind) -> None:
         """What respondents answered is of so many; shares would be of one, without any noise."""

@@ -913,18 +913,20 @@ class PlannedCombination(_message.Message):
     def __init__(self, attributes: _Optional[_Iterable[str]] = ..., channel: _Optional[str] = ..., cells: _Optional[int] = ..., keep: _Optional[float] = ..., answers: _Optional[int] = ..., half_width: _Optional[float] = ...) -> None: ...
 
 class PlanRobustnessRequest(_message.Message):
-    __slots__ = ("counts", "columns", "epsilon", "level", "released")
+    __slots__ = ("counts", "columns", "epsilon", "level", "released", "answers")
     COUNTS_FIELD_NUMBER: _ClassVar[int]
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
     EPSILON_FIELD_NUMBER: _ClassVar[int]
     LEVEL_FIELD_NUMBER: _ClassVar[int]
     RELEASED_FIELD_NUMBER: _ClassVar[int]
+    ANSWERS_FIELD_NUMBER: _ClassVar[int]
     counts: _containers.RepeatedScalarFieldContainer[float]
     columns: int
     epsilon: str
     level: float
     released: str
-    def __init__(self, counts: _Optional[_Iterable[float]] = ..., columns: _Optional[int] = ..., epsilon: _Optional[str] = ..., level: _Optional[float] = ..., released: _Optional[str] = ...) -> None: ...
+    answers: int
+    def __init__(self, counts: _Optional[_Iterable[float]] = ..., columns: _Optional[int] = ..., epsilon: _Optional[str] = ..., level: _Optional[float] = ..., released: _Optional[str] = ..., answers: _Optional[int] = ...) -> None: ...
 
 class PlanRobustnessReply(_message.Message):
     __slots__ = ("dependent", "statistic", "critical", "flips")

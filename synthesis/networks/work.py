@@ -56,9 +56,30 @@ def work(
             ]
             total += sum(each) if n_seen == n_all else min(sum(each), n_seen * max(each))
         else:
-            largest = sorted(range(len(sizes)), key=lambda place: -sizes[place])[:width]
-            total += n_seen * _of_table(tuple(largest), sizes, reading, is_noisy=is_noisy)
+            largest = _largest(sizes, width)
+            total += n_seen * _of_table(largest, sizes, reading, is_noisy=is_noisy)
     return total
+
+
+def _largest(sizes: Sequence[int], width: int) -> tuple[int, ...]:
+    """The places of so many columns whose table is about the largest that is looked at.
+
+    The widest one first, as long as the narrowest others still fit in beside it.
+    """
+    falling = sorted(range(len(sizes)), key=lambda place: -sizes[place])
+    found: list[int] = []
+    n_cells = 1
+    for at, place in enumerate(falling):
+        n_left = width - len(found) - 1
+        others = falling[len(falling) - n_left :]
+        is_needed = len(falling) - at == width - len(found)
+        narrowest = math.prod(sizes[other] for other in others)
+        if is_needed or n_cells * sizes[place] * narrowest <= N_CELLS_MAX:
+            found.append(place)
+            n_cells *= sizes[place]
+        if len(found) == width:
+            break
+    return tuple(sorted(found))
 
 
 def _of_table(

@@ -9,7 +9,7 @@ import pytest
 
 from cube.measurement import UNITS_PER_EPSILON
 from local_dp.channels.channel import Floats
-from local_dp.channels.choice import best_channel
+from local_dp.channels.choice import AnyChannel, best_channel
 from local_dp.channels.local_hashing import LocalHashing
 from local_dp.channels.unary_encoding import UnaryEncoding
 from local_dp.robustness import (
@@ -264,6 +264,51 @@ def test_a_collection_is_as_often_wrong_as_it_is_doubted(channel: UnaryEncoding)
     assert 0.05 < is_wrong < 0.5
     assert error < 0.025
     assert abs(said - is_wrong) < 4 * error
+
+
+CHANNELS = (
+    best_channel(4, UNITS_PER_EPSILON // 10),
+    UnaryEncoding.for_epsilon(4, UNITS_PER_EPSILON // 10),
+    LocalHashing.for_epsilon(4, UNITS_PER_EPSILON // 10),
+)
+
+
+@pytest.mark.parametrize("channel", CHANNELS, ids=lambda one: type(one).__name__)
+def test_where_some_are_asked_noise_is_larger_by_the_root_of_how_few(channel: AnyChannel) -> None:
+    """At a small epsilon all of it is randomisation; a deviation of 20,000 draws is within .02."""
+    table, rng = np.array([[6000.0, 4000.0], [3000.0, 7000.0]]), np.random.default_rng(15)
+    every = RandomisedAnswers(channel).tables(table, 20_000, rng)
+    some = RandomisedAnswers(channel, 2_000).tables(table, 20_000, rng)
+    ratio = some.std(axis=0) / every.std(axis=0)
+    assert ratio == pytest.approx(np.full((2, 2), 10**0.5), rel=0.03)
+    assert np.abs(some.mean(axis=0) - table).max() < 5 * some.std(axis=0).max() / 20_000**0.5
+
+
+def test_who_is_asked_is_drawn_without_replacement() -> None:
+    """At the largest epsilon hardly anything is randomised: the law is the hypergeometric one."""
+    table = np.array([[600.0, 400.0], [300.0, 700.0]])
+    channel = best_channel(4, 16 * UNITS_PER_EPSILON)
+    found = RandomisedAnswers(channel, 1_500).tables(table, 20_000, np.random.default_rng(16))
+    shares = table / 2000
+    variance = (2000 / 1500) ** 2 * 1500 * shares * (1 - shares) * 500 / 1999
+    assert found.var(axis=0) == pytest.approx(variance, rel=0.06)
+
+
+def test_a_release_of_few_answers_is_as_often_wrong_as_it_is_doubted() -> None:
+    """Noise of some 1 % of the people, but from a fifth of them at a larger epsilon."""
+    rng = np.random.default_rng(17)
+    shares = rng.uniform(0.2, 0.3, (16_000, 3))
+    shares = np.column_stack([shares, 1 - shares.sum(axis=1)])
+    shares = shares[(shares[:, 3] > 0.2) & (shares[:, 3] < 0.3)]
+    truths = np.rint(20_000 * shares).reshape(-1, 2, 2)
+    channel = UnaryEncoding.for_epsilon(4, 4 * UNITS_PER_EPSILON)
+    few = RandomisedAnswers(channel, 4_000)
+    said, is_wrong, error = calibration(few, few, truths, (4_600, 5_400), rng)
+    assert error < 0.025
+    assert abs(said - is_wrong) < 4 * error
+    every = RandomisedAnswers(channel)
+    said, is_wrong, error = calibration(every, few, truths, (4_600, 5_400), rng)
+    assert abs(said - is_wrong) > 4 * error, "as if everybody had been asked"
 
 
 def test_where_no_count_is_small_doubt_is_how_often_the_noise_flips_such_a_table() -> None:

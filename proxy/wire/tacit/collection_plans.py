@@ -51,7 +51,9 @@ class PlanningMethods(tacit_pb2_grpc.TacitServicer):
     ) -> tacit_pb2.PlanRobustnessReply:
         """What noise does to a test of dependence."""
         level = request.level if request.HasField("level") else LEVEL
-        test = NoisyTest.at(_table(request.counts, request.columns), request.epsilon, level)
+        n_answers = request.answers if request.HasField("answers") else None
+        table = _table(request.counts, request.columns)
+        test = NoisyTest.at(table, request.epsilon, level, n_answers)
         if request.HasField("released"):
             kind = _kind(request.released)
             flips = {kind: test.doubt(kind)}

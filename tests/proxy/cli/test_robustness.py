@@ -63,6 +63,21 @@ def test_after_a_release_it_is_doubted(
     assert out.read_bytes() == doubt_svg(test, kind)
 
 
+def test_respondents_of_whom_few_are_asked_have_more_noise(run: Run, counts: Path) -> None:
+    given = ("plan-robustness", counts, "--epsilon", "4", "--released", "local")
+    every, few = run(*given), run(*given, "--answers", 200)
+    assert "as if all of them had been asked" in every.out
+    assert "as if all of them" not in few.out
+    table = counts_in(counts)
+    doubts = [NoisyTest.at(table, "4", n_answers=n).doubt(NoiseKind.LOCAL) for n in (None, 200)]
+    assert [
+        f"{one.probability:.3g}" in said.out for one, said in zip(doubts, (every, few), strict=True)
+    ] == [True, True]
+    assert doubts[1].probability > doubts[0].probability
+    refused = run(*given, "--answers", 2_001)
+    assert "2001 of the table's 2000 respondents cannot have answered" in refused.err
+
+
 def test_a_release_may_have_counts_below_0_and_other_tables_not(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "noisy.csv"
     path.write_text("61.5,-3.25\n-8,57\n\n")

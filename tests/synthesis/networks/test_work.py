@@ -64,6 +64,20 @@ def test_of_noisy_tables_every_draw_is_counted() -> None:
     assert told == WORK_OF_CELL * expected
 
 
+@pytest.mark.parametrize("method", Method)
+def test_columns_that_make_the_largest_table_too_large_leave_the_others_to_be_looked_at(
+    method: Method,
+) -> None:
+    """One level more for a few columns made a network seem cheap."""
+
+    def of(n_levels: int) -> float:
+        sizes = [n_levels] * 4 + [8] * 56
+        return work(sizes, degree=3, method=method, is_noisy=True, reading=lambda _: 1.0)
+
+    assert of(17) > 0.5 * of(16)
+    assert of(10_000) > 0.05 * of(16)
+
+
 def test_many_scopes_are_not_looked_at_one_by_one_and_not_taken_for_fewer() -> None:
     seen: list[tuple[int, ...]] = []
 

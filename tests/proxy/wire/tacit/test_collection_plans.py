@@ -185,6 +185,10 @@ def test_noise_is_asked_for_after_a_release(robustness: Robustness) -> None:
             doubt.standard_error,
         )
     assert robustness((-1.5, 9, 8, 2), released="central").flips
+    (few,) = robustness(released="local", answers=100).flips
+    table = np.array(COUNTS, dtype=float).reshape(2, 2)
+    doubt = NoisyTest.at(table, "0.05", n_answers=100).doubt(NoiseKind.LOCAL)
+    assert few.probability == doubt.probability
 
 
 @pytest.mark.parametrize(
@@ -192,6 +196,8 @@ def test_noise_is_asked_for_after_a_release(robustness: Robustness) -> None:
     [
         ({"counts": ()}, "0 counts"),
         ({"columns": 3}, "4 counts are no rows of 3 columns"),
+        ({"answers": 0}, "0 of the table's"),
+        ({"answers": 10**9}, "cannot have answered"),
         ({"columns": 0}, "4 counts"),
         ({"columns": -2}, "4 counts"),
         ({"columns": 2**62}, "4 counts"),
