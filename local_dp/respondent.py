@@ -1,10 +1,10 @@
 """The respondent's side: read a campaign, trust nothing in it, randomise, answer once.
 
-Meant to run on the respondent's own device: this file needs the standard library alone, and shares
-no code with what made the campaign. It computes on its own what an answer would lose, and
-refuses before anything is drawn. Draws are by whole numbers from the system's entropy; how bytes
-become an answer, and what is refused in which words, is fixed, so that other languages can do the
-same: `respondent.mjs` does, for a web page (`tests/local_dp/vectors.json`).
+Meant to run on the respondent's own device: it needs the standard library and `draws.py` alone,
+and shares no code with what made the campaign. It computes on its own what an answer would lose,
+and refuses before anything is drawn. Draws are by whole numbers from the system's entropy; how
+bytes become an answer, and what is refused in which words, is fixed, so that other languages can do
+the same: `respondent.mjs` does, for a web page (`tests/local_dp/vectors.json`).
 
 A kept answer is given again and never redrawn, and what all kept answers lose is added up: a
 campaign that comes back under another name finds the limit spent.
@@ -22,8 +22,9 @@ from hashlib import sha256
 from math import ceil, prod
 from typing import Any, Final, Protocol, TypeAlias
 
+from local_dp.draws import COIN, Below, Channel, Hashing, Response, Unary
+
 Level: TypeAlias = str | int | bool | None
-Below: TypeAlias = Callable[[int], int]  # a whole number from 0 up to, but not including, another
 
 FORMAT: Final = 1
 N_CHARACTERS_MAX = 2**24
@@ -38,7 +39,6 @@ N_BUCKETS_MAX = 251
 EPSILON_BITS = 40
 GUARD_BITS = 128
 RATIO_BITS = 192  # a ratio is rounded up to so many behind the point, so that products stay short
-COIN = 2**32
 TOO_MANY_CELLS = "a combination has no or too many cells"
 PROBABILITY = re.compile(r"([0-9]{1,40})/([0-9]{1,40})")
 
@@ -101,76 +101,13 @@ class Entropy:
 
 
 @dataclass(frozen=True)
-class _Response:
-    """The true cell with some probability, otherwise one by weight."""
-
-    keep: Fraction
-    weights: tuple[int, ...]
-
-    @property
-    def ratio(self) -> Fraction:
-        return 1 + self.keep * sum(self.weights) / ((1 - self.keep) * min(self.weights))
-
-    def draw(self, cell: int, below: Below) -> int:
-        true, total = self.keep.numerator * sum(self.weights), sum(self.weights)
-        drawn = below(self.keep.denominator * total)
-        if drawn < true:
-            return cell
-        place = (drawn - true) // (self.keep.denominator - self.keep.numerator)
-        for fake, weight in enumerate(self.weights):
-            place -= weight
-            if place < 0:
-                return fake
-        raise AssertionError("the place is below the sum of all weights")
-
-
-@dataclass(frozen=True)
-class _Unary:
-    """A bit for each cell, the first cell's the lowest."""
-
-    noise: Fraction
-    n_cells: int
-
-    @property
-    def ratio(self) -> Fraction:
-        return (1 - self.noise) / self.noise
-
-    def draw(self, cell: int, below: Below) -> int:
-        noise = int(self.noise * COIN)
-        ends = (COIN // 2 if place == cell else noise for place in range(self.n_cells))
-        bits = "".join("1" if below(COIN) < end else "0" for end in ends)
-        return int(bits[::-1], 2)
-
-
-@dataclass(frozen=True)
-class _Hashing:
-    """A seed, and by randomised response the bucket in which it puts the cell."""
-
-    response: _Response
-    n_digits: int
-
-    @property
-    def ratio(self) -> Fraction:
-        return self.response.ratio
-
-    def draw(self, cell: int, below: Below) -> int:
-        n_buckets = len(self.response.weights)
-        seed = below(n_buckets**self.n_digits)
-        place, rest, bucket = 1, seed, 0
-        while rest:
-            bucket += rest % n_buckets * (cell // place % n_buckets)
-            rest, place = rest // n_buckets, place * n_buckets
-        return seed * n_buckets + self.response.draw(bucket % n_buckets, below)
-
-
-@dataclass(frozen=True)
 class Asked:
     """A campaign as a respondent has checked it; make it by `check_campaign`."""
 
     digest: str
     levels: dict[str, list[Level]]
     scopes: tuple[tuple[str, ...], ...]
-    channels: tuple[_Response | _Unary | _Hashing, ...]
+    channels: tuple[Channel, ...]
     views: tuple[tuple[int, ...], ...]
     n_answered: int
     epsilon_units: int
@@ -321,27 +258,27 @@ def _check_views(asked: Asked) -> None:
             _require(lost <= limit, "an answer would lose more than the declared epsilon")
 
 
-def _channel(value: Any, n_cells: int) -> _Response | _Unary | _Hashing:
+def _channel(value: Any, n_cells: int) -> Channel:
     if value["kind"] == "randomised_response":
         found = _list(value["weights"])
         _require(len(found) == n_cells, "there is not one fake answer for each cell")
         weights = tuple(map(_whole, found))
         _require(min(weights) >= 1, "a fake answer is never drawn, so that it would be a proof")
         _require(sum(weights) <= WEIGHTS_MAX, "its fake answers have too large weights")
-        return _Response(_probability(value["keep"]), weights)
+        return Response(_probability(value["keep"]), weights)
     if value["kind"] == "unary_encoding":
         _require(n_cells <= N_BITS_MAX, TOO_MANY_CELLS)
         noise = _probability(value["noise"])
         _require(noise < Fraction(1, 2), "the noise is no less than a coin's")
         _require(COIN % noise.denominator == 0, "the noise is no multiple of 2**-32")
-        return _Unary(noise, n_cells)
+        return Unary(noise, n_cells)
     _require(value["kind"] == "local_hashing", "a channel is not known")
     n_buckets = _whole(value["buckets"])
     _require(1 < n_buckets <= N_BUCKETS_MAX, "the number of buckets is out of range")
     n_digits = 1
     while n_buckets**n_digits < n_cells:
         n_digits += 1
-    return _Hashing(_Response(_probability(value["keep"]), (1,) * n_buckets), n_digits)
+    return Hashing(Response(_probability(value["keep"]), (1,) * n_buckets), n_digits)
 
 
 def _position(levels: list[Level], name: str, row: Mapping[str, Level]) -> int:
