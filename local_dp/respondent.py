@@ -9,6 +9,9 @@ the same: `respondent.mjs` does, for a web page (`tests/local_dp/vectors.json`).
 A kept answer is given again and never redrawn, and what all kept answers lose is added up: a
 campaign that comes back under another name finds the limit spent.
 
+Whether something is answered is no function of what a row says, only of the names it has: what a
+campaign does not list is answered as well, and the respondent alone is told.
+
 The argument is in `proofs/channels.md` and `proofs/campaigns.md`.
 """
 
@@ -57,20 +60,34 @@ class _NotHeld(Exception):
 
 @dataclass(frozen=True)
 class Kept:
-    """An answer that was given: what it lost, in units of 2**-40, and its text."""
+    """An answer that was given: what it lost, in units of 2**-40, its text, and its token.
+
+    A token is empty until the answer is kept: the store has one for it.
+    """
 
     epsilon_units: int
     answer: str
+    token: str = ""
+
+
+@dataclass(frozen=True)
+class Given:
+    """An answer to be sent under its token, and what the respondent alone is to hear afterwards."""
+
+    answer: str
+    token: str
+    remarks: tuple[str, ...] = ()
 
 
 class AnswerStore(Protocol):
     """Where a respondent's answers are kept; see `local_dp.answer_store`."""
 
-    def once(self, campaign: str, make: Callable[[int], Kept]) -> Kept:
+    def once(self, campaign: str, make: Callable[[int], Kept], token: str = "") -> Kept:
         """The kept answer to a campaign; if there is none, the one that is made now.
 
         `make` gets the epsilon of all kept answers together, and may raise. What it returns is kept
-        durably before it is returned, and nobody else makes an answer in between.
+        durably before it is returned, and nobody else makes an answer in between. With it is kept
+        `token`, or one of the store's own; it stays that of this answer, whatever is passed later.
         """
 
 
@@ -112,10 +129,32 @@ class Asked:
     n_answered: int
     epsilon_units: int
 
-    def cells(self, row: Mapping[str, Level]) -> list[int]:
-        """The cell of a row in each combination; a level is looked for once, and not in each."""
-        asked = dict.fromkeys(name for scope in self.scopes for name in scope)
-        positions = {name: _position(self.levels[name], name, row) for name in asked}
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The attributes that are asked about, in the order in which combinations have them."""
+        return tuple(dict.fromkeys(name for scope in self.scopes for name in scope))
+
+    def unlisted(self, row: Mapping[str, Level]) -> tuple[str, ...]:
+        """The attributes of which a row has a level that is not among the campaign's."""
+        return tuple(
+            name
+            for name in self.names
+            if name in row and _position(self.levels[name], row[name]) is None
+        )
+
+    def cells(self, row: Mapping[str, Level], below: Below) -> list[int]:
+        """The cell of a row in each combination; a level is looked for once, and not in each.
+
+        A level that is not listed is as one of those that are, each as likely. To refuse it would
+        tell the server that the row has none of them: exactly, and for no epsilon.
+        """
+        for name in self.names:
+            if name not in row:
+                raise ValueError(f"the row does not have {name}, which is asked about")
+        positions = {}
+        for name in self.names:
+            found = _position(self.levels[name], row[name])
+            positions[name] = below(len(self.levels[name])) if found is None else found
         cells = [0] * len(self.scopes)
         for place, scope in enumerate(self.scopes):
             for name in scope:  # the last attribute's level counts in ones
@@ -141,7 +180,7 @@ class Respondent:
         self._epsilon_units_max = epsilon_units_max
         self._entropy = Entropy() if entropy is None else entropy
 
-    def answer(self, text: str, row: Mapping[str, Level]) -> str:
+    def answer(self, text: str, row: Mapping[str, Level], token: str = "") -> Given:
         """The answer to a campaign, as JSON text; the kept one, if there is one.
 
         Parameters
@@ -149,12 +188,17 @@ class Respondent:
         text : str
             The campaign, as the server gives it.
         row : mapping
-            The true level of every attribute that is asked about. It stays here.
+            The true level of every attribute that is asked about. It stays here. A level that the
+            campaign does not list is answered by chance, and remarked.
+        token : str, optional
+            What the answer is sent under, unless it has a token already; by default the store's.
 
         Raises
         ------
         CampaignRefused
             If the campaign does not hold what it has to, or the limit does not cover it.
+        ValueError
+            If the row does not have an attribute that is asked about, whatever the others say.
         """
         asked = check_campaign(text)
 
@@ -163,24 +207,41 @@ class Respondent:
                 raise CampaignRefused("the campaign loses more epsilon than is left")
             return Kept(asked.epsilon_units, randomised(asked, row, self._entropy.below))
 
-        return self._store.once(asked.digest, make).answer
+        return _given(self._store.once(asked.digest, make, token), token, asked.unlisted(row))
 
-    def kept(self, text: str) -> str:
+    def kept(self, text: str, token: str = "") -> Given:
         """The answer that was given to a campaign, to be sent again; or `NothingKept`."""
 
         def refuse(_spent: int) -> Kept:
             raise NothingKept
 
-        return self._store.once(sha256(text.encode()).hexdigest(), refuse).answer
+        digest = sha256(text.encode()).hexdigest()
+        return _given(self._store.once(digest, refuse, token), token)
+
+
+def _given(kept: Kept, token: str, unlisted: tuple[str, ...] = ()) -> Given:
+    remarks = []
+    if unlisted:
+        remarks.append(
+            f"The row's level of {', '.join(unlisted)} is not among those that are asked about. "
+            "Such a level is answered as one of those, drawn by chance."
+        )
+    if token and token != kept.token:
+        remarks.append(
+            "This answer has another token already and was sent under that one, so that it counts "
+            "once; the token given now is not used."
+        )
+    return Given(kept.answer, kept.token, tuple(remarks))
 
 
 def randomised(asked: Asked, row: Mapping[str, Level], below: Below) -> str:
     """An answer to a checked campaign: a view and combinations of it by chance, then their cells.
 
-    Draws are, in this order: the view; which of its combinations, by exchanging places from the
-    first on; then the answer of each in the order of their places.
+    Draws are, in this order: a level for each that is not listed, in the order of the names; the
+    view; which of its combinations, by exchanging places from the first on; then the answer of each
+    in the order of their places.
     """
-    cells = asked.cells(row)
+    cells = asked.cells(row, below)
     view = below(len(asked.views))
     places = list(asked.views[view])
     for here in range(asked.n_answered):
@@ -281,11 +342,10 @@ def _channel(value: Any, n_cells: int) -> Channel:
     return Hashing(Response(_probability(value["keep"]), (1,) * n_buckets), n_digits)
 
 
-def _position(levels: list[Level], name: str, row: Mapping[str, Level]) -> int:
-    for position, level in enumerate(levels):
-        if name in row and type(level) is type(row[name]) and level == row[name]:
-            return position
-    raise ValueError(f"the row has no level of {name} that is asked about")
+def _position(levels: list[Level], own: object) -> int | None:
+    """Where a level is listed, as the same type; all are compared, so that the time is the same."""
+    same = [place for place, one in enumerate(levels) if type(one) is type(own) and one == own]
+    return same[0] if same else None
 
 
 def _probability(value: Any) -> Fraction:

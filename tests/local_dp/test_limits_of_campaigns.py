@@ -171,14 +171,14 @@ def test_a_level_is_looked_for_once_for_each_attribute(monkeypatch: pytest.Monke
     looked_for = []
     position = respondent._position
 
-    def noted(levels: list[respondent.Level], name: str, row: Any) -> int:
-        looked_for.append(name)
-        return position(levels, name, row)
+    def noted(levels: list[respondent.Level], own: object) -> int | None:
+        looked_for.append(own)
+        return position(levels, own)
 
     monkeypatch.setattr(respondent, "_position", noted)
     asked = check_campaign(asking(4, HASHES, n_attributes=2, n_combinations=10_000))
-    assert set(asked.cells({"q0000": 3, "q0001": 1})) == {3, 1}
-    assert looked_for == ["q0000", "q0001"]
+    assert set(asked.cells({"q0000": 3, "q0001": 1}, Entropy().below)) == {3, 1}
+    assert looked_for == [3, 1]
 
 
 @pytest.mark.parametrize("n_answered", [1, 2, 1000])
