@@ -43,18 +43,28 @@ export class LocalAnswers {
   /**
    * The kept answer to a campaign; if there is none, the one that is made now, kept before it is given.
    *
+   * With it is kept the token that it is sent under, so that it counts once, whatever is passed later.
+   *
    * @param {(spent: bigint) => {epsilonUnits: bigint, answer: string}} make May throw.
+   * @param {string | {of: Function} | null} tokens One that was given, or LocalTokens; or none yet.
+   * @returns {Promise<{answer: string, token: string | null}>}
    */
-  once(campaign, make) {
-    return this.#kept.alone((storage) => {
+  once(campaign, make, tokens = null) {
+    return this.#kept.alone(async (storage) => {
       const answers = this.#read(storage);
-      if (!answers.has(campaign)) {
+      const isKept = answers.has(campaign);
+      if (!isKept) {
         const spent = [...answers.values()].reduce((sum, [units]) => sum + BigInt(units), 0n);
         const made = make(spent);
         answers.set(campaign, [Number(made.epsilonUnits), made.answer]);
+      }
+      const [units, answer, own = null] = answers.get(campaign);
+      const token = own ?? (await tokenOf(tokens, campaign, isKept));
+      if (!isKept || token !== own) {
+        answers.set(campaign, token === null ? [units, answer] : [units, answer, token]);
         storage.setItem(this.#name, JSON.stringify(Object.fromEntries(answers)));
       }
-      return answers.get(campaign)[1];
+      return { answer, token };
     });
   }
 
@@ -63,14 +73,24 @@ export class LocalAnswers {
     if (text === null) return new Map();
     try {
       const answers = new Map(Object.entries(object(JSON.parse(text))));
-      for (const [units, answer] of answers.values()) {
-        if (!Number.isSafeInteger(units) || units <= 0 || typeof answer !== "string") throw null;
+      for (const [units, answer, token = ""] of answers.values()) {
+        if (!Number.isSafeInteger(units) || units <= 0) throw null;
+        if (typeof answer !== "string" || typeof token !== "string") throw null;
       }
       return answers;
     } catch {
       throw new AnswersUnreadable(`${this.#name} does not hold answers`);
     }
   }
+}
+
+/** A token for an answer that has none: a new one, or one that was kept before tokens were. */
+async function tokenOf(tokens, campaign, isKept) {
+  if (tokens === null || typeof tokens === "string") return tokens;
+  const own = await tokens.of(campaign, { isKept });
+  // Without it the answer would be sent under another, and count twice if it was sent before.
+  if (own === null) throw new AnswersUnreadable("the token of a kept answer is lost");
+  return own;
 }
 
 function object(value) {

@@ -4,8 +4,9 @@ The file is replaced as a whole and synced, so that a crash leaves the one befor
 A file that cannot be read is an error, never an empty one: an answer that was given must not be
 drawn again.
 
-A secret in a file beside it gives the respondent a token for each campaign: the same whenever the
-answer is sent again, so that it counts once, and of no two campaigns the same or related.
+With an answer is kept the token that it is sent under, so that it counts once however often it is
+sent. Where none is given, a secret in a file beside it makes one for each campaign: of no two
+campaigns the same or related, and the same again should the answers be lost.
 
 The argument is in `proofs/campaigns.md`.
 """
@@ -17,6 +18,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from local_dp.respondent import Kept
@@ -40,31 +42,31 @@ class FileAnswers:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def once(self, campaign: str, make: Callable[[int], Kept]) -> Kept:
+    def once(self, campaign: str, make: Callable[[int], Kept], token: str = "") -> Kept:
         """The kept answer to a campaign; if there is none, the one that is made now."""
         with self._alone():
             answers = self._read()
-            if campaign not in answers:
-                made = make(sum(kept.epsilon_units for kept in answers.values()))
-                answers[campaign] = made
+            is_kept = campaign in answers
+            if not is_kept:
+                answers[campaign] = make(sum(one.epsilon_units for one in answers.values()))
+            if not answers[campaign].token:  # a new one, or one that was kept before tokens were
+                own = token or self._own_token(campaign, is_kept=is_kept)
+                answers[campaign] = replace(answers[campaign], token=own)
                 self._write(answers)
             return answers[campaign]
 
-    def token(self, campaign: str) -> str:
-        """The respondent's own token for a campaign, 64 hexadecimal digits.
-
-        Parameters
-        ----------
-        campaign : str
-            Its digest.
-        """
-        with self._alone():
-            beside = self._path.with_name(self._path.name + ".secret")
-            try:
-                secret = beside.read_bytes()
-            except FileNotFoundError:
-                secret = secrets.token_bytes(SECRET_BYTES)
-                _replace(beside, secret)
+    def _own_token(self, campaign: str, *, is_kept: bool) -> str:
+        """The respondent's own token for a campaign, 64 hexadecimal digits."""
+        beside = self._path.with_name(self._path.name + ".secret")
+        try:
+            secret = beside.read_bytes()
+        except FileNotFoundError:
+            if is_kept:  # and sent, maybe: under a token of another secret it would count twice
+                raise AnswersUnreadable(
+                    f"{beside} is lost, and with it the token of an answer in {self._path.name}"
+                ) from None
+            secret = secrets.token_bytes(SECRET_BYTES)
+            _replace(beside, secret)
         if len(secret) != SECRET_BYTES:
             raise AnswersUnreadable(f"{beside} does not hold a secret")
         return hmac.digest(secret, campaign.encode(), "sha256").hex()
@@ -87,14 +89,14 @@ class FileAnswers:
             return {}
         try:
             return {
-                name: Kept(int(units), str(answer))
-                for name, (units, answer) in json.loads(text).items()
+                name: Kept(int(units), str(answer), *map(str, token))
+                for name, (units, answer, *token) in json.loads(text).items()
             }
         except (ValueError, TypeError, AttributeError):
             raise AnswersUnreadable(f"{self._path} does not hold answers") from None
 
     def _write(self, answers: dict[str, Kept]) -> None:
-        value = {name: [kept.epsilon_units, kept.answer] for name, kept in answers.items()}
+        value = {name: [one.epsilon_units, one.answer, one.token] for name, one in answers.items()}
         _replace(self._path, json.dumps(value).encode())
 
 

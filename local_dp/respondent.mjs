@@ -1,18 +1,21 @@
 /**
  * The respondent's side for a web page: the protocol of respondent.py, bit by bit.
  *
- * A module without dependencies. It reads a campaign, trusts nothing in it, computes on its own what
- * an answer would lose, refuses before anything is drawn, and answers once. Whole numbers are BigInt
- * wherever privacy rests on them; entropy is the browser's. What it refuses, and in which words, is what
- * respondent.py refuses.
+ * It needs draws.mjs and no other code. It reads a campaign, trusts nothing in it, computes on its own
+ * what an answer would lose, refuses before anything is drawn, and answers once. Whole numbers are
+ * BigInt wherever privacy rests on them; entropy is the browser's. What it refuses, and in which words,
+ * is what respondent.py refuses. Whether something is answered is no function of what a row says, only
+ * of the names it has: what a campaign does not list is answered too, and the respondent alone is told.
  *
  * It protects from those who collect, not from who serves this file: a page from the one who collects
  * may hold any other code. Serve it from somewhere that the respondents trust.
  *
  *   import { LocalAnswers } from "./answer_store.mjs";
  *   const respondent = new Respondent(new LocalAnswers(), { epsilonUnitsMax: 2 ** 40 });
- *   const answer = await respondent.answer(campaignText, { smokes: "no" });
+ *   const { answer } = await respondent.answer(campaignText, { smokes: "no" });
  */
+
+import { COIN, hashing, response, unary } from "./draws.mjs";
 
 const FORMAT = 1;
 const N_CHARACTERS_MAX = 2 ** 24;
@@ -28,11 +31,12 @@ const EPSILON_BITS = 40n;
 const EPSILON_UNITS_MAX = 16n << EPSILON_BITS;
 const GUARD_BITS = 128n;
 const RATIO_BITS = 192n; // a ratio is rounded up to so many behind the point, so that products stay short
-const COIN = 1n << 32n;
 const TOO_MANY_CELLS = "a combination has no or too many cells";
 const PROBABILITY = /^([0-9]{1,40})\/([0-9]{1,40})$/;
 const STRINGS = /"[^"\\]*(?:\\.[^"\\]*)*"/g;
 const NUMBERS = /-?[0-9][0-9.eE+-]*/g;
+const LONE = /\p{Surrogate}/u; // of a pair it is none; `isWellFormed` is not in every browser
+const NO_FORM = "it has not the form of one";
 
 /** The campaign is not what it has to be, or would lose too much; nothing was drawn. */
 export class CampaignRefused extends Error {}
@@ -88,33 +92,58 @@ export class Respondent {
    * The answer to a campaign, as JSON text; the kept one, if there is one.
    *
    * @param {string} text The campaign, as the server gives it.
-   * @param {Object} row The true level of every attribute that is asked about. It stays here.
+   * @param {Object} row The true level of every attribute that is asked about. It stays here. A level
+   *   that the campaign does not list is answered by chance, and remarked.
+   * @param {string | {of: Function} | null} tokens What the answer is sent under, unless it has a token
+   *   already: one that was given, or LocalTokens.
+   * @returns {Promise<{answer: string, token: string | null, remarks: string[]}>} What is sent, and
+   *   what the respondent alone is to hear afterwards.
    */
-  async answer(text, row) {
+  async answer(text, row, tokens = null) {
     const asked = await checkCampaign(text);
-    return this.#store.once(asked.digest, (spent) => {
+    const make = (spent) => {
       if (spent + asked.epsilonUnits > this.#epsilonUnitsMax) {
         throw new CampaignRefused("the campaign loses more epsilon than is left");
       }
       const below = (n) => this.#entropy.below(n);
       return { epsilonUnits: asked.epsilonUnits, answer: randomised(asked, row, below) };
-    });
+    };
+    return given(await this.#store.once(asked.digest, make, tokens), tokens, unlistedOf(asked, row));
   }
 
   /** The answer that was given to a campaign, to be sent again; or NothingKept, and nothing is drawn. */
-  async kept(text) {
-    return this.#store.once(await digestOf(text), () => {
+  async kept(text, tokens = null) {
+    const refuse = () => {
       throw new NothingKept("nothing was answered");
-    });
+    };
+    return given(await this.#store.once(await digestOf(text), refuse, tokens), tokens);
   }
 }
 
+function given({ answer, token }, tokens, unlisted = []) {
+  const remarks = [];
+  if (unlisted.length > 0) {
+    remarks.push(
+      `The row's level of ${unlisted.join(", ")} is not among those that are asked about. ` +
+        "Such a level is answered as one of those, drawn by chance.",
+    );
+  }
+  if (typeof tokens === "string" && tokens !== token) {
+    remarks.push(
+      "This answer has another token already and was sent under that one, so that it counts " +
+        "once; the token given now is not used.",
+    );
+  }
+  return { answer, token, remarks };
+}
+
 /**
- * An answer to a checked campaign. Draws are, in this order: the view; which of its combinations, by
- * exchanging places from the first on; then the answer of each in the order of their places.
+ * An answer to a checked campaign. Draws are, in this order: a level for each that is not listed, in
+ * the order of the names; the view; which of its combinations, by exchanging places from the first on;
+ * then the answer of each in the order of their places.
  */
 export function randomised(asked, row, below) {
-  const cells = cellsOf(asked, row);
+  const cells = cellsOf(asked, row, below);
   const view = Number(below(BigInt(asked.views.length)));
   const places = [...asked.views[view]];
   for (let here = 0; here < asked.nAnswered; here += 1) {
@@ -131,14 +160,13 @@ export function randomised(asked, row, below) {
 
 /** The campaign of a text, with everything checked that privacy rests on; or CampaignRefused. */
 export async function checkCampaign(text) {
-  let reason = "it has not the form of one"; // whatever else goes wrong with it
   try {
     require(nCharacters(text) <= N_CHARACTERS_MAX, "the campaign is too long");
     return checked(read(text), await digestOf(text));
   } catch (error) {
-    if (error instanceof NotHeld) reason = error.message;
+    if (!(error instanceof NotHeld)) throw error; // of this program or this browser, not of the text
+    throw new CampaignRefused(`this is no campaign to answer: ${error.message}`);
   }
-  throw new CampaignRefused(`this is no campaign to answer: ${reason}`);
 }
 
 async function digestOf(text) {
@@ -159,13 +187,14 @@ function checked(value, digest) {
   require(levels.size === attributes.length, "two attributes have the same name");
   for (const [name, found] of levels) {
     require(found.length <= N_LEVELS_MAX, `${name} has too many levels`);
-    if (found.some((level) => level !== null && typeof level === "object")) throw new TypeError();
+    require(!found.some((level) => level !== null && typeof level === "object"), NO_FORM);
     const areDistinct = new Set(found).size === found.length && found.length > 1;
     require(areDistinct, `the levels of ${name} are not distinct`);
   }
   const scopes = combinations.map((one) => list(field(one, "attributes")).map(string));
   const channels = scopes.map((scope, place) => {
     require(new Set(scope).size === scope.length, "an attribute is asked about twice");
+    require(scope.every((name) => levels.has(name)), NO_FORM);
     const nCells = scope.reduce((product, name) => product * levels.get(name).length, 1);
     require(1 < nCells && nCells <= N_CELLS_MAX, TOO_MANY_CELLS);
     return channelOf(field(combinations[place], "channel"), nCells);
@@ -228,59 +257,41 @@ function channelOf(value, nCells) {
   return hashing(response(probability(field(value, "keep")), Array(nBuckets).fill(1n)), nBuckets, nSeeds);
 }
 
-/** The true cell with some probability, otherwise one by weight. */
-function response(keep, weights) {
-  const total = weights.reduce((sum, weight) => sum + weight, 0n);
-  const least = weights.reduce((least, weight) => (weight < least ? weight : least));
-  const fakes = keep.under - keep.over;
-  return {
-    ratio: { over: fakes * least + keep.over * total, under: fakes * least },
-    draw(cell, below) {
-      const drawn = below(keep.under * total);
-      if (drawn < keep.over * total) return cell;
-      let place = (drawn - keep.over * total) / fakes;
-      return weights.findIndex((weight) => (place -= weight) < 0n);
-    },
-  };
+/** The attributes that are asked about, in the order in which combinations have them. */
+function namesOf({ scopes }) {
+  return [...new Set(scopes.flat())];
 }
 
-/** A bit for each cell, the first cell's the lowest. */
-function unary(noise, nCells) {
-  const end = (noise.over * COIN) / noise.under;
-  return {
-    ratio: { over: noise.under - noise.over, under: noise.over },
-    draw(cell, below) {
-      const bits = Array.from({ length: nCells }, (_, place) =>
-        below(COIN) < (place === cell ? COIN / 2n : end) ? "1" : "0",
-      );
-      return BigInt(`0b${bits.reverse().join("")}`);
-    },
-  };
+/** Where a level is listed, or -1; all are compared, so that the time is the same. */
+function positionOf(own, levels) {
+  return levels.reduce((found, level, place) => (level === own ? place : found), -1);
 }
 
-/** A seed, and by randomised response the bucket in which it puts the cell. */
-function hashing(buckets, nBuckets, nSeeds) {
-  return {
-    ratio: buckets.ratio,
-    draw(cell, below) {
-      const seed = Number(below(BigInt(nSeeds)));
-      let bucket = 0;
-      for (let [rest, place] = [seed, cell]; rest > 0; ) {
-        bucket += (rest % nBuckets) * (place % nBuckets);
-        [rest, place] = [Math.floor(rest / nBuckets), Math.floor(place / nBuckets)];
-      }
-      return seed * nBuckets + buckets.draw(bucket % nBuckets, below);
-    },
-  };
+/** The attributes of which a row has a level that is not among the campaign's. */
+function unlistedOf(asked, row) {
+  return namesOf(asked).filter(
+    (name) => Object.hasOwn(row, name) && positionOf(row[name], asked.levels.get(name)) < 0,
+  );
 }
 
-/** The cell of a row in each combination: the last attribute's level counts in ones. */
-function cellsOf({ levels, scopes }, row) {
+/**
+ * The cell of a row in each combination: the last attribute's level counts in ones.
+ *
+ * A level that is not listed is as one of those that are, each as likely. To refuse it would tell the
+ * server that the row has none of them: exactly, and for no epsilon.
+ */
+function cellsOf(asked, row, below) {
+  const { levels, scopes } = asked;
+  const names = namesOf(asked);
+  for (const name of names) {
+    if (Object.hasOwn(row, name)) continue;
+    throw new RangeError(`the row does not have ${name}, which is asked about`);
+  }
   const positions = new Map(); // a level is looked for once, in however many combinations it is
-  for (const name of new Set(scopes.flat())) {
-    const position = Object.hasOwn(row, name) ? levels.get(name).indexOf(row[name]) : -1;
-    if (position < 0) throw new RangeError(`the row has no level of ${name} that is asked about`);
-    positions.set(name, position);
+  for (const name of names) {
+    const listed = levels.get(name);
+    const found = positionOf(row[name], listed);
+    positions.set(name, found < 0 ? Number(below(BigInt(listed.length))) : found);
   }
   const oneMore = (cell, name) => cell * levels.get(name).length + positions.get(name);
   return scopes.map((scope) => scope.reduce(oneMore, 0));
@@ -288,12 +299,20 @@ function cellsOf({ levels, scopes }, row) {
 
 /** JSON whose numbers are all whole, written so, and the same in every language. */
 function read(text) {
-  if (!text.isWellFormed()) throw new TypeError();
-  const value = JSON.parse(text);
+  require(!LONE.test(text), NO_FORM);
+  const value = parsed(text);
   for (const [number] of text.replace(STRINGS, '""').matchAll(NUMBERS)) {
-    if (!/^-?[0-9]+$/.test(number) || !Number.isSafeInteger(Number(number))) throw new TypeError();
+    require(/^-?[0-9]+$/.test(number) && Number.isSafeInteger(Number(number)), NO_FORM);
   }
   return value;
+}
+
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new NotHeld(NO_FORM); // no JSON, or nested too deep
+  }
 }
 
 function nCharacters(text) {
@@ -336,22 +355,22 @@ function expBelow(units) {
 }
 
 function object(value) {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new TypeError();
+  require(typeof value === "object" && value !== null && !Array.isArray(value), NO_FORM);
   return value;
 }
 
 function field(value, name) {
-  if (!Object.hasOwn(object(value), name)) throw new TypeError();
+  require(Object.hasOwn(object(value), name), NO_FORM);
   return value[name];
 }
 
 function list(value) {
-  if (!Array.isArray(value)) throw new TypeError();
+  require(Array.isArray(value), NO_FORM);
   return value;
 }
 
 function string(value) {
-  if (typeof value !== "string") throw new TypeError();
+  require(typeof value === "string", NO_FORM);
   return value;
 }
 

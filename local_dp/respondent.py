@@ -1,13 +1,16 @@
 """The respondent's side: read a campaign, trust nothing in it, randomise, answer once.
 
-Meant to run on the respondent's own device: this file needs the standard library alone, and shares
-no code with what made the campaign. It computes on its own what an answer would lose, and
-refuses before anything is drawn. Draws are by whole numbers from the system's entropy; how bytes
-become an answer, and what is refused in which words, is fixed, so that other languages can do the
-same: `respondent.mjs` does, for a web page (`tests/local_dp/vectors.json`).
+Meant to run on the respondent's own device: it needs the standard library and `draws.py` alone,
+and shares no code with what made the campaign. It computes on its own what an answer would lose,
+and refuses before anything is drawn. Draws are by whole numbers from the system's entropy; how
+bytes become an answer, and what is refused in which words, is fixed, so that other languages can do
+the same: `respondent.mjs` does, for a web page (`tests/local_dp/vectors.json`).
 
 A kept answer is given again and never redrawn, and what all kept answers lose is added up: a
 campaign that comes back under another name finds the limit spent.
+
+Whether something is answered is no function of what a row says, only of the names it has: what a
+campaign does not list is answered as well, and the respondent alone is told.
 
 The argument is in `proofs/channels.md` and `proofs/campaigns.md`.
 """
@@ -22,8 +25,9 @@ from hashlib import sha256
 from math import ceil, prod
 from typing import Any, Final, Protocol, TypeAlias
 
+from local_dp.draws import COIN, Below, Channel, Hashing, Response, Unary
+
 Level: TypeAlias = str | int | bool | None
-Below: TypeAlias = Callable[[int], int]  # a whole number from 0 up to, but not including, another
 
 FORMAT: Final = 1
 N_CHARACTERS_MAX = 2**24
@@ -38,7 +42,6 @@ N_BUCKETS_MAX = 251
 EPSILON_BITS = 40
 GUARD_BITS = 128
 RATIO_BITS = 192  # a ratio is rounded up to so many behind the point, so that products stay short
-COIN = 2**32
 TOO_MANY_CELLS = "a combination has no or too many cells"
 PROBABILITY = re.compile(r"([0-9]{1,40})/([0-9]{1,40})")
 
@@ -57,20 +60,34 @@ class _NotHeld(Exception):
 
 @dataclass(frozen=True)
 class Kept:
-    """An answer that was given: what it lost, in units of 2**-40, and its text."""
+    """An answer that was given: what it lost, in units of 2**-40, its text, and its token.
+
+    A token is empty until the answer is kept: the store has one for it.
+    """
 
     epsilon_units: int
     answer: str
+    token: str = ""
+
+
+@dataclass(frozen=True)
+class Given:
+    """An answer to be sent under its token, and what the respondent alone is to hear afterwards."""
+
+    answer: str
+    token: str
+    remarks: tuple[str, ...] = ()
 
 
 class AnswerStore(Protocol):
     """Where a respondent's answers are kept; see `local_dp.answer_store`."""
 
-    def once(self, campaign: str, make: Callable[[int], Kept]) -> Kept:
+    def once(self, campaign: str, make: Callable[[int], Kept], token: str = "") -> Kept:
         """The kept answer to a campaign; if there is none, the one that is made now.
 
         `make` gets the epsilon of all kept answers together, and may raise. What it returns is kept
-        durably before it is returned, and nobody else makes an answer in between.
+        durably before it is returned, and nobody else makes an answer in between. With it is kept
+        `token`, or one of the store's own; it stays that of this answer, whatever is passed later.
         """
 
 
@@ -101,84 +118,43 @@ class Entropy:
 
 
 @dataclass(frozen=True)
-class _Response:
-    """The true cell with some probability, otherwise one by weight."""
-
-    keep: Fraction
-    weights: tuple[int, ...]
-
-    @property
-    def ratio(self) -> Fraction:
-        return 1 + self.keep * sum(self.weights) / ((1 - self.keep) * min(self.weights))
-
-    def draw(self, cell: int, below: Below) -> int:
-        true, total = self.keep.numerator * sum(self.weights), sum(self.weights)
-        drawn = below(self.keep.denominator * total)
-        if drawn < true:
-            return cell
-        place = (drawn - true) // (self.keep.denominator - self.keep.numerator)
-        for fake, weight in enumerate(self.weights):
-            place -= weight
-            if place < 0:
-                return fake
-        raise AssertionError("the place is below the sum of all weights")
-
-
-@dataclass(frozen=True)
-class _Unary:
-    """A bit for each cell, the first cell's the lowest."""
-
-    noise: Fraction
-    n_cells: int
-
-    @property
-    def ratio(self) -> Fraction:
-        return (1 - self.noise) / self.noise
-
-    def draw(self, cell: int, below: Below) -> int:
-        noise = int(self.noise * COIN)
-        ends = (COIN // 2 if place == cell else noise for place in range(self.n_cells))
-        bits = "".join("1" if below(COIN) < end else "0" for end in ends)
-        return int(bits[::-1], 2)
-
-
-@dataclass(frozen=True)
-class _Hashing:
-    """A seed, and by randomised response the bucket in which it puts the cell."""
-
-    response: _Response
-    n_digits: int
-
-    @property
-    def ratio(self) -> Fraction:
-        return self.response.ratio
-
-    def draw(self, cell: int, below: Below) -> int:
-        n_buckets = len(self.response.weights)
-        seed = below(n_buckets**self.n_digits)
-        place, rest, bucket = 1, seed, 0
-        while rest:
-            bucket += rest % n_buckets * (cell // place % n_buckets)
-            rest, place = rest // n_buckets, place * n_buckets
-        return seed * n_buckets + self.response.draw(bucket % n_buckets, below)
-
-
-@dataclass(frozen=True)
 class Asked:
     """A campaign as a respondent has checked it; make it by `check_campaign`."""
 
     digest: str
     levels: dict[str, list[Level]]
     scopes: tuple[tuple[str, ...], ...]
-    channels: tuple[_Response | _Unary | _Hashing, ...]
+    channels: tuple[Channel, ...]
     views: tuple[tuple[int, ...], ...]
     n_answered: int
     epsilon_units: int
 
-    def cells(self, row: Mapping[str, Level]) -> list[int]:
-        """The cell of a row in each combination; a level is looked for once, and not in each."""
-        asked = dict.fromkeys(name for scope in self.scopes for name in scope)
-        positions = {name: _position(self.levels[name], name, row) for name in asked}
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The attributes that are asked about, in the order in which combinations have them."""
+        return tuple(dict.fromkeys(name for scope in self.scopes for name in scope))
+
+    def unlisted(self, row: Mapping[str, Level]) -> tuple[str, ...]:
+        """The attributes of which a row has a level that is not among the campaign's."""
+        return tuple(
+            name
+            for name in self.names
+            if name in row and _position(self.levels[name], row[name]) is None
+        )
+
+    def cells(self, row: Mapping[str, Level], below: Below) -> list[int]:
+        """The cell of a row in each combination; a level is looked for once, and not in each.
+
+        A level that is not listed is as one of those that are, each as likely. To refuse it would
+        tell the server that the row has none of them: exactly, and for no epsilon.
+        """
+        for name in self.names:
+            if name not in row:
+                raise ValueError(f"the row does not have {name}, which is asked about")
+        positions = {}
+        for name in self.names:
+            found = _position(self.levels[name], row[name])
+            positions[name] = below(len(self.levels[name])) if found is None else found
         cells = [0] * len(self.scopes)
         for place, scope in enumerate(self.scopes):
             for name in scope:  # the last attribute's level counts in ones
@@ -204,7 +180,7 @@ class Respondent:
         self._epsilon_units_max = epsilon_units_max
         self._entropy = Entropy() if entropy is None else entropy
 
-    def answer(self, text: str, row: Mapping[str, Level]) -> str:
+    def answer(self, text: str, row: Mapping[str, Level], token: str = "") -> Given:
         """The answer to a campaign, as JSON text; the kept one, if there is one.
 
         Parameters
@@ -212,12 +188,17 @@ class Respondent:
         text : str
             The campaign, as the server gives it.
         row : mapping
-            The true level of every attribute that is asked about. It stays here.
+            The true level of every attribute that is asked about. It stays here. A level that the
+            campaign does not list is answered by chance, and remarked.
+        token : str, optional
+            What the answer is sent under, unless it has a token already; by default the store's.
 
         Raises
         ------
         CampaignRefused
             If the campaign does not hold what it has to, or the limit does not cover it.
+        ValueError
+            If the row does not have an attribute that is asked about, whatever the others say.
         """
         asked = check_campaign(text)
 
@@ -226,24 +207,41 @@ class Respondent:
                 raise CampaignRefused("the campaign loses more epsilon than is left")
             return Kept(asked.epsilon_units, randomised(asked, row, self._entropy.below))
 
-        return self._store.once(asked.digest, make).answer
+        return _given(self._store.once(asked.digest, make, token), token, asked.unlisted(row))
 
-    def kept(self, text: str) -> str:
+    def kept(self, text: str, token: str = "") -> Given:
         """The answer that was given to a campaign, to be sent again; or `NothingKept`."""
 
         def refuse(_spent: int) -> Kept:
             raise NothingKept
 
-        return self._store.once(sha256(text.encode()).hexdigest(), refuse).answer
+        digest = sha256(text.encode()).hexdigest()
+        return _given(self._store.once(digest, refuse, token), token)
+
+
+def _given(kept: Kept, token: str, unlisted: tuple[str, ...] = ()) -> Given:
+    remarks = []
+    if unlisted:
+        remarks.append(
+            f"The row's level of {', '.join(unlisted)} is not among those that are asked about. "
+            "Such a level is answered as one of those, drawn by chance."
+        )
+    if token and token != kept.token:
+        remarks.append(
+            "This answer has another token already and was sent under that one, so that it counts "
+            "once; the token given now is not used."
+        )
+    return Given(kept.answer, kept.token, tuple(remarks))
 
 
 def randomised(asked: Asked, row: Mapping[str, Level], below: Below) -> str:
     """An answer to a checked campaign: a view and combinations of it by chance, then their cells.
 
-    Draws are, in this order: the view; which of its combinations, by exchanging places from the
-    first on; then the answer of each in the order of their places.
+    Draws are, in this order: a level for each that is not listed, in the order of the names; the
+    view; which of its combinations, by exchanging places from the first on; then the answer of each
+    in the order of their places.
     """
-    cells = asked.cells(row)
+    cells = asked.cells(row, below)
     view = below(len(asked.views))
     places = list(asked.views[view])
     for here in range(asked.n_answered):
@@ -321,34 +319,33 @@ def _check_views(asked: Asked) -> None:
             _require(lost <= limit, "an answer would lose more than the declared epsilon")
 
 
-def _channel(value: Any, n_cells: int) -> _Response | _Unary | _Hashing:
+def _channel(value: Any, n_cells: int) -> Channel:
     if value["kind"] == "randomised_response":
         found = _list(value["weights"])
         _require(len(found) == n_cells, "there is not one fake answer for each cell")
         weights = tuple(map(_whole, found))
         _require(min(weights) >= 1, "a fake answer is never drawn, so that it would be a proof")
         _require(sum(weights) <= WEIGHTS_MAX, "its fake answers have too large weights")
-        return _Response(_probability(value["keep"]), weights)
+        return Response(_probability(value["keep"]), weights)
     if value["kind"] == "unary_encoding":
         _require(n_cells <= N_BITS_MAX, TOO_MANY_CELLS)
         noise = _probability(value["noise"])
         _require(noise < Fraction(1, 2), "the noise is no less than a coin's")
         _require(COIN % noise.denominator == 0, "the noise is no multiple of 2**-32")
-        return _Unary(noise, n_cells)
+        return Unary(noise, n_cells)
     _require(value["kind"] == "local_hashing", "a channel is not known")
     n_buckets = _whole(value["buckets"])
     _require(1 < n_buckets <= N_BUCKETS_MAX, "the number of buckets is out of range")
     n_digits = 1
     while n_buckets**n_digits < n_cells:
         n_digits += 1
-    return _Hashing(_Response(_probability(value["keep"]), (1,) * n_buckets), n_digits)
+    return Hashing(Response(_probability(value["keep"]), (1,) * n_buckets), n_digits)
 
 
-def _position(levels: list[Level], name: str, row: Mapping[str, Level]) -> int:
-    for position, level in enumerate(levels):
-        if name in row and type(level) is type(row[name]) and level == row[name]:
-            return position
-    raise ValueError(f"the row has no level of {name} that is asked about")
+def _position(levels: list[Level], own: object) -> int | None:
+    """Where a level is listed, as the same type; all are compared, so that the time is the same."""
+    same = [place for place, one in enumerate(levels) if type(one) is type(own) and one == own]
+    return same[0] if same else None
 
 
 def _probability(value: Any) -> Fraction:

@@ -5,8 +5,8 @@
  *   const url = "https://collect.example.org/collections/survey";
  *   await takePart(url, new LocalTokens(), respondent, { smokes: "no" });
  *
- * Whatever fails may be called again: the answer is the kept one, and counts once for its token, by
- * whatever URL the collection is reached.
+ * Whatever fails may be called again: the answer is the kept one, and is sent under the token that is
+ * kept with it, so that it counts once, by whatever URL the collection is reached.
  */
 
 import { SiteStorage } from "./answer_store.mjs";
@@ -37,14 +37,14 @@ export class LocalTokens {
    * The token for a campaign, made of fresh entropy when it is first asked for.
    *
    * @param {string} campaign Its digest, to which the kept answer belongs as well.
-   * @param {string} url At which an earlier version of this module kept a token, if it did.
+   * @param {{isKept?: boolean}} options Whether the token was made before; null if it is not there.
    */
-  of(campaign, url) {
+  of(campaign, { isKept = false } = {}) {
     return this.#kept.alone((storage) => {
       const place = `${this.#name} ${campaign}`;
       let token = storage.getItem(place);
-      if (token === null) {
-        token = storage.getItem(`${this.#name} ${url}`) ?? fresh();
+      if (token === null && !isKept) {
+        token = fresh();
         storage.setItem(place, token);
       }
       return token;
@@ -57,32 +57,38 @@ export class LocalTokens {
  *
  * @param {string} url Of the collection, without what is behind its name.
  * @param {LocalTokens | string} tokens The respondent's own; or the token that they were invited with.
+ * @param {{warn?: (remark: string) => void}} options Who tells the respondent, once the answer is sent,
+ *   what the server never hears: that a level was not asked about, or another token is kept.
  * @returns {Promise<boolean>} Whether it was counted now, and not before.
  */
-export async function takePart(url, tokens, respondent, row) {
-  const invited = typeof tokens === "string" ? tokens : null;
-  const body = await answered(url, bearer(invited ?? fresh()), respondent, row);
-  // Of an answer its campaign alone decides which token goes with it.
-  const headers = bearer(invited ?? (await tokens.of(JSON.parse(body).campaign, url)));
-  const reply = await text(await fetch(`${url}/answers`, { method: "POST", headers, body }));
-  return JSON.parse(reply).counted_before === false;
+export async function takePart(url, tokens, respondent, row, { warn = console.warn } = {}) {
+  const given = await answered(url, tokens, respondent, row);
+  const headers = bearer(given.token);
+  const reply = await text(
+    await fetch(`${url}/answers`, { method: "POST", headers, body: given.answer }),
+  );
+  const isNew = JSON.parse(reply).counted_before === false;
+  for (const remark of given.remarks) warn(remark);
+  return isNew;
 }
 
-async function answered(url, headers, respondent, row) {
+async function answered(url, tokens, respondent, row) {
+  const headers = bearer(typeof tokens === "string" ? tokens : fresh());
   let campaign;
   try {
     campaign = await text(await fetch(`${url}/assignment`, { headers }));
   } catch (late) {
     if (!LATE.has(late.code)) throw late;
-    return givenBefore(url, headers, respondent, late);
+    return givenBefore(url, headers, tokens, respondent, late);
   }
-  return respondent.answer(campaign, row);
+  return respondent.answer(campaign, row, tokens);
 }
 
 /** The answer of a respondent who never heard whether it was counted. Whoever gave none is too late. */
-async function givenBefore(url, headers, respondent, late) {
+async function givenBefore(url, headers, tokens, respondent, late) {
   try {
-    return await respondent.kept(await text(await fetch(`${url}/campaign`, { headers })));
+    const campaign = await text(await fetch(`${url}/campaign`, { headers }));
+    return await respondent.kept(campaign, tokens);
   } catch (error) {
     throw error instanceof NothingKept || error instanceof NotTaken ? late : error;
   }

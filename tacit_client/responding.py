@@ -8,14 +8,14 @@ answer travels. A respondent presents a token that says nothing of them, and no 
 """
 
 import secrets
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from local_dp.answer_store import FileAnswers
-from local_dp.respondent import EPSILON_BITS, CampaignRefused, Level, NothingKept, Respondent
+from local_dp.respondent import EPSILON_BITS, CampaignRefused, Given, Level, NothingKept, Respondent
 from tacit_client import protobuf
 from tacit_client.accuracy import exact_text
 from tacit_client.calling import channel_to
@@ -46,13 +46,18 @@ def respond(  # noqa: PLR0913 - who asks, what is told, and what it may lose
     collection : str
         Its name.
     row : mapping
-        The true level of every attribute that is asked about. It stays here.
+        The true level of every attribute that is asked about. It stays here. A level that the
+        collection does not list is answered by chance, and a warning says so once that is sent: to
+        send nothing would tell the server what the row does not say. A row without the name of an
+        attribute is refused, so let a row have all names, whatever the answers.
     store : str or Path
-        The file in which this respondent's answers are kept; a secret for tokens is beside it.
+        The file in which this respondent's answers are kept, each with the token that it is sent
+        under; a secret for tokens is beside it.
     epsilon_max : float or str
         What all answers in the store may lose together.
     token : str, optional
-        For a collection by invitation; otherwise it is made here.
+        For a collection by invitation; otherwise it is made here. An answer keeps its first one: it
+        is sent again under that, with a warning, if another is given.
     server : str, optional
         ``HOST:PORT`` or ``grpc+tls://HOST:PORT``; by default TACIT_SERVER.
     tls, tls_root_certs
@@ -68,9 +73,10 @@ def respond(  # noqa: PLR0913 - who asks, what is told, and what it may lose
     Refused
         What the server refuses.
     InterfaceError
-        If the campaign is not what it has to be, or would lose too much: then nothing was drawn.
+        If the campaign is not what it has to be, would lose too much, or asks about an attribute
+        that the row does not have: then nothing was drawn.
     AnswersUnreadable
-        If the store is damaged: an answer that was given must not be drawn again.
+        If the store is damaged: an answer that was given must not be drawn or counted again.
     """
     try:
         import grpc  # noqa: PLC0415 - nothing else here needs it
@@ -85,9 +91,8 @@ def respond(  # noqa: PLR0913 - who asks, what is told, and what it may lose
         tls_cert=None,
         tls_key=None,
     )
-    answers = FileAnswers(Path(store))
     units = int(Fraction(exact_text(epsilon_max)) * 2**EPSILON_BITS)
-    respondent = Respondent(answers, epsilon_units_max=units)
+    respondent = Respondent(FileAnswers(Path(store)), epsilon_units_max=units)
     with channel_to(grpc, address) as channel:
         asking = channel.unary_unary(f"{SERVICE}GetAssignment")
         sending = channel.unary_unary(f"{SERVICE}SubmitAnswer")
@@ -98,17 +103,19 @@ def respond(  # noqa: PLR0913 - who asks, what is told, and what it may lose
         try:
             try:
                 campaign = _asked(asking, first)
-                answer = respondent.answer(campaign, row)
+                given = respondent.answer(campaign, row, token or "")
             except grpc.RpcError as late:
                 if late.code().name != LATE:
                     raise
-                campaign, answer = _given_before(grpc, asking, first, respondent, late)
-            own = token or answers.token(sha256(campaign.encode()).hexdigest())
-            reply = sending(protobuf.written([(1, collection), (2, own), (3, answer)]))
+                given = _given_before(grpc, asking, first, respondent, token or "", late)
+            fields = [(1, collection), (2, given.token), (3, given.answer)]
+            reply = sending(protobuf.written(fields))
         except grpc.RpcError as error:
             raise refusal_of_call(error) from None
         except (CampaignRefused, ValueError) as error:
             raise refused(f"Nothing was answered: {error}.") from None
+    for remark in given.remarks:  # after the answer is sent: the server sees the same without them
+        warnings.warn(remark, UserWarning, stacklevel=2)
     return not protobuf.integer_of(protobuf.fields(reply), 1)
 
 
@@ -117,19 +124,19 @@ def _asked(asking: _Call, request: Sequence[tuple[int, str | int]]) -> str:
     return protobuf.text_of(protobuf.fields(asking(protobuf.written(request))), 1) or ""
 
 
-def _given_before(
+def _given_before(  # noqa: PLR0913, PLR0917 - what was asked, and what became of it
     grpc: Any,
     asking: _Call,
     request: Sequence[tuple[int, str | int]],
     respondent: Respondent,
+    token: str,
     late: Exception,
-) -> tuple[str, str]:
-    """The campaign and the answer of a respondent who never heard whether it was counted.
+) -> Given:
+    """The answer of a respondent who never heard whether it was counted.
 
     Whoever gave none is too late, and nothing is drawn for them.
     """
     try:
-        campaign = _asked(asking, [*request, (3, 1)])
-        return campaign, respondent.kept(campaign)
+        return respondent.kept(_asked(asking, [*request, (3, 1)]), token)
     except (grpc.RpcError, NothingKept):
         raise late from None

@@ -61,6 +61,7 @@ FLOORS = {
         "channels views",
         "answer_store",
         "respondent",
+        "draws",
     ),
     "streams": (
         "declared planning",
@@ -186,7 +187,7 @@ def arrows(folder: str) -> dict[str, set[str]]:
 
 # What a respondent runs is a part of the client as well: one implementation of what privacy
 # rests on, in files that need the standard library and each other alone.
-RESPONDENT = ("local_dp.respondent", "local_dp.answer_store")
+RESPONDENT = ("local_dp.respondent", "local_dp.draws", "local_dp.answer_store")
 RESPONDS = ROOT / "tacit_client" / "responding.py"
 
 

@@ -16,8 +16,8 @@ from rich.table import Table
 import local_dp
 from cube.refusals import InvalidRequest, InvalidTarget
 from local_dp.answer_store import AnswersUnreadable, FileAnswers
-from local_dp.campaign_text import campaign_digest, campaign_text
-from local_dp.respondent import CampaignRefused, NothingKept, Respondent
+from local_dp.campaign_text import campaign_text
+from local_dp.respondent import INTEGER_MAX, CampaignRefused, Given, NothingKept, Respondent
 from proxy.cli.client import ServerAddress, calling, responding
 from proxy.cli.collection_attributes import attributes_in
 from proxy.cli.files import not_written, write_bytes
@@ -28,7 +28,12 @@ from proxy.collections.design import designed_campaign, epsilon_units
 from proxy.collections.tokens import new_token
 from proxy.protocol import tacit_pb2, tacit_pb2_grpc
 
-PAGE_MODULES: Final = ("answer_store.mjs", "respondent.mjs", "taking_part.mjs")
+PAGE_MODULES: Final = (
+    "answer_store.mjs",
+    "draws.mjs",
+    "respondent.mjs",
+    "taking_part.mjs",
+)
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -214,38 +219,39 @@ def respond(  # noqa: PLR0913 - one parameter per option
     """Answer a collection: the campaign is checked here, and the answer randomised here.
 
     Your true answers stay on this machine. Answering again sends the same answer again, which
-    counts once.
+    counts once. An answer that is not asked about is sent as one that is, by chance: you are told.
     """
-    answers = FileAnswers(store)
-    respondent = Respondent(answers, epsilon_units_max=epsilon_units(epsilon_max))
+    respondent = Respondent(FileAnswers(store), epsilon_units_max=epsilon_units(epsilon_max))
     truth = _row_in(row)
     with responding(server) as stub:
         first = tacit_pb2.GetAssignmentRequest(name=name, token=token or new_token())
         try:
             try:
                 campaign = stub.GetAssignment(first).campaign
-                answer = respondent.answer(campaign, truth)
+                given = respondent.answer(campaign, truth, token or "")
             except grpc.RpcError as late:
-                campaign, answer = _given_before(stub, first, respondent, late)
-            shown = token or answers.token(campaign_digest(campaign))
+                given = _given_before(stub, first, respondent, token or "", late)
         except CampaignRefused as error:
             raise InvalidTarget(f"Nothing was answered: {error}.") from None
         except (AnswersUnreadable, ValueError, OSError) as error:
             raise InvalidRequest(f"Nothing was answered: {error}.") from None
         reply = stub.SubmitAnswer(
-            tacit_pb2.SubmitAnswerRequest(name=name, token=shown, answer=answer)
+            tacit_pb2.SubmitAnswerRequest(name=name, token=given.token, answer=given.answer)
         )
     before = " It was counted before." if reply.counted_before else ""
     typer.echo(f"Your randomised answer to {name} is counted.{before}")
+    for remark in given.remarks:
+        typer.echo(f"WARNING: {remark}", err=True)
 
 
 def _given_before(
     stub: tacit_pb2_grpc.RespondentsStub,
     first: tacit_pb2.GetAssignmentRequest,
     respondent: Respondent,
+    token: str,
     late: grpc.RpcError,
-) -> tuple[str, str]:
-    """The campaign and the answer of a respondent who never heard whether it was counted.
+) -> Given:
+    """The answer of a respondent who never heard whether it was counted.
 
     Whoever gave none is too late, and nothing is drawn for them.
     """
@@ -253,8 +259,7 @@ def _given_before(
         raise late
     first.for_kept = True
     try:
-        campaign = stub.GetAssignment(first).campaign
-        return campaign, respondent.kept(campaign)
+        return respondent.kept(stub.GetAssignment(first).campaign, token)
     except (grpc.RpcError, NothingKept):
         raise late from None
 
@@ -280,7 +285,7 @@ def page(
 
 def _row_in(path: Path) -> dict[str, str | int | bool | None]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8"), parse_int=_number)
     except (OSError, ValueError):
         found = None
     if not isinstance(found, dict):
@@ -288,3 +293,8 @@ def _row_in(path: Path) -> dict[str, str | int | bool | None]:
             f"{path} does not hold a row.", hint='Write it like {"education": "school"}.'
         )
     return found
+
+
+def _number(digits: str) -> float:
+    """A whole number; one beyond every level is none, and no reason to be refused for."""
+    return int(digits) if len(digits) <= len(str(-INTEGER_MAX)) else float(digits)

@@ -7,10 +7,12 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -31,7 +33,9 @@ from local_dp.respondent import (
     Asked,
     CampaignRefused,
     Entropy,
+    Given,
     Kept,
+    Level,
     NothingKept,
     Respondent,
     _exp_below,
@@ -40,7 +44,14 @@ from local_dp.respondent import (
 )
 from tests.support.answer_vectors import PATH, Tape, vectors
 from tests.support.collections_of_answers import survey_campaign
-from tests.support.hostile_campaigns import HOSTILE, NO_CAMPAIGNS, hostile
+from tests.support.hostile_campaigns import (
+    ANYTHING,
+    HOSTILE,
+    NO_CAMPAIGNS,
+    NO_JSON,
+    hostile,
+    searching,
+)
 
 HALF = Fraction(1, 2)
 ROW = {"A": "old", "E": "high", "O": "emp", "R": "big", "S": "F", "T": "car"}
@@ -52,9 +63,10 @@ class Memory:
     def __init__(self) -> None:
         self.kept: dict[str, Kept] = {}
 
-    def once(self, campaign: str, make: Callable[[int], Kept]) -> Kept:
+    def once(self, campaign: str, make: Callable[[int], Kept], token: str = "") -> Kept:
         if campaign not in self.kept:
-            self.kept[campaign] = make(sum(one.epsilon_units for one in self.kept.values()))
+            made = make(sum(one.epsilon_units for one in self.kept.values()))
+            self.kept[campaign] = replace(made, token=token)
         return self.kept[campaign]
 
 
@@ -81,7 +93,7 @@ def answered(text: str) -> list[tuple[int, int]]:
     return [(place, int(answer, 16)) for place, answer in json.loads(text)["answers"]]
 
 
-def law(asked: Asked, level: int, prefix: tuple[int, ...] = ()) -> dict[int, Fraction]:
+def law(asked: Asked, level: Level, prefix: tuple[int, ...] = ()) -> dict[int, Fraction]:
     """The exact law of an answer, by every draw there can be."""
     forced = Forced(prefix)
     answer = answered(randomised(asked, {"q": level}, forced.below))[0][1]
@@ -112,6 +124,22 @@ def test_every_draw_together_is_exactly_the_channel(channel: AnyChannel) -> None
         found = law(asked, level)
         assert sum(found.values()) == 1
         assert [found.get(answer, 0) for answer in range(len(matrix[level]))] == list(matrix[level])
+
+
+@pytest.mark.parametrize(
+    "channel",
+    [RandomisedResponse((1, 4, 2), Fraction(1, 3)), LocalHashing(4, 2, HALF)],
+    ids=repr,
+)
+def test_a_level_that_is_not_listed_is_exactly_one_of_those_that_are(channel: AnyChannel) -> None:
+    """The mean of their laws: ratios of probabilities are bounded as between two of them."""
+    asked = check_campaign(campaign_text(one_question(channel)))
+    rows = list(zip(*channel.matrix(), strict=True))
+    for level in ("another", None, True):  # true is no 1
+        found = law(asked, level)
+        assert [found.get(place, 0) for place in range(len(rows))] == [
+            sum(row) / channel.n_cells for row in rows
+        ]
 
 
 def test_every_bit_has_its_own_coin_with_exactly_its_threshold() -> None:
@@ -192,7 +220,7 @@ def test_what_was_given_is_found_again_and_nothing_is_drawn_for_it(tmp_path: Pat
         with pytest.raises(NothingKept):
             respondent.kept(text)
         first = respondent.answer(text, ROW)  # of which nothing was spent before
-        assert respondent.kept(text) == first
+        assert respondent.kept(text) == first == respondent.answer(text, ROW)
         with pytest.raises(NothingKept):
             respondent.kept(text.replace('"survey"', '"another"'))
 
@@ -226,12 +254,42 @@ def test_what_is_no_campaign_is_refused(text: str) -> None:
         check_campaign(text)
 
 
-def test_a_row_that_lacks_a_level_is_the_caller_s_error_and_spends_nothing() -> None:
-    store = Memory()
-    respondent = Respondent(store, epsilon_units_max=UNITS_PER_EPSILON)
+@pytest.mark.parametrize("own", [*ANYTHING, *NO_JSON], ids=lambda own: repr(own)[:20])
+def test_whether_there_is_an_answer_says_nothing_of_the_row(own: Any) -> None:
+    """A campaign that lists some levels would search for the others: exactly, for no epsilon."""
+    for levels in (("no", "-"), ("yes", "-"), ("+", "-")):
+        store = Memory()
+        respondent = Respondent(store, epsilon_units_max=UNITS_PER_EPSILON)
+        given = respondent.answer(searching(*levels), {"hiv": own})
+        assert len(answered(given.answer)) == 1
+        assert [one.epsilon_units for one in store.kept.values()] == [UNITS_PER_EPSILON // 100]
+        is_listed = isinstance(own, str) and own in levels
+        assert [remark.split(" is not")[0] for remark in given.remarks] == (
+            [] if is_listed else ["The row's level of hiv"]
+        )
+
+
+def test_the_respondent_is_told_which_levels_are_not_asked_about_and_nothing_else() -> None:
+    respondent = Respondent(Memory(), epsilon_units_max=UNITS_PER_EPSILON)
     text = campaign_text(survey_campaign(UNITS_PER_EPSILON))
-    for row in ({**ROW, "A": "ancient"}, {"A": "old"}):
-        with pytest.raises(ValueError, match="no level"):
+    assert not respondent.answer(text, ROW).remarks
+    (remark,) = respondent.answer(text, {**ROW, "T": "secret", "A": 3, "Z": "unasked"}).remarks
+    assert "level of A, T is not among" in remark
+    assert "secret" not in remark
+
+
+def test_a_row_without_a_name_is_refused_whatever_it_says_and_spends_nothing() -> None:
+    store = Memory()
+
+    def nothing(_: int) -> bytes:
+        raise AssertionError("something was drawn")
+
+    entropy = Entropy(nothing)
+    respondent = Respondent(store, epsilon_units_max=UNITS_PER_EPSILON, entropy=entropy)
+    text = campaign_text(survey_campaign(UNITS_PER_EPSILON))
+    without = {name: level for name, level in ROW.items() if name != "T"}
+    for row in (without, {**without, "A": "ancient"}):
+        with pytest.raises(ValueError, match="does not have T, which is asked about"):
             respondent.answer(text, row)
     assert not store.kept
 
@@ -251,7 +309,8 @@ def test_answers_in_a_file_outlive_the_process(tmp_path: Path) -> None:
     }
     assert len(answers) == 1
     assert path.stat().st_mode & 0o077 == 0
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["answers.json", "answers.json.lock"]
+    names = ["answers.json", "answers.json.lock", "answers.json.secret"]
+    assert sorted(one.name for one in tmp_path.iterdir()) == names
     other = text.replace('"survey"', '"other"')
     with pytest.raises(CampaignRefused):
         Respondent(FileAnswers(path), epsilon_units_max=UNITS_PER_EPSILON).answer(other, ROW)
@@ -259,7 +318,7 @@ def test_answers_in_a_file_outlive_the_process(tmp_path: Path) -> None:
 
 def test_a_file_that_is_damaged_is_not_an_empty_one(tmp_path: Path) -> None:
     path = tmp_path / "answers.json"
-    for text in ("", "[]", '{"a": 3}', "{"):
+    for text in ("", "[]", '{"a": 3}', "{", '{"a": [1]}', '{"a": [1, "x", "y", "z"]}'):
         path.write_text(text)
         with pytest.raises(AnswersUnreadable):
             FileAnswers(path).once("a", lambda _: Kept(1, "x"))
@@ -273,7 +332,7 @@ def test_an_answer_that_cannot_be_kept_is_not_given(tmp_path: Path) -> None:
     assert not path.exists()
 
 
-def _answer(path: Path, text: str) -> str:
+def _answer(path: Path, text: str) -> Given:
     return Respondent(FileAnswers(path), epsilon_units_max=UNITS_PER_EPSILON).answer(text, ROW)
 
 
@@ -339,13 +398,48 @@ def test_both_sides_draw_the_line_at_the_same_epsilon(
             check_campaign(text)
 
 
+def token_of(path: Path, campaign: str, token: str = "") -> str:
+    return FileAnswers(path).once(campaign, lambda _: Kept(1, "x"), token).token
+
+
 def test_a_token_stays_the_same_and_is_of_one_campaign_and_respondent(tmp_path: Path) -> None:
-    one, other = FileAnswers(tmp_path / "one"), FileAnswers(tmp_path / "other")
-    token = one.token("a")
+    one, other = tmp_path / "one", tmp_path / "other"
+    token = token_of(one, "a")
     assert re.fullmatch("[0-9a-f]{64}", token)
-    assert FileAnswers(tmp_path / "one").token("a") == token
-    assert len({token, one.token("b"), other.token("a"), other.token("b")}) == 4
+    assert token_of(one, "a") == token
+    assert len({token, token_of(one, "b"), token_of(other, "a"), token_of(other, "b")}) == 4
     assert (tmp_path / "one.secret").stat().st_mode & 0o777 == 0o600
+    one.unlink()
+    assert token_of(one, "a") == token, "whoever draws again is not counted again"
     (tmp_path / "one.secret").write_bytes(b"short")
     with pytest.raises(AnswersUnreadable):
-        one.token("a")
+        token_of(one, "c")
+
+
+def test_an_answer_keeps_the_token_that_it_was_first_sent_under(tmp_path: Path) -> None:
+    text = campaign_text(survey_campaign(UNITS_PER_EPSILON))
+    respondent = Respondent(FileAnswers(tmp_path / "a"), epsilon_units_max=UNITS_PER_EPSILON)
+    first = respondent.answer(text, ROW, "invited")
+    assert (first.token, first.remarks) == ("invited", ())
+    for again in (respondent.answer(text, ROW, "again"), respondent.kept(text, "again")):
+        assert (again.answer, again.token) == (first.answer, "invited")
+        assert ["another token already" in one for one in again.remarks] == [True]
+    assert respondent.answer(text, ROW) == respondent.kept(text, "invited") == first
+    assert not (tmp_path / "a.secret").exists()
+
+
+def test_an_answer_from_before_tokens_were_kept_is_sent_as_it_was(tmp_path: Path) -> None:
+    """Under the token of the secret beside it. Without that, under none: it would count twice."""
+    path = tmp_path / "a"
+    token = token_of(path, "a")
+    old = json.dumps({"a": [1, "x"], "b": [1, "y"]})
+    path.write_text(old)
+    assert FileAnswers(path).once("a", lambda _: Kept(2, "z")) == Kept(1, "x", token)
+    assert json.loads(path.read_text()) == {"a": [1, "x", token], "b": [1, "y", ""]}
+    (tmp_path / "a.secret").unlink()
+    with pytest.raises(AnswersUnreadable, match="lost"):
+        token_of(path, "b")
+    assert not (tmp_path / "a.secret").exists()
+    assert token_of(path, "a") == token, "it is kept with the answer"
+    assert token_of(path, "b", "invited") == "invited"
+    assert token_of(path, "c") != token, "a new one is no answer's yet"

@@ -1,7 +1,8 @@
 """The respondent's side for a web page answers and refuses as the one in Python does."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
@@ -17,12 +18,19 @@ from local_dp.channels.choice import AnyChannel
 from local_dp.channels.local_hashing import LocalHashing
 from local_dp.channels.randomised_response import RandomisedResponse
 from local_dp.channels.unary_encoding import UnaryEncoding
-from local_dp.respondent import CampaignRefused, Entropy, check_campaign, randomised
+from local_dp.respondent import (
+    CampaignRefused,
+    Entropy,
+    Kept,
+    Respondent,
+    check_campaign,
+    randomised,
+)
 from local_dp.submission import read_submission
 from local_dp.views import designed_views
 from tests.support.answer_vectors import PATH, Tape
 from tests.support.collections_of_answers import survey_campaign
-from tests.support.hostile_campaigns import HOSTILE, NO_CAMPAIGNS, hostile
+from tests.support.hostile_campaigns import ANYTHING, HOSTILE, NO_CAMPAIGNS, hostile, searching
 from tests.support.node import JavaScript, javascript
 
 ROW = {"A": "old", "E": "high", "O": "emp", "R": "big", "S": "F", "T": "car"}
@@ -153,7 +161,10 @@ def entropy_of(seed: int) -> bytes:
 def test_both_answer_a_random_campaign_bit_by_bit(js: JavaScript, data: st.DataObject) -> None:
     campaign = data.draw(campaigns())
     text = campaign_text(campaign)
-    row = {one.name: data.draw(st.sampled_from(one.levels)) for one in campaign.attributes}
+    row = {
+        one.name: data.draw(st.sampled_from((*one.levels, *ANYTHING)) | LEVELS)
+        for one in campaign.attributes
+    }
     entropy = entropy_of(data.draw(st.integers(0, 2**32)))
     found = js.of("answer", campaign=text, row=row, entropy=entropy.hex())
     assert found == of_python(text, row, entropy)
@@ -254,11 +265,42 @@ def test_an_answer_that_cannot_be_kept_is_not_given(js: JavaScript) -> None:
     assert found["kept"] == {}
 
 
-def test_another_row_spends_nothing(js: JavaScript) -> None:
-    asked = [{"campaign": TEXT, "row": {**ROW, "A": "ancient"}}]
+def test_a_row_without_a_name_is_refused_whatever_it_says_and_spends_nothing(
+    js: JavaScript,
+) -> None:
+    without = {name: level for name, level in ROW.items() if name != "T"}
+    asked = [{"campaign": TEXT, "row": row} for row in (without, {**without, "A": "ancient"})]
     found = js.of("visits", visits=asked, limit=2**44, kept={}, isFull=False)
-    assert set(found["given"][0]) == {"error"}
+    refused = "RangeError: the row does not have T, which is asked about"
+    assert found["given"] == [{"error": refused}] * 2
     assert found["kept"] == {}
+    assert of_python(TEXT, without, b"") == {"error": refused}
+
+
+def test_whether_there_is_an_answer_says_nothing_of_the_row(js: JavaScript) -> None:
+    """And the respondent is told what Python tells."""
+    text = searching("no", "-")
+    for own in ANYTHING:
+        asked = [{"campaign": text, "row": {"hiv": own}}]
+        found = js.of("visits", visits=asked, limit=UNITS_PER_EPSILON, kept={}, isFull=False)
+        (given,) = found["given"]
+        assert len(json.loads(given)["answers"]) == 1
+        respondent = Respondent(Forgetful(), epsilon_units_max=UNITS_PER_EPSILON)
+        told = respondent.answer(text, {"hiv": own})
+        assert tuple(found["remarks"][0]) == told.remarks
+        assert bool(told.remarks) == (own != "no")
+
+
+class Forgetful:
+    """Where nothing is kept."""
+
+    def once(self, campaign: str, make: Callable[[int], Kept], token: str = "") -> Kept:
+        del campaign
+        return replace(make(0), token=token)
+
+
+def test_a_fault_of_the_browser_is_no_fault_of_the_campaign(js: JavaScript) -> None:
+    assert js.of("brokenDigest", campaign=TEXT) == {"error": "TypeError: it is broken"}
 
 
 def test_a_text_that_has_no_bytes_is_refused(js: JavaScript) -> None:

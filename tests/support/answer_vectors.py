@@ -2,6 +2,7 @@
 
 ``python -m tests.support.answer_vectors`` writes them to `PATH`. Each has the text of a campaign, a
 row, the bytes of entropy in hexadecimal digits, and the answer; the bytes are used up exactly.
+The last ones have levels that their campaign does not list.
 """
 
 import json
@@ -78,23 +79,46 @@ def campaigns() -> list[Campaign]:
     ]
 
 
+def unlisted() -> list[tuple[Campaign, dict[str, Level]]]:
+    """Rows with levels that are not listed: of another type, another text, one of three, all."""
+    weighted, _, hashes, two_of_three, survey, *_ = campaigns()
+    answers: dict[str, Level] = {"A": "young", "E": "high", "O": "emp", "R": "big", "S": "F"}
+    return [
+        (weighted, {"m": "no such level"}),
+        (weighted, {"m": True}),
+        (hashes, {"w": "7"}),
+        (two_of_three, {"a": 0, "b": True, "c": "true"}),
+        (survey, {**answers, "T": None}),
+    ]
+
+
+def tape_of(seed: str) -> bytes:
+    return b"".join(sha256(seed.encode() + bytes([block])).digest() for block in range(40))
+
+
+def vector(campaign: Campaign, row: dict[str, Level], tape: bytes) -> dict[str, Any]:
+    text, reader = campaign_text(campaign), Tape(tape)
+    answer = randomised(check_campaign(text), row, Entropy(reader.read).below)
+    used = tape[: reader.n_read].hex()
+    return {"campaign": text, "row": row, "entropy": used, "answer": answer}
+
+
 def vectors() -> list[dict[str, Any]]:
     """All vectors, always the same."""
     found = []
     for campaign in campaigns():
-        text = campaign_text(campaign)
-        asked = check_campaign(text)
         for number in range(N_OF_EACH):
-            seed = f"{campaign.name} {number}".encode()
-            tape = b"".join(sha256(seed + bytes([block])).digest() for block in range(40))
+            tape = tape_of(f"{campaign.name} {number}")
             row: dict[str, Level] = {
                 one.name: one.levels[tape[place] % len(one.levels)]
                 for place, one in enumerate(campaign.attributes)
             }
-            reader = Tape(tape)
-            answer = randomised(asked, row, Entropy(reader.read).below)
-            used = tape[: reader.n_read].hex()
-            found.append({"campaign": text, "row": row, "entropy": used, "answer": answer})
+            found.append(vector(campaign, row, tape))
+    for campaign, row in unlisted():
+        found += [
+            vector(campaign, row, tape_of(f"{campaign.name} {row} unlisted {number}"))
+            for number in range(N_OF_EACH)
+        ]
     return found
 
 

@@ -1,11 +1,14 @@
-"""Campaigns that a respondent must refuse, whatever language they are written in."""
+"""Campaigns of the hostile: refused, in whatever language, or answered and told nothing."""
 
 import json
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 from cube.measurement import UNITS_PER_EPSILON
+from local_dp.campaign import Attribute, Campaign, Combination
 from local_dp.campaign_text import campaign_text
+from local_dp.channels.randomised_response import RandomisedResponse
 from tests.support.collections_of_answers import survey_campaign
 
 NO_CAMPAIGNS = ["", "[]", "7", "null", "[" * 100_000, '{"format":1}', "NaN", "\ufeff{}", "{} {}"]
@@ -22,6 +25,34 @@ def first_channel(value: dict[str, Any]) -> dict[str, Any]:
     channels: list[dict[str, Any]] = [one["channel"] for one in value["combinations"]]
     return next(one for one in channels if one["kind"] == "randomised_response")
 
+
+def searching(*levels: str) -> str:
+    """A campaign that would know who has one of these levels, if others sent nothing."""
+    attribute = Attribute("hiv", levels)
+    units = UNITS_PER_EPSILON // 100
+    channel = RandomisedResponse.for_epsilon((1,) * len(levels), units)
+    asked = Campaign("search", (attribute,), (Combination(("hiv",), channel),), ((0,),), units)
+    return campaign_text(asked)
+
+
+# What a row may say, of every type; JSON has the former.
+ANYTHING: list[Any] = [
+    "no",
+    "yes",
+    "",
+    "x" * 100_000,
+    None,
+    True,
+    False,
+    0,
+    1,
+    2**70,
+    0.5,
+    [],
+    ["no"],
+    {},
+]
+NO_JSON: list[Any] = [float("nan"), float("inf"), b"no", object(), Fraction(1)]
 
 HOSTILE: dict[str, Callable[[dict[str, Any]], None]] = {
     "a zero in a fake table": lambda v: first_channel(v)["weights"].__setitem__(0, 0),

@@ -3,6 +3,8 @@
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 
+delete String.prototype.isWellFormed; // as in browsers of before 2023
+
 const { CampaignRefused, Entropy, Respondent, checkCampaign, randomised } =
   await import(pathToFileURL(process.argv[2]));
 const { AnswersUnreadable, LocalAnswers } = await import(
@@ -32,27 +34,31 @@ class Storage {
     this.locks = locks;
   }
   getItem(name) {
-    if (!this.locks.isHeld) throw new Error("the lock is not held");
+    if (!this.locks.isHeld(name)) throw new Error("the lock is not held");
     return this.kept.get(name) ?? null;
   }
   setItem(name, text) {
-    if (!this.locks.isHeld) throw new Error("the lock is not held");
+    if (!this.locks.isHeld(name)) throw new Error("the lock is not held");
     if (this.isFull) throw new Error("the storage is full");
     this.kept.set(name, text);
   }
 }
 
+/** A queue for each name. What is stored under a name, or with more behind it, is guarded by its lock. */
 class Locks {
-  last = Promise.resolve();
-  request(_, alone) {
-    const next = this.last.then(() => {
-      this.isHeld = true;
+  last = new Map();
+  held = new Set();
+  request(lock, alone) {
+    const next = (this.last.get(lock) ?? Promise.resolve()).then(() => {
+      this.held.add(lock);
       return alone();
     });
-    this.last = next.catch(() => {}).then(() => {
-      this.isHeld = false;
-    });
+    const free = () => this.held.delete(lock);
+    this.last.set(lock, next.then(free, free));
     return next;
+  }
+  isHeld(name) {
+    return this.held.has(name.split(" ")[0]);
   }
 }
 
@@ -73,10 +79,24 @@ const kinds = {
     const store = new LocalAnswers({ storage, locks });
     const respondent = new Respondent(store, { epsilonUnitsMax: limit });
     // All at once: what they find is in the order of the lock.
-    const given = await Promise.all(
+    const found = await Promise.all(
       visits.map(({ campaign, row }) => respondent.answer(campaign, row).catch(named)),
     );
-    return { given, kept: Object.fromEntries(storage.kept) };
+    const given = found.map((one) => one.answer ?? one);
+    const remarks = found.map((one) => one.remarks ?? []);
+    return { given, remarks, kept: Object.fromEntries(storage.kept) };
+  },
+  /** A campaign in a browser whose digests are broken. */
+  async brokenDigest({ campaign }) {
+    const broken = () => {
+      throw new TypeError("it is broken");
+    };
+    Object.defineProperty(crypto.subtle, "digest", { value: broken, configurable: true });
+    try {
+      return await checkCampaign(campaign);
+    } finally {
+      delete crypto.subtle.digest;
+    }
   },
   /** One person, who visits a collection by each of these URLs, one after another. */
   async takePart({ urls, row, limit, token, kept = {} }) {
@@ -84,9 +104,12 @@ const kinds = {
     const storage = new Storage(kept, locks);
     const respondent = new Respondent(new LocalAnswers({ storage, locks }), { epsilonUnitsMax: limit });
     const tokens = token ?? new LocalTokens({ storage, locks });
-    const outcomes = [];
-    for (const url of urls) outcomes.push(await takePart(url, tokens, respondent, row).catch(named));
-    return { outcomes, kept: Object.fromEntries(storage.kept) };
+    const [outcomes, warned] = [[], []];
+    const warn = (remark) => warned.push(remark);
+    for (const url of urls) {
+      outcomes.push(await takePart(url, tokens, respondent, row, { warn }).catch(named));
+    }
+    return { outcomes, warned, kept: Object.fromEntries(storage.kept) };
   },
 };
 

@@ -23,6 +23,7 @@ from local_dp.campaign_text import campaign_text
 from local_dp.respondent import Entropy, Level, check_campaign, randomised
 from local_dp.submission import N_CHARACTERS_MAX
 from proxy.api.requests import Caller
+from proxy.cli.collection import PAGE_MODULES
 from proxy.collections import http as respondents_http
 from proxy.collections.http import serving_respondents
 from proxy.collections.service import CollectionService
@@ -287,9 +288,7 @@ def test_a_page_in_a_browser_takes_part_once(served: Served, tmp_path: Path) -> 
     page = PAGE.replace("URL", served.url).replace("LIMIT", str(LIMIT))
     pages = {
         "/": ("text/html", page.replace("ROW", json.dumps(ROW)).encode()),
-        "/respondent.mjs": ("text/javascript", (package / "respondent.mjs").read_bytes()),
-        "/answer_store.mjs": ("text/javascript", (package / "answer_store.mjs").read_bytes()),
-        "/taking_part.mjs": ("text/javascript", (package / "taking_part.mjs").read_bytes()),
+        **{f"/{name}": ("text/javascript", (package / name).read_bytes()) for name in PAGE_MODULES},
     }
     said: queue.Queue[dict[str, object]] = queue.Queue()
 

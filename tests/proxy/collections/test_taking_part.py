@@ -1,5 +1,6 @@
 """The module for web pages, run by Node against a served collection: one person is counted once."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -97,18 +98,59 @@ def test_a_token_says_nothing_of_the_answer_and_is_of_no_two_campaigns(
     tokens = [token for place, token in found["kept"].items() if place.startswith(TOKENS)]
     assert len(set(tokens)) == 2
     assert all(re.fullmatch("[0-9a-f]{64}", one) for one in tokens)
-    assert not any(one in found["kept"][ANSWERS] for one in tokens)
+    sent = json.loads(found["kept"][ANSWERS]).values()
+    assert sorted(token for _, _, token in sent) == sorted(tokens)
+    assert not any(one in answer for _, answer, _ in sent for one in tokens)
 
 
-def test_a_token_that_an_earlier_page_kept_by_url_still_counts_once(
+def test_a_token_is_given_to_no_later_campaign_at_the_same_url(
+    js: JavaScript, address: str
+) -> None:
+    """Whatever a page may have kept by URL: two campaigns with one token are known to be one's."""
+    by_url, digest = new_token(), campaign_digest(TEXT)
+    found = visit(js, url_of(address), kept={f"{TOKENS} {url_of(address)}": by_url})
+    assert found["outcomes"] == [True]
+    token = found["kept"][f"{TOKENS} {digest}"]
+    assert token == json.loads(found["kept"][ANSWERS])[digest][2] != by_url
+
+
+def test_an_answer_is_sent_under_the_token_that_is_kept_with_it(
     js: JavaScript, service: CollectionService, address: str
 ) -> None:
-    before = visit(js, url_of(address))["kept"]
-    place = f"{TOKENS} {campaign_digest(TEXT)}"
-    old = {ANSWERS: before[ANSWERS], f"{TOKENS} {url_of(address)}": before[place]}
-    found = visit(js, url_of(address), url_of(address, "%73urvey"), kept=old)
-    assert found["outcomes"] == [False, False]
-    assert found["kept"][place] == before[place]
+    """Two invitations and one store are one answer."""
+    text = campaign_text(survey("panel"))
+    service.create(LOCAL, text, n_respondents_max=3, is_by_invitation=True)
+    mine, another = service.invitations(LOCAL, "panel", 2)
+    first = visit(js, url_of(address, "panel"), token=mine)
+    again = visit(js, url_of(address, "panel"), token=another, kept=first["kept"])
+    assert (first["outcomes"], again["outcomes"]) == ([True], [False])
+    assert first["warned"] == []
+    assert ["another token already" in one for one in again["warned"]] == [True]
+    assert again["kept"] == first["kept"]
+    assert service.status(LOCAL, "panel").n_respondents == 1
+
+
+def test_an_answer_from_before_tokens_were_kept_with_it_counts_once_or_not_at_all(
+    js: JavaScript, service: CollectionService, address: str
+) -> None:
+    kept = visit(js, url_of(address))["kept"]
+    answers = json.loads(kept[ANSWERS])
+    old = {**kept, ANSWERS: json.dumps({name: one[:2] for name, one in answers.items()})}
+    again = visit(js, url_of(address), kept=old)
+    assert again["outcomes"] == [False]
+    assert again["kept"] == kept
+    (lost,) = visit(js, url_of(address), kept={ANSWERS: old[ANSWERS]})["outcomes"]
+    assert lost == {"unreadable": "the token of a kept answer is lost"}
+    assert n_counted(service) == 1
+
+
+def test_whoever_has_a_level_that_is_not_listed_is_counted_and_told_afterwards(
+    js: JavaScript, service: CollectionService, address: str
+) -> None:
+    found = visit(js, url_of(address), row={**ROW, "education": "unheard of", "region": "3"})
+    assert found["outcomes"] == [True]
+    (warned,) = found["warned"]
+    assert "region, education is not among those that are asked about" in warned
     assert n_counted(service) == 1
 
 
@@ -130,8 +172,10 @@ def test_whoever_never_heard_of_it_learns_that_they_were_counted(
     assert text in late["outcomes"][0]["message"]
     assert late["kept"] == {}, "nothing was drawn, so that no epsilon is lost"
     # An answer that was drawn in time, and never came.
-    token = f"{TOKENS} {campaign_digest(TEXT)}"
-    (lost,) = visit(js, url_of(address), kept={**kept, token: new_token()})["outcomes"]
+    digest = campaign_digest(TEXT)
+    units, answer, _ = json.loads(kept[ANSWERS])[digest]
+    unheard = {ANSWERS: json.dumps({digest: [units, answer, new_token()]})}
+    (lost,) = visit(js, url_of(address), kept=unheard)["outcomes"]
     assert lost["notTaken"] == code
     assert n_counted(service) == n_before
 
