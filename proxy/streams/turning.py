@@ -12,10 +12,10 @@ from typing import Final
 
 from cube.refusals import TacitError
 from proxy.monitoring.logs import write_log
+from proxy.scheduling.background import Background
 from proxy.streams.served_stream import ServedStream
 from proxy.streams.service import StreamService
 from proxy.tables.advancing import UNEXPECTED
-from proxy.tables.background import Background
 
 LOOK_SECONDS: Final = 0.5
 RETRY_SECONDS: Final = 60.0  # after a failure: what is wrong with a disk stays wrong for a while
