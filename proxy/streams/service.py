@@ -270,10 +270,7 @@ class StreamService(Mapping[str, StreamTable]):
 
     def _tell_others(self) -> None:
         """Have the other workers read what was written, so that a statement there finds it so."""
-        seat = self._crew.seat
-        for place in range(seat.n_places):
-            if place != seat.place:
-                self._crew.ask(place, NEWS, None)
+        self._crew.tell_others(NEWS)
 
     def _read_again(self, _nothing: None) -> None:
         if self._ledger is not None:
