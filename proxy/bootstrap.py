@@ -1,9 +1,11 @@
 """Builds a running engine from settings. The only module that knows every part."""
 
 import logging
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from accountant.gate.gate import Gate
 from accountant.gate.open_table import open_table
@@ -14,6 +16,7 @@ from cube.refusals import LedgerUnavailable, TacitError
 from proxy.admin.head_signing import HeadSigner
 from proxy.admin.open_ledger import open_configured
 from proxy.api.requests import LOCAL, BudgetStatus
+from proxy.collections.forgetting import Forgetting
 from proxy.collections.service import CollectionService
 from proxy.config.ledger import LedgerSettings
 from proxy.config.settings import Settings
@@ -37,6 +40,8 @@ from proxy.tables.private_table import ServedTable
 from proxy.tables.renewing import Renewable, Renewing
 from proxy.workers.crew import ALONE, Crew
 
+NEWS_OF_COLLECTIONS: Final = "news of collections"
+
 
 class Service:
     """An engine, its public tables, and the ledger that it writes."""
@@ -57,6 +62,7 @@ class Service:
         self.ledger = ledger
         self.keeping = Keeping(ledger)
         self.turning = Turning(engine.streams)
+        self.forgetting = Forgetting(collections)
         self.public = public
         self._signer = signer
 
@@ -127,7 +133,7 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED, crew: Crew = ALONE) 
         previews = [one.schema.table for one in settings.tables if one.has_previews]
         store = _synthetic_store(settings)
         names = [*tables, *(one.name for one in public)]
-        collections = CollectionService(ledger, _counts_file(settings), names)
+        collections = _collections(settings, ledger, names, crew)
         own = OwnTables(streams, CollectedTables(collections))
         engine = Engine(tables, public, watcher, store, previews, own, streams)
         growing = [
@@ -167,6 +173,17 @@ def _counts_file(settings: Settings) -> Path | None:
     if file is None and ledger is not None:
         file = ledger.with_name(f"{ledger.name}.collections")
     return file
+
+
+def _collections(
+    settings: Settings, ledger: Ledger, names: Sequence[str], crew: Crew
+) -> CollectionService:
+    """The collections of a server; what one worker opens or closes, the others know at once."""
+    tell_others = partial(crew.tell_others, NEWS_OF_COLLECTIONS)
+    collections = CollectionService(ledger, _counts_file(settings), names, tell_others)
+    if not crew.seat.is_alone:
+        crew.answer(NEWS_OF_COLLECTIONS, lambda _: collections.read_again())
+    return collections
 
 
 def _streams(settings: Settings, ledger: Ledger, crew: Crew) -> StreamService:

@@ -12,6 +12,7 @@ The argument is in `proofs/estimates.md`.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -26,6 +27,7 @@ from inference.marginals.table import NoisyTable
 from local_dp.campaign import Campaign
 from local_dp.channels.channel import Floats
 from local_dp.estimates.answers import CollectedAnswer, answers, are_enough, known
+from local_dp.estimates.by_place import ByPlace
 from local_dp.estimates.inversion import TableEstimate, estimated
 from local_dp.estimates.laws import IntervalMethod, normal_law
 from local_dp.estimates.queries import N_COEFFICIENTS_MAX, coefficients_of
@@ -100,41 +102,37 @@ class CollectionEstimates:
     n_respondents : int
         How many answered. Counts are of these. Intervals hold for them, and for the population
         that they were drawn from, scaled to their number.
+    n_answers : mapping of int to int, optional
+        How many answers each combination has, by its place. With it, tallies may be made when they
+        are asked for, and each is checked then; without it, all of them are looked at now.
     """
 
     campaign: Campaign
     tallies: Mapping[int, Sequence[Tally]]
     n_respondents: int
+    n_answers: Mapping[int, int] | None = None
 
     def __post_init__(self) -> None:
-        n_answers = 0
-        for place, blocks in self.tallies.items():
+        for place in self.tallies:
             if not 0 <= place < len(self.campaign.combinations):
                 raise ValueError(f"there is no combination {place}")
-            combination = self.campaign.combinations[place]
-            if any(one.channel.n_cells != combination.channel.n_cells for one in blocks):
-                raise ValueError(f"a tally of {combination.scope} has another number of cells")
-            n_answers += sum(one.n_answers for one in blocks)
+        if self.n_answers is None:
+            for place, blocks in self.tallies.items():
+                _check_cells(self.campaign, place, blocks)
+        n_answers = sum(self._n_answers.values())
         if n_answers != self.n_respondents * self.campaign.n_answered:
             raise ValueError(f"{n_answers} answers are not those of {self.n_respondents} people")
 
     @cached_property
-    def estimates(self) -> dict[int, TableEstimate]:
-        """The shares of each combination that has answers, by its place."""
-        return {
-            place: estimated(blocks)
-            for place, blocks in sorted(self.tallies.items())
-            if any(block.n_answers for block in blocks)
-        }
+    def estimates(self) -> Mapping[int, TableEstimate]:
+        """The shares of each combination that has answers, by its place; made when asked for."""
+        answered = [place for place, n_answers in self._n_answers.items() if n_answers]
+        return ByPlace(answered, partial(_estimate, self.campaign, self.tallies, self._n_answers))
 
     @cached_property
-    def tables(self) -> dict[int, ScopedTable]:
-        """Each combination that has answers, by its place."""
-        found = {}
-        for place, estimate in self.estimates.items():
-            scope = self.campaign.combinations[place].scope
-            found[place] = ScopedTable(scope, self.campaign.sizes(scope), estimate)
-        return found
+    def tables(self) -> Mapping[int, ScopedTable]:
+        """Each combination that has answers, by its place; made when asked for."""
+        return ByPlace(list(self.estimates), partial(_table, self.campaign, self.estimates))
 
     @property
     def covered(self) -> tuple[Scope, ...]:
@@ -264,6 +262,12 @@ class CollectionEstimates:
         return min(self._holding(scope), key=lambda place: self._variance_of_margin(place, scope))
 
     @cached_property
+    def _n_answers(self) -> Mapping[int, int]:
+        if self.n_answers is not None:
+            return self.n_answers
+        return {place: _total(blocks) for place, blocks in self.tallies.items()}
+
+    @cached_property
     def _sizes(self) -> dict[str, int]:
         return {one.name: len(one.levels) for one in self.campaign.attributes}
 
@@ -351,3 +355,33 @@ class CollectionEstimates:
         """Of a cell of the scope in one table, as channels and numbers of answers say."""
         n_summed = self.estimates[place].n_cells / self.campaign.n_cells(scope)
         return self.estimates[place].typical_variance * n_summed
+
+
+# Of these, nothing refers to the estimates that they are for: large values go when those do.
+def _estimate(
+    campaign: Campaign,
+    tallies: Mapping[int, Sequence[Tally]],
+    n_answers: Mapping[int, int],
+    place: int,
+) -> TableEstimate:
+    blocks = tallies[place]
+    _check_cells(campaign, place, blocks)
+    if _total(blocks) != n_answers[place]:
+        scope = campaign.combinations[place].scope
+        raise ValueError(f"{_total(blocks)} answers about {scope} are not {n_answers[place]}")
+    return estimated(blocks)
+
+
+def _table(campaign: Campaign, estimates: Mapping[int, TableEstimate], place: int) -> ScopedTable:
+    scope = campaign.combinations[place].scope
+    return ScopedTable(scope, campaign.sizes(scope), estimates[place])
+
+
+def _check_cells(campaign: Campaign, place: int, blocks: Sequence[Tally]) -> None:
+    combination = campaign.combinations[place]
+    if any(one.channel.n_cells != combination.channel.n_cells for one in blocks):
+        raise ValueError(f"a tally of {combination.scope} has another number of cells")
+
+
+def _total(blocks: Sequence[Tally]) -> int:
+    return sum(one.n_answers for one in blocks)

@@ -27,6 +27,7 @@ from local_dp.estimates.simulated import AnsweredTable
 from local_dp.estimates.tally import Tally
 from planner.sql.messages import listed
 from proxy.cli.client import ServerAddress, calling
+from proxy.collections.size import N_PLACES_MAX, n_places_of
 from proxy.protocol import tacit_pb2
 from synthesis.fitting import projected
 from synthesis.networks.score import N_NULL_DRAWS
@@ -34,7 +35,6 @@ from synthesis.networks.source import ShareTable
 from synthesis.tables import Column, Floats
 
 N_CELLS_MAX: Final = 2**11  # of a table, as for the tests of independence of a collection
-N_PLACES_MAX: Final = 2**24  # at which answers are counted, of all combinations: 128 MB
 N_SIMULATED_MAX: Final = 2**24  # places times cells of one table: a few seconds, 1 GB
 FEWER: Final = "Leave out the column with most levels: name the others in --columns."
 WORK_OF_PLACE: Final = 75  # for each cell, in the units of `synthesis.networks.work`
@@ -143,7 +143,7 @@ def check_readable(campaign: Campaign) -> None:
     ------
     TooLarge
     """
-    n_places = sum(one.channel.n_tallies for one in campaign.combinations)
+    n_places = n_places_of(campaign)  # older collections may be larger than new ones
     if n_places > N_PLACES_MAX:
         raise TooLarge(
             f"The answers to {campaign.name} are counted at {n_places} places; a network is "

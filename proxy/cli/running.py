@@ -97,6 +97,7 @@ def running(settings: Settings, crew: Crew = ALONE) -> Iterator[Running]:
             service.advancing,
             service.keeping if crew.seat.place == 0 else nullcontext(),  # one file, one writer
             service.renewing,
+            service.forgetting if crew.seat.place == 0 else nullcontext(),  # one file again
             service.turning if crew.seat.place == 0 else nullcontext(),  # it holds the states
             watching(
                 service, metrics, readiness, settings.server.metrics_listen

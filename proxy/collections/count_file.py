@@ -77,6 +77,23 @@ def opened_counts(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def reading_counts(path: Path) -> sqlite3.Connection:
+    """Another connection to a file that `opened_counts` has opened, of who only reads.
+
+    Raises
+    ------
+    CannotStart
+    """
+    try:
+        connection = sqlite3.connect(
+            path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        connection.execute("PRAGMA query_only = ON")
+    except sqlite3.Error as error:
+        raise _cannot_open(path, str(error)) from None
+    return connection
+
+
 def _create(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")  # a second process waits here, and finds it done
     if connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone() == (0,):

@@ -10,75 +10,38 @@ argument for who may submit is in docs/threat_model.md.
 
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, KeysView, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
-from accountant.ledger.collections import (
-    CollectionBody,
-    CollectionBook,
-    CollectionClosed,
-    CollectionOpened,
-)
-from accountant.ledger.stream_book import StreamBook
+from accountant.ledger.collections import CollectionBook, CollectionClosed, CollectionOpened
 from cube.refusals import (
     CannotStart,
     InvalidRequest,
+    LedgerUnavailable,
     NotAllowed,
-    StoreUnavailable,
     TooLarge,
 )
 from local_dp.campaign_text import read_campaign
 from local_dp.columns import CollectedAxes
 from local_dp.estimates.collection import CollectionEstimates
-from local_dp.estimates.tally import Tally
 from local_dp.submission import read_submission
 from proxy.api.requests import Caller
+from proxy.collections.counted import counts_of, estimates_of
+from proxy.collections.kept_counts import KeptCounts
 from proxy.collections.known import KnownCollection
+from proxy.collections.ledger_port import CollectionLedger
 from proxy.collections.names import check_new_name
-from proxy.collections.refused import (
-    check_owner,
-    check_taken,
-    name_taken,
-    no_place,
-    unknown_collection,
-)
+from proxy.collections.refused import check_owner, check_taken, name_taken, unknown_collection
+from proxy.collections.size import check_size
 from proxy.collections.status import Assignment, CollectionStatus
-from proxy.collections.store import Counts, CountStore, Outcome
+from proxy.collections.store import Outcome
 from proxy.collections.tokens import check_token
 
 N_RESPONDENTS_MOST: Final = 10**8
 N_INVITATIONS_MAX: Final = 10_000  # in one call
-REFRESH_SECONDS: Final = 1.0  # between two looks into the ledger for a name that is not known
-
-
-class CollectionLedger(Protocol):
-    """The part of a ledger that collections need."""
-
-    @property
-    def collections(self) -> CollectionBook:
-        """Every collection, as far as this process has seen."""
-        ...
-
-    @property
-    def streams(self) -> StreamBook:
-        """Every stream, whose names are taken."""
-        ...
-
-    @property
-    def key(self) -> bytes:
-        """The key that readers of the ledger do not have."""
-        ...
-
-    def append_collection(
-        self, build: Callable[[CollectionBook], CollectionBody | None]
-    ) -> int | None:
-        """Make an entry durable; ValueError if it cannot follow those before it."""
-        ...
-
-    def refresh(self) -> None:
-        """Take in what other processes have appended."""
-        ...
+REFRESH_SECONDS: Final = 1.0  # between two looks into the ledger for what others wrote there
 
 
 class CollectionService:
@@ -92,6 +55,8 @@ class CollectionService:
         place for one: then it offers no collections.
     reserved : sequence of str
         Names that are a table's here already.
+    tell_others : callable
+        Has the other processes of this server read the ledger again.
 
     Raises
     ------
@@ -101,23 +66,26 @@ class CollectionService:
     """
 
     def __init__(
-        self, ledger: CollectionLedger, path: Path | None, reserved: Sequence[str] = ()
+        self,
+        ledger: CollectionLedger,
+        path: Path | None,
+        reserved: Sequence[str] = (),
+        tell_others: Callable[[], None] = lambda: None,
     ) -> None:
         self._ledger = ledger
-        self._path = path
         self._reserved = {name.lower() for name in reserved}
+        self._tell_others = tell_others
         self._lock = threading.Lock()
-        self._store: CountStore | None = None
         self._read: dict[str, KnownCollection] = {}
-        self._refreshed = 0.0
+        self._begun: dict[str, KnownCollection] = {}
+        self._refreshed: dict[bool, float] = {}  # by whether it was for a stranger
         taken = [one for one in ledger.collections.by_name if one.lower() in self._reserved]
         if taken:
             raise CannotStart(
                 f"{taken[0]} is the name of a collection in this ledger.",
                 hint="Give the table another name: what respondents answered keeps its own.",
             )
-        if ledger.collections.by_name and path is not None:
-            self._store = _existing(path)
+        self._kept = KeptCounts(path, has_some=bool(ledger.collections.by_name))
 
     def create(
         self,
@@ -142,7 +110,7 @@ class CollectionService:
 
         Raises
         ------
-        InvalidRequest, NameTaken, NotAllowed, StoreUnavailable
+        InvalidRequest, NameTaken, NotAllowed, StoreUnavailable, TooLarge
         """
         campaign = read_campaign(text)
         check_owner(caller, campaign.name)
@@ -164,7 +132,8 @@ class CollectionService:
             )
         except ValueError as error:
             raise InvalidRequest(f"This is no collection: {error}.") from None
-        self._make_store()
+        check_size(campaign)
+        self._kept.make(has_some=bool(self._ledger.collections.by_name))
 
         def build(book: CollectionBook) -> CollectionOpened:
             taken = {one.lower() for one in (*book.by_name, *self._ledger.streams.streams)}
@@ -176,7 +145,8 @@ class CollectionService:
             self._ledger.append_collection(build)
         except ValueError:
             raise name_taken(campaign.name) from None
-        return self.status(caller, campaign.name)
+        self._tell_others()
+        return self._status(self._opened(caller, campaign.name))
 
     def invitations(self, caller: Caller, name: str, n: int) -> list[str]:
         """Fresh tokens of a collection by invitation, for its owner to hand out; none is kept."""
@@ -201,7 +171,7 @@ class CollectionService:
         if not is_for_kept:
             spent = known.tokens.spent_digest(token)
             opened = known.opened
-            outcome = self._counting().why_not(
+            outcome = self._kept.store.why_not(
                 opened.digest, spent, n_respondents_max=opened.n_respondents_max
             )
             check_taken(name, outcome)
@@ -229,7 +199,7 @@ class CollectionService:
         """
         known = self._admitted(name, token)
         submission = read_submission(known.campaign, known.opened.digest, answer)
-        outcome = self._counting().count(
+        outcome = self._kept.store.count(
             known.opened.digest,
             known.tokens.spent_digest(token),
             submission.counted_at(known.campaign),
@@ -242,7 +212,7 @@ class CollectionService:
         """Take no further answers, and note in the ledger what was counted. Twice does no harm."""
         known = self._opened(caller, name)
         check_owner(caller, name)
-        store, opened = self._counting(), known.opened
+        store, opened = self._kept.store, known.opened
         store.close_collection(opened.digest)
         counts = store.counts(opened.digest)
         closed = CollectionClosed(name, counts.n_respondents, counts.digest, caller.payer.analyst)
@@ -251,11 +221,14 @@ class CollectionService:
             return None if book.by_name[name].closed is not None else closed
 
         self._ledger.append_collection(build)
+        self._tell_others()
         store.forget_order()
-        return self.status(caller, name)
+        return self._status(self._opened(caller, name))
 
     def status(self, caller: Caller, name: str) -> CollectionStatus:
         """One collection; UnknownName unless it is open to the caller."""
+        if caller.opens(name):
+            self._refresh()  # another server may have closed it
         return self._status(self._opened(caller, name))
 
     def listed(self, caller: Caller) -> tuple[CollectionStatus, ...]:
@@ -264,12 +237,42 @@ class CollectionService:
         names = sorted(one for one in self._ledger.collections.by_name if caller.opens(one))
         return tuple(self._status(self._known(name)) for name in names)
 
-    def names(self) -> tuple[str, ...]:
+    def names(self) -> KeysView[str]:
         """Every collection that this process knows of: what no table may be called."""
-        return tuple(self._ledger.collections.by_name)
+        return self._ledger.collections.by_name.keys()
+
+    def asked(self, caller: Caller, name: str) -> KnownCollection:
+        """What respondents are asked, and whether they still are; reads no counts.
+
+        Raises
+        ------
+        UnknownName
+        """
+        self._check_opens(caller, name)
+        return self._in_ledger(name)
+
+    def n_respondents(self, caller: Caller, name: str) -> int:
+        """How many have answered until now.
+
+        Raises
+        ------
+        StoreUnavailable, UnknownName
+        """
+        return self._kept.store.n_respondents(self._opened(caller, name).opened.digest)
+
+    def answered(self, caller: Caller, name: str) -> tuple[int, dict[int, int]]:
+        """How many have answered, and how many answers combinations have, by their places.
+
+        Raises
+        ------
+        StoreUnavailable, UnknownName
+        """
+        return self._kept.store.answered(self._opened(caller, name).opened.digest)
 
     def estimates(self, caller: Caller, name: str) -> CollectionEstimates:
         """What the answers to a collection say so far, or said in the end. Free.
+
+        Counts are read now, and tallies are made of them when they are asked for, each time anew.
 
         Raises
         ------
@@ -278,33 +281,39 @@ class CollectionService:
         UnknownName
         """
         known = self._opened(caller, name)
-        counts = self._counts(known)
-        tallies = {
-            place: [Tally(one.channel, n_answers, counts.of(place, one.channel.n_tallies))]
-            for place, one in enumerate(known.campaign.combinations)
-            if (n_answers := counts.n_answers.get(place, 0))
-        }
-        return CollectionEstimates(known.campaign, tallies, counts.n_respondents)
+        return estimates_of(known.campaign, counts_of(known, self._kept.store))
+
+    def read_again(self) -> None:
+        """Another process of this server has written to the ledger."""
+        with suppress(LedgerUnavailable):  # it is read again by whoever asks, too
+            self._ledger.refresh()
+
+    @property
+    def left_to_forget(self) -> frozenset[int]:
+        """What was closed, and may have left the order of its answers in the file: by numbers.
+
+        Raises
+        ------
+        StoreUnavailable
+        """
+        known = self._ledger.collections.by_name
+        for name, one in known.items():
+            if one.closed is not None:
+                self._known(name)  # the file may be a backup from before the closing
+        return self._kept.store.left_to_forget if known else frozenset()
+
+    def forget_order(self) -> bool:
+        """Leave nothing of the order in which closed collections were answered; whether it is done.
+
+        Raises
+        ------
+        StoreUnavailable
+        """
+        return self._kept.store.forget_order()
 
     def close(self) -> None:
         """Close the file of counts. Closing twice does no harm."""
-        with self._lock:
-            store, self._store = self._store, None
-        if store is not None:
-            store.close()
-
-    def _counts(self, known: KnownCollection) -> Counts:
-        counts = self._counting().counts(known.opened.digest)
-        closed = known.closed
-        if closed is not None and (closed.n_respondents, closed.counts_digest) != (
-            counts.n_respondents,
-            counts.digest,
-        ):
-            raise StoreUnavailable(
-                f"The counts of {known.campaign.name} are not those with which it was closed.",
-                hint="The server's owner has to restore the file of counts from a backup.",
-            )
-        return counts
+        self._kept.close()
 
     def _status(self, known: KnownCollection) -> CollectionStatus:
         return CollectionStatus(
@@ -313,14 +322,14 @@ class CollectionService:
             known.opened.n_respondents_max,
             known.opened.is_by_invitation,
             known.closed is not None,
-            self._counting().n_respondents(known.opened.digest),
+            self._kept.store.n_respondents(known.opened.digest),
             known.opened.by,
         )
 
     def _admitted(self, name: str, token: str) -> KnownCollection:
         """A collection, for a respondent whose token it takes."""
         check_token(token)
-        known = self._known(name)
+        known = self._known(name, by_stranger=True)
         if known.opened.is_by_invitation and not known.tokens.is_invitation(token):
             raise NotAllowed(
                 f"{name} takes answers by invitation, and this token is none.",
@@ -329,65 +338,44 @@ class CollectionService:
         return known
 
     def _opened(self, caller: Caller, name: str) -> KnownCollection:
-        if not caller.opens(name):
-            raise unknown_collection(name)
+        self._check_opens(caller, name)
         return self._known(name)
 
-    def _known(self, name: str) -> KnownCollection:
-        """A collection by its name, wherever it was created."""
+    def _check_opens(self, caller: Caller, name: str) -> None:
+        if not caller.opens(name):
+            raise unknown_collection(name)
+
+    def _known(self, name: str, *, by_stranger: bool = False) -> KnownCollection:
+        """A collection that has counts, wherever it was created."""
+        known = self._in_ledger(name, by_stranger=by_stranger)
+        if self._begun.get(name) is not known:
+            store = self._kept.store
+            store.begin(known.opened.digest)  # which a crash may have left out
+            if known.closed is not None and store.close_collection(known.opened.digest):
+                store.forget_order()  # the file is a backup from before
+            self._begun[name] = known
+        return known
+
+    def _in_ledger(self, name: str, *, by_stranger: bool = False) -> KnownCollection:
         found = self._ledger.collections.by_name.get(name)
         if found is None:
-            self._refresh()
+            self._refresh(by_stranger=by_stranger)
             found = self._ledger.collections.by_name.get(name)
         if found is None:
             raise unknown_collection(name)
         known = self._read.get(name)
         if known is None or known.collection is not found:
-            known = KnownCollection(found, self._ledger.key)
-            self._counting().begin(known.opened.digest)  # which a crash may have left out
-            if known.closed is not None:  # and a backup may be from before
-                self._counting().close_collection(known.opened.digest)
-            self._read[name] = known
+            known = self._read[name] = KnownCollection(found, self._ledger.key)
         return known
 
-    def _refresh(self) -> None:
-        """Look into the ledger for what others created or closed, at most once a second."""
+    def _refresh(self, *, by_stranger: bool = False) -> None:
+        """Look into the ledger for what other servers created or closed, at most once a second.
+
+        Strangers, who may ask for any names, do not use up the look of who has a credential.
+        """
         with self._lock:
-            if time.monotonic() < self._refreshed + REFRESH_SECONDS:
+            now = time.monotonic()
+            if now < self._refreshed.get(by_stranger, -REFRESH_SECONDS) + REFRESH_SECONDS:
                 return
-            self._refreshed = time.monotonic()
+            self._refreshed[by_stranger] = now
         self._ledger.refresh()
-
-    def _counting(self) -> CountStore:
-        """The file of counts, which is there since a collection is."""
-        with self._lock:
-            if self._store is None:
-                if self._path is None:
-                    raise no_place()
-                try:
-                    self._store = _existing(self._path)
-                except CannotStart as error:
-                    raise StoreUnavailable(error.message, hint=error.hint) from None
-            return self._store
-
-    def _make_store(self) -> None:
-        """Make the file of counts, if this is the first collection of the ledger."""
-        if self._path is None:
-            raise no_place()
-        with self._lock:
-            if self._store is None:
-                try:
-                    has_some = bool(self._ledger.collections.by_name)
-                    self._store = _existing(self._path) if has_some else CountStore(self._path)
-                except CannotStart as error:
-                    raise StoreUnavailable(error.message, hint=error.hint) from None
-
-
-def _existing(path: Path) -> CountStore:
-    """The file of counts that a ledger's collections have: a new one would forget all answers."""
-    if not path.exists():
-        raise CannotStart(
-            f"The ledger has collections, and the answers to them, {path}, are gone.",
-            hint="Restore the file from a backup.",
-        )
-    return CountStore(path)

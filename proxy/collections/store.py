@@ -9,18 +9,19 @@ Many answers share one sync to the disk, and those that do are written together 
 token counts once, whatever comes with it the second time, so that whoever got no acknowledgement
 sends the same again.
 
+Who only reads has a connection of their own, and does not wait behind a commit, or while the file
+is laid out anew.
+
 Nothing here knows a campaign, the ledger, or what a token looks like.
 """
 
 import contextlib
 import logging
 import sqlite3
-import struct
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from hashlib import sha256
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -30,14 +31,13 @@ from numpy.typing import NDArray
 from accountant.ledger.group_commit import GroupCommit
 from cube.pace import waiting
 from cube.refusals import StoreUnavailable
-from proxy.collections.count_file import opened_counts
-from proxy.collections.traces import CLOSED, Wal, forget_order
+from proxy.collections.count_file import opened_counts, reading_counts
+from proxy.collections.counts import CHUNK, COUNT, Counts, counts_in
+from proxy.collections.traces import CLOSED, Wal, forget_order, left_to_forget
 from proxy.monitoring.logs import write_log
 
 Places: TypeAlias = Sequence[tuple[int, Sequence[int]]]  # of each combination: where it counts
 
-CHUNK: Final = 64  # counts that are read and written together: small enough to stay in their page
-COUNT: Final = np.dtype("<i8")
 HARMLESS: Final = ("SQLITE_BUSY", "SQLITE_FULL", "SQLITE_READONLY", "SQLITE_LOCKED")
 
 
@@ -48,42 +48,6 @@ class Outcome(Enum):
     COUNTED_BEFORE = "counted before"
     CLOSED = "closed"
     FULL = "full"
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Counts:
-    """What the answers to one collection are counted as, at one moment.
-
-    Parameters
-    ----------
-    n_respondents : int
-    n_answers : mapping of int to int
-        By the place of a combination; those without answers are left out.
-    chunks : mapping of (int, int) to ndarray of int64
-        By combination and number: `CHUNK` counts each; those that are all 0 are left out.
-    """
-
-    n_respondents: int
-    n_answers: Mapping[int, int]
-    chunks: Mapping[tuple[int, int], NDArray[np.int64]]
-
-    def of(self, combination: int, n_places: int) -> NDArray[np.int64]:
-        """The counts of one combination, at every place of its channel's output."""
-        found = np.zeros(-(-n_places // CHUNK) * CHUNK, dtype=np.int64)
-        for (one, chunk), counts in self.chunks.items():
-            if one == combination:
-                found[chunk * CHUNK : (chunk + 1) * CHUNK] = counts
-        return found[:n_places]
-
-    @property
-    def digest(self) -> str:
-        """The SHA-256 of all counts, by which others are noticed."""
-        digest = sha256(self.n_respondents.to_bytes(8, "big"))
-        for combination, n_answers in sorted(self.n_answers.items()):
-            digest.update(struct.pack(">QQ", combination, n_answers))
-        for (combination, chunk), counts in sorted(self.chunks.items()):
-            digest.update(struct.pack(">QQ", combination, chunk) + counts.astype(COUNT).tobytes())
-        return digest.hexdigest()
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -119,6 +83,8 @@ class CountStore:
         self._lock = threading.Lock()
         self._connection = opened_counts(self.path)
         self._wal = Wal(self._connection, self.path)
+        self._reading_lock = threading.Lock()
+        self._reading = reading_counts(self.path)
         self._waiting = GroupCommit(self._write)
 
     def begin(self, collection: str) -> None:
@@ -151,24 +117,31 @@ class CountStore:
 
     def why_not(self, collection: str, token: bytes, *, n_respondents_max: int) -> Outcome | None:
         """Why an answer would not be counted now; None if it would be, or was counted before."""
-        with self._lock, self._explained():
-            number, n_respondents, is_closed = _about(self._connection, collection)
+        with self._at_one_moment() as reading:
+            number, n_respondents, is_closed = _about(reading, collection)
             if not is_closed and n_respondents < n_respondents_max:
                 return None
-            if _is_spent(self._connection, number, token):
+            if _is_spent(reading, number, token):
                 return None
             return Outcome.CLOSED if is_closed else Outcome.FULL
 
-    def close_collection(self, collection: str) -> None:
-        """Count no further answer to a collection, from now on. Twice does no harm."""
+    def close_collection(self, collection: str) -> bool:
+        """Count no further answer to a collection, from now on; whether it was open until now."""
         with self._writing() as connection:
-            connection.execute(
+            changed = connection.execute(
                 "UPDATE collections SET is_closed = ? WHERE name = ? AND is_closed = 0",
                 (CLOSED, collection),
             )
+            return changed.rowcount > 0
 
-    def forget_order(self) -> None:
-        """Leave nothing of the order in which closed collections were answered.
+    @property
+    def left_to_forget(self) -> frozenset[int]:
+        """Closed collections of whose answers the file may still have the order."""
+        with self._at_one_moment() as reading:
+            return left_to_forget(reading)
+
+    def forget_order(self) -> bool:
+        """Leave nothing of the order in which closed collections were answered; whether it is done.
 
         It takes a moment, and room for the file again. Where it cannot be done it is noted in the
         log, and done with the next call.
@@ -177,39 +150,37 @@ class CountStore:
             trouble = forget_order(self._connection)
         if trouble is not None:
             write_log(logging.WARNING, "order_not_forgotten", code=trouble)
+        return trouble is None
 
     def counts(self, collection: str) -> Counts:
         """The counts of a collection."""
-        with self._lock, self._explained():
-            self._connection.execute("BEGIN")  # one moment for all of them
-            try:
-                return self._read(collection)
-            finally:
-                self._roll_back()
+        with self._at_one_moment() as reading:
+            number, n_respondents, _ = _about(reading, collection)
+            n_answers = _answered(reading, number)
+            rows = reading.execute(
+                "SELECT combination, chunk, counts FROM counts WHERE collection = ?", (number,)
+            )
+            return Counts.read(n_respondents, n_answers, rows)
+
+    def answered(self, collection: str) -> tuple[int, dict[int, int]]:
+        """How many answered, and how many answers each combination has, if any."""
+        with self._at_one_moment() as reading:
+            number, n_respondents, _ = _about(reading, collection)
+            return n_respondents, _answered(reading, number)
 
     def n_respondents(self, collection: str) -> int:
         """How many answered."""
-        with self._lock, self._explained():
-            return _about(self._connection, collection)[1]
+        with self._at_one_moment() as reading:
+            return _about(reading, collection)[1]
 
     def close(self) -> None:
         """Close the file. Closing twice does no harm."""
+        with self._reading_lock:
+            self._reading.close()  # the last to close empties the WAL, which a reader may not
         with self._lock:
             with contextlib.suppress(sqlite3.Error):  # closed before, or the disk is in trouble
                 self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
             self._connection.close()
-
-    def _read(self, collection: str) -> Counts:
-        number, n_respondents, _ = _about(self._connection, collection)
-        answered = self._connection.execute(
-            "SELECT combination, n FROM answered WHERE collection = ?", (number,)
-        )
-        n_answers = dict(answered.fetchall())
-        chunks = self._connection.execute(
-            "SELECT combination, chunk, counts FROM counts WHERE collection = ?", (number,)
-        )
-        found = {(one, chunk): _counts_in(blob) for one, chunk, blob in chunks}
-        return Counts(n_respondents, n_answers, found)
 
     def _write(self, batch: Sequence[_Arriving]) -> None:
         """Count all answers that wait, in one transaction."""
@@ -238,6 +209,16 @@ class CountStore:
                     one.outcome = outcome
 
     @contextlib.contextmanager
+    def _at_one_moment(self) -> Iterator[sqlite3.Connection]:
+        """A connection that sees what is committed now, and no more while it is used."""
+        with self._reading_lock, self._explained():
+            self._reading.execute("BEGIN")
+            try:
+                yield self._reading
+            finally:
+                _roll_back(self._reading)
+
+    @contextlib.contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """A transaction that is durable once it is left without an exception."""
         with self._lock, self._explained():
@@ -245,7 +226,7 @@ class CountStore:
             try:
                 yield self._connection
             except BaseException:
-                self._roll_back()
+                _roll_back(self._connection)
                 raise
             try:
                 self._connection.execute("COMMIT")
@@ -254,7 +235,7 @@ class CountStore:
                     # Only reading the disk again could show whether the commit is on it, and a
                     # system that failed to write may return data that is not on the disk.
                     self._is_lost = True
-                self._roll_back()
+                _roll_back(self._connection)
                 raise
 
     @contextlib.contextmanager
@@ -268,11 +249,6 @@ class CountStore:
             yield
         except sqlite3.Error as error:
             raise _unavailable(str(error)) from None
-
-    def _roll_back(self) -> None:
-        with contextlib.suppress(sqlite3.DatabaseError):  # on some errors SQLite has done it
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
 
 
 @dataclass(slots=True, repr=False)
@@ -325,7 +301,7 @@ class _Counting:
                 "SELECT counts FROM counts WHERE collection = ? AND combination = ? AND chunk = ?",
                 key,
             ).fetchone()
-            counts = more if found is None else more + _counts_in(found[0])
+            counts = more if found is None else more + counts_in(found[0])
             self.connection.execute(
                 "INSERT OR REPLACE INTO counts (collection, combination, chunk, counts)"
                 " VALUES (?, ?, ?, ?)",
@@ -339,6 +315,12 @@ class _Counting:
             self._n_respondents[number] = n_respondents
             self._is_open[number] = not is_closed
         return self._numbers[collection]
+
+
+def _roll_back(connection: sqlite3.Connection) -> None:
+    with contextlib.suppress(sqlite3.DatabaseError):  # on some errors SQLite has done it
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
 
 
 def _about(connection: sqlite3.Connection, collection: str) -> tuple[int, int, bool]:
@@ -356,8 +338,11 @@ def _is_spent(connection: sqlite3.Connection, number: int, token: bytes) -> bool
     return found.fetchone() is not None
 
 
-def _counts_in(blob: bytes) -> NDArray[np.int64]:
-    return np.frombuffer(blob, dtype=COUNT).astype(np.int64)
+def _answered(connection: sqlite3.Connection, number: int) -> dict[int, int]:
+    found = connection.execute(
+        "SELECT combination, n FROM answered WHERE collection = ?", (number,)
+    )
+    return dict(found.fetchall())
 
 
 def _unavailable(why: str) -> StoreUnavailable:

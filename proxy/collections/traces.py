@@ -76,6 +76,12 @@ def emptied_wal(connection: sqlite3.Connection) -> Emptied:
     return Emptied.BY_ANOTHER if n_pages < 0 else Emptied.NO
 
 
+def left_to_forget(connection: sqlite3.Connection) -> frozenset[int]:
+    """The closed collections since whose closing the file was not laid out anew."""
+    found = connection.execute("SELECT id FROM collections WHERE is_closed = ?", (CLOSED,))
+    return frozenset(number for (number,) in found.fetchall())
+
+
 def forget_order(connection: sqlite3.Connection) -> str | None:
     """Lay the file out in the order of keys, if a collection was closed since that was last done.
 
@@ -86,9 +92,7 @@ def forget_order(connection: sqlite3.Connection) -> str | None:
         again.
     """
     try:
-        waiting = connection.execute(
-            "SELECT id FROM collections WHERE is_closed = ?", (CLOSED,)
-        ).fetchall()
+        waiting = left_to_forget(connection)
         if not waiting:
             return None
         connection.execute("VACUUM")
@@ -101,7 +105,7 @@ def forget_order(connection: sqlite3.Connection) -> str | None:
         # These alone: another process may have closed one meanwhile.
         connection.executemany(
             "UPDATE collections SET is_closed = ? WHERE id = ?",
-            [(FORGOTTEN, number) for (number,) in waiting],
+            [(FORGOTTEN, number) for number in waiting],
         )
     except sqlite3.Error as error:
         return getattr(error, "sqlite_errorname", None) or type(error).__name__

@@ -261,8 +261,10 @@ class Engine:
         return {name: table for name, table in self._tables.items() if caller.opens(name)}
 
     def _own_opened_to(self, caller: Caller) -> dict[str, SelfAnswering]:
-        found = {name: table for name, table in self._own.items() if caller.opens(name)}
-        return {name: table for name, table in found.items() if name not in self._tables}
+        """Of no others is anything made: each may cost something."""
+        names = [name for name in self._own if caller.opens(name) and name not in self._tables]
+        found = {name: self._own.get(name) for name in names}
+        return {name: table for name, table in found.items() if table is not None}
 
     def _visible_to(self, caller: Caller) -> VisibleTables:
         """What a caller may know of at present, and a planner restricted to it."""

@@ -1,26 +1,64 @@
 """Everything on a server that answers by itself: its streams, and its collections as they stand.
 
-A collection is a table of what its answers say at one moment; it is made anew once more of them
-have come. One whose counts cannot be read just now, or whose attributes are no columns, is not
-among the tables: other statements go on, and its own service says what is wrong.
+A collection is a table of what its answers say at one moment. Nothing of the answers is read before
+a statement asks: anybody may answer, and statements about other tables must not wait for that. One
+whose attributes are no columns is not among the tables: other statements go on, and its own service
+says what is wrong. Where counts cannot be read, whoever asks for them is told so.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import chain
-from threading import Lock
-from typing import TypeAlias
+from typing import Final
 
+from cube.query import Scope
 from cube.refusals import Refused
+from local_dp.campaign import Campaign
+from local_dp.estimates.collection import CollectionEstimates
+from planner.cache import BoundedCache
 from proxy.api.requests import LOCAL
 from proxy.collections.service import CollectionService
-from proxy.tables.collected import CollectedTable
+from proxy.collections.size import N_PLACES_MAX, n_places_of
+from proxy.tables.collected import CollectedForm, CollectedTable
 from proxy.tables.self_answering import SelfAnswering
 
-Moment: TypeAlias = tuple[int, bool]  # how many answered, and whether it is closed
+N_KEPT_MAX: Final = 1024
+BYTES_OF_PLACE: Final = 32  # of what was read: counts as they are stored, tallies, and shares
+BYTES_KEPT_MAX: Final = BYTES_OF_PLACE * N_PLACES_MAX  # one of the largest, or many
+
+
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """The answers to a collection that is served; see `proxy.tables.collected.AnswersToCome`."""
+
+    service: CollectionService
+    campaign: Campaign
+    kept: BoundedCache[str, CollectionEstimates]
+
+    @property
+    def n_respondents(self) -> int:
+        return self.service.n_respondents(LOCAL, self.campaign.name)
+
+    def covered(self) -> tuple[int, tuple[Scope, ...]]:
+        n, n_answers = self.service.answered(LOCAL, self.campaign.name)
+        asked = self.campaign.combinations
+        return n, tuple(asked[place].scope for place in sorted(n_answers) if n_answers[place])
+
+    def estimates(self) -> CollectionEstimates:
+        """What was read before, unless there are more answers since."""
+        name = self.campaign.name
+        known = self.kept.get(name)
+        if known is not None and known.n_respondents == self.n_respondents:
+            return known
+        found = self.service.estimates(LOCAL, name)
+        self.kept.put(name, found, n_bytes=BYTES_OF_PLACE * n_places_of(self.campaign))
+        return found
 
 
 class CollectedTables(Mapping[str, CollectedTable]):
     """The collections of a service, by name, as tables. Thread-safe.
+
+    Names are those of the ledger, also where there is no table of one.
 
     Parameters
     ----------
@@ -29,37 +67,44 @@ class CollectedTables(Mapping[str, CollectedTable]):
 
     def __init__(self, service: CollectionService) -> None:
         self._service = service
-        self._lock = Lock()
-        self._made: dict[str, tuple[Moment, CollectedTable]] = {}
+        self._forms: dict[str, CollectedForm | None] = {}
+        self._kept: BoundedCache[str, CollectionEstimates] = BoundedCache(
+            n_entries_max=N_KEPT_MAX, n_bytes_max=BYTES_KEPT_MAX
+        )
 
     def __getitem__(self, name: str) -> CollectedTable:
+        if name not in self._service.names():  # or anybody's word would be a look into the ledger
+            raise KeyError(name)
         try:
-            return self._table(name)
-        except (Refused, ValueError):
+            known = self._service.asked(LOCAL, name)
+        except Refused:
             raise KeyError(name) from None
+        form = self._form(name, known.campaign)
+        if form is None:
+            raise KeyError(name)
+        answers = _Answers(self._service, known.campaign, self._kept)
+        return CollectedTable(answers, known.closed is None, form)
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name in self._service.names() if name in self)
+        return iter(self._service.names())
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)
+        return len(self._service.names())
 
-    def _table(self, name: str) -> CollectedTable:
-        status = self._service.status(LOCAL, name)
-        moment = status.n_respondents, status.is_closed
-        with self._lock:
-            known = self._made.get(name)
-        if known is not None and known[0] == moment:
-            return known[1]
-        estimates = self._service.estimates(LOCAL, name)
-        made = CollectedTable(estimates, is_open=not status.is_closed)
-        with self._lock:
-            self._made[name] = (estimates.n_respondents, status.is_closed), made
-        return made
+    def _form(self, name: str, campaign: Campaign) -> CollectedForm | None:
+        """The form of a table, made once; a campaign keeps its name for ever."""
+        if name not in self._forms:
+            try:
+                self._forms[name] = CollectedForm(campaign)
+            except ValueError:
+                self._forms[name] = None
+        return self._forms[name]
 
 
 class OwnTables(Mapping[str, SelfAnswering]):
     """Several kinds of tables that answer by themselves; no two have one name.
+
+    Of a name there may be no table just now: `get` says so.
 
     Parameters
     ----------
@@ -72,8 +117,9 @@ class OwnTables(Mapping[str, SelfAnswering]):
 
     def __getitem__(self, name: str) -> SelfAnswering:
         for kind in self._kinds:
-            if name in kind:
-                return kind[name]
+            found = kind.get(name)
+            if found is not None:
+                return found
         raise KeyError(name)
 
     def __iter__(self) -> Iterator[str]:

@@ -77,14 +77,15 @@ def own_view(
 
 
 def _collection(table: CollectedTable) -> dict[str, object]:
+    n_respondents, covered = table.covered()
     return {
         "table_name": table.campaign.name,
         "campaign": table.edition,
         "state": "open" if table.is_open else "closed",
         "epsilon": float(table.campaign.epsilon),
-        "n_respondents": table.estimates.n_respondents,
+        "n_respondents": n_respondents,
         "n_answered": table.campaign.n_answered,
-        "covered": ", ".join(f"({', '.join(scope)})" for scope in sorted(table.estimates.covered)),
+        "covered": ", ".join(f"({', '.join(scope)})" for scope in sorted(covered)),
     }
 
 

@@ -33,12 +33,12 @@ from planner.sql.stream_statements import CreateStream
 from proxy.api.requests import Caller
 from proxy.identity.roles import WHO_OBSERVES
 from proxy.monitoring.logs import write_log
+from proxy.scheduling.background import UNEXPECTED
 from proxy.streams.answers import StreamTable
 from proxy.streams.elsewhere import Asked, StreamElsewhere, What
 from proxy.streams.opening import opened_by
 from proxy.streams.served_stream import ServedStream
 from proxy.streams.status import StreamStatus
-from proxy.tables.background import UNEXPECTED
 from proxy.workers.crew import ALONE, Crew
 from streams.state import erase_file
 
@@ -270,10 +270,7 @@ class StreamService(Mapping[str, StreamTable]):
 
     def _tell_others(self) -> None:
         """Have the other workers read what was written, so that a statement there finds it so."""
-        seat = self._crew.seat
-        for place in range(seat.n_places):
-            if place != seat.place:
-                self._crew.ask(place, NEWS, None)
+        self._crew.tell_others(NEWS)
 
     def _read_again(self, _nothing: None) -> None:
         if self._ledger is not None:

@@ -12,9 +12,9 @@ from typing import Final
 
 from cube.refusals import TacitError
 from proxy.monitoring.logs import write_log
+from proxy.scheduling.background import UNEXPECTED, Background
 from proxy.streams.served_stream import ServedStream
 from proxy.streams.service import StreamService
-from proxy.tables.background import UNEXPECTED, Background
 
 LOOK_SECONDS: Final = 0.5
 # After a failure. Arrivals wait for an epoch to be paid for; a disk stays full for a while.

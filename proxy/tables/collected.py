@@ -10,14 +10,14 @@ Nothing here knows how answers arrive, or when a collection closes.
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
+from typing import Final, Protocol
 
 from accountant.ledger.limits import Payer
 from cube.block import QueryBlock
 from cube.cached import cached_property
 from cube.pace import checkpoint
+from cube.query import Scope
 from cube.refusals import NotCollected, TooLarge
 from inference.marginals.error_law import UnknownLaw
 from inference.scaling import coefficient_range
@@ -56,55 +56,132 @@ METHODS: Final = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class CollectedTable:
-    """What the answers to a campaign say at one moment, as a table that answers by itself.
+class AnswersToCome(Protocol):
+    """The answers to a collection that were not read yet. Thread-safe."""
+
+    @property
+    def n_respondents(self) -> int:
+        """How many have answered until now."""
+        ...
+
+    def covered(self) -> tuple[int, tuple[Scope, ...]]:
+        """How many have answered until now, and which combinations have answers."""
+        ...
+
+    def estimates(self) -> CollectionEstimates:
+        """What they say until now."""
+        ...
+
+
+class CollectedForm:
+    """What is public of a collection as a table, and the same whatever is answered.
 
     Parameters
     ----------
-    estimates : CollectionEstimates
-    is_open : bool
-        Whether more may answer, so that the same question has another answer later.
+    campaign : Campaign
+        What was asked, and how it was randomised.
+
+    Raises
+    ------
+    ValueError
+        If the campaign's attributes are not the columns of a table.
     """
 
-    estimates: CollectionEstimates
-    is_open: bool = False
-
-    def __post_init__(self) -> None:
-        _ = self.info  # a campaign that is no table is refused at once
-
-    @property
-    def campaign(self) -> Campaign:
-        """What was asked, and how it was randomised."""
-        return self.estimates.campaign
-
-    @cached_property
-    def info(self) -> TableInfo:
-        """Its public schema.
-
-        Raises
-        ------
-        ValueError
-            If the campaign's attributes are not the columns of a table.
-        """
-        schema = self._axes.schema(self.campaign.name)
-        asked = [one.scope for one in self.campaign.combinations]
-        epsilon = float(self.campaign.epsilon)
+    def __init__(self, campaign: Campaign) -> None:
+        self.campaign = campaign
+        self.axes = CollectedAxes.of(campaign)
+        asked = [one.scope for one in campaign.combinations]
+        epsilon = float(campaign.epsilon)
         comment = (
             f"Randomized answers of respondents, each at epsilon {epsilon:.6g} of their own: free "
             f"to ask. Asked together: {_listed(asked)}."
         )
-        return TableInfo(schema, AS_IT_IS, kind=RANDOMIZED, comment=comment)
+        schema = self.axes.schema(campaign.name)
+        self.info = TableInfo(schema, AS_IT_IS, kind=RANDOMIZED, comment=comment)
+        self.edition = campaign_digest(campaign_text(campaign))
 
-    @cached_property
+
+class CollectedTable:
+    """What the answers to a campaign say at one moment, as a table that answers by itself.
+
+    The moment is when it is first asked. Until then nothing is read but how many answered.
+
+    Parameters
+    ----------
+    given : CollectionEstimates or AnswersToCome
+    is_open : bool
+        Whether more may answer, so that the same question has another answer later.
+    form : CollectedForm, optional
+        Of the campaign; it is needed where answers are to be read.
+
+    Raises
+    ------
+    ValueError
+        If the campaign's attributes are not the columns of a table.
+    """
+
+    def __init__(
+        self,
+        given: CollectionEstimates | AnswersToCome,
+        is_open: bool = False,
+        form: CollectedForm | None = None,
+    ) -> None:
+        if form is None:
+            if not isinstance(given, CollectionEstimates):
+                raise TypeError("answers that were not read have no form of their own")
+            form = CollectedForm(given.campaign)
+        self._given = given
+        self._form = form
+        self.is_open = is_open
+
+    @property
+    def campaign(self) -> Campaign:
+        """What was asked, and how it was randomised."""
+        return self._form.campaign
+
+    @property
+    def info(self) -> TableInfo:
+        """Its public schema."""
+        return self._form.info
+
+    @property
     def edition(self) -> str:
         """The digest of its campaign."""
-        return campaign_digest(campaign_text(self.campaign))
+        return self._form.edition
+
+    @cached_property
+    def estimates(self) -> CollectionEstimates:
+        """What was answered, read when it is first asked for.
+
+        Raises
+        ------
+        StoreUnavailable
+        """
+        given = self._given
+        return given if isinstance(given, CollectionEstimates) else given.estimates()
 
     @property
     def position(self) -> tuple[int, str]:
-        """How many answered which campaign: no answer is taken back."""
-        return self.estimates.n_respondents, self.edition
+        """How many answered which campaign: no answer is taken back.
+
+        Until it is asked, that is the present number, so that an answer which is kept with an
+        earlier one is made anew.
+        """
+        is_read = "estimates" in self.__dict__
+        n = (self.estimates if is_read else self._given).n_respondents
+        return n, self.edition
+
+    def covered(self) -> tuple[int, tuple[Scope, ...]]:
+        """How many answered, and the attributes of each combination that has answers.
+
+        Raises
+        ------
+        StoreUnavailable
+        """
+        given = self._given
+        if isinstance(given, CollectionEstimates):
+            return given.n_respondents, given.covered
+        return given.covered()
 
     def foreseen(self, wanted: Sequence[Wanted], fallback: Fallback) -> list[float | None]:
         """The widest half-width of each block, which is that of its answer; None for a model."""
@@ -175,9 +252,9 @@ class CollectedTable:
             for one in self.estimates.agreeing(names)
         ]
 
-    @cached_property
+    @property
     def _axes(self) -> CollectedAxes:
-        return CollectedAxes.of(self.campaign)
+        return self._form.axes
 
     def _answered(self, block: QueryBlock, fallback: Fallback) -> OwnAnswer:
         checkpoint()

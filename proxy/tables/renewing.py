@@ -14,8 +14,8 @@ from accountant.gate.gate import Gate
 from accountant.source import Source
 from cube.refusals import TacitError
 from proxy.monitoring.logs import write_log
+from proxy.scheduling.background import UNEXPECTED, Background
 from proxy.tables.advancing import CHANGED
-from proxy.tables.background import UNEXPECTED, Background
 
 LOOK_SECONDS: Final = 0.5
 RETRY_SECONDS: Final = 60.0  # after a failure: every attempt reads all of the data

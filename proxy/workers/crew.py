@@ -120,6 +120,11 @@ class Crew:
         except (OSError, EOFError, pickle.UnpicklingError):
             return None
 
+    def tell_others(self, topic: str) -> None:
+        """Ask every other worker about a topic, whatever it answers: that there is news."""
+        for place in range(self.seat.n_places):
+            self.ask(place, topic, None)
+
     def _listen(self, listener: socket.socket) -> None:
         while True:
             try:

@@ -19,6 +19,7 @@ from local_dp.estimates.collection import CollectionEstimates
 from proxy.collections.cells import estimated_shares
 from proxy.collections.likeliest import likeliest_shares
 from proxy.collections.service import CollectionService
+from proxy.collections.size import check_size
 from proxy.collections.status import CollectionStatus
 from proxy.identity.call_context import caller_of
 from proxy.protocol import tacit_pb2, tacit_pb2_grpc
@@ -119,8 +120,10 @@ class CollectionMethods(tacit_pb2_grpc.TacitServicer):
     def ReadCollection(
         self, request: tacit_pb2.ReadCollectionRequest, context: grpc.ServicerContext
     ) -> Iterator[tacit_pb2.ReadCollectionReply]:
-        """The counts of randomised answers."""
-        estimates = self._collections.estimates(caller_of(context), request.name)
+        """The counts of randomised answers, a combination at a time."""
+        caller = caller_of(context)
+        check_size(self._collections.status(caller, request.name).campaign)
+        estimates = self._collections.estimates(caller, request.name)
         for place, tallies in estimates.tallies.items():
             for one in tallies:
                 yield tacit_pb2.ReadCollectionReply(

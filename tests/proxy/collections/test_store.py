@@ -6,13 +6,16 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import pytest
 
+from cube.pace import paced
 from cube.refusals import CannotStart, StoreUnavailable
+from proxy.collections.counts import CHUNK, Counts
 from proxy.collections.store import CountStore, Outcome
 from proxy.scheduling.fair_share import DEFAULT_TIMES, FairShare, Shift
 from tests.support import dying_counter
@@ -261,3 +264,62 @@ def _counted(store: CountStore) -> set[int]:
     """The respondents whose tokens are spent."""
     tokens = {one for (one,) in store._connection.execute("SELECT token FROM spent")}
     return {one for one in range(100_000) if token(one) in tokens}
+
+
+def test_a_reader_waits_neither_for_a_commit_nor_for_the_file_to_be_laid_out(
+    store: CountStore,
+) -> None:
+    sent(store, 1)
+    with ThreadPoolExecutor(1) as pool, store._writing() as connection:
+        connection.execute("UPDATE collections SET n_respondents = 7")
+        assert pool.submit(store.n_respondents, COLLECTION).result(SECONDS_MAX) == 1
+        assert pool.submit(store.counts, COLLECTION).result(SECONDS_MAX).n_respondents == 1
+        spent = pool.submit(store.why_not, COLLECTION, token(1), n_respondents_max=1)
+        assert spent.result(SECONDS_MAX) is None
+        connection.execute("UPDATE collections SET n_respondents = 1")
+
+
+class Unread(dict[int, bytes]):
+    """Chunks that nobody asked for."""
+
+    def items(self) -> NoReturn:
+        raise AssertionError("another combination was read")
+
+
+def test_counts_of_one_combination_are_made_of_its_own_alone() -> None:
+    ones = np.ones(CHUNK, dtype="<i8").tobytes()
+    counts = Counts(1, {0: 1, 1: 1}, {0: Unread(), 1: {2: ones}})
+    assert counts.of(1, 3 * CHUNK).tolist() == [0] * 2 * CHUNK + [1] * CHUNK
+    assert counts.of(7, 5).tolist() == [0] * 5
+
+
+def test_each_combination_is_a_step_of_the_statements_work(store: CountStore) -> None:
+    sent(store, 1)
+    counts = store.counts(COLLECTION)
+    pace = Steps()
+    with paced(pace):
+        for combination in range(3):
+            counts.of(combination, N_PLACES)
+    assert pace.n_steps == 3
+
+
+class Steps:
+    """A pace that counts."""
+
+    seconds_left = 60.0
+    is_paid = False
+
+    def __init__(self) -> None:
+        self.n_steps = 0
+
+    def step(self, seconds: float) -> None:
+        del seconds
+        self.n_steps += 1
+
+    def take_longer(self) -> None: ...
+
+    def note_paid(self) -> None: ...
+
+    def waiting(self, *, is_first: bool) -> AbstractContextManager[None]:
+        del is_first
+        return nullcontext()

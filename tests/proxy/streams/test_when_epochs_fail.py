@@ -13,11 +13,11 @@ import structlog
 
 from cube.refusals import InvalidRequest, LedgerUnavailable, StoreUnavailable
 from proxy.monitoring.logs import configure_logs
+from proxy.scheduling import background
+from proxy.scheduling.background import Background
 from proxy.streams.elsewhere import StreamElsewhere
 from proxy.streams.served_stream import ServedStream
 from proxy.streams.turning import Turning
-from proxy.tables import background
-from proxy.tables.background import Background
 from streams.state import BitState
 from tests.support.streaming import (
     BY_EPOCH,

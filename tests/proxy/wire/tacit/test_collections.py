@@ -182,3 +182,18 @@ def test_a_server_without_collections_says_so() -> None:
     ):
         respond(channel, new_token())
     assert refused.value.code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+def test_counts_at_too_many_places_are_refused_before_they_are_read(
+    channel: grpc.Channel, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(channel, ledger)
+
+    def read(*_: object) -> None:
+        raise AssertionError("counts were read")
+
+    monkeypatch.setattr("proxy.collections.size.N_PLACES_MAX", 3)
+    monkeypatch.setattr(CollectionService, "estimates", read)
+    request = tacit_pb2.ReadCollectionRequest(name="survey")
+    with pytest.raises(grpc.RpcError, match="at 3 at most"):
+        list(TacitStub(channel).ReadCollection(request, metadata=bearer(token_for(ledger))))
