@@ -10,8 +10,8 @@ from typing import Final
 
 from cube.refusals import TacitError
 from proxy.collections.service import CollectionService
+from proxy.monitoring.background import UNEXPECTED, Background
 from proxy.monitoring.logs import write_log
-from proxy.scheduling.background import UNEXPECTED, Background
 
 LOOK_SECONDS: Final = 10.0
 RETRY_SECONDS: Final = 600.0  # after a failure: each try lays out the whole file

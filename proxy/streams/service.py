@@ -32,8 +32,8 @@ from planner.sql.messages import listed, shortened, suggestion
 from planner.sql.stream_statements import CreateStream
 from proxy.api.requests import Caller
 from proxy.identity.roles import WHO_OBSERVES
+from proxy.monitoring.background import UNEXPECTED
 from proxy.monitoring.logs import write_log
-from proxy.scheduling.background import UNEXPECTED
 from proxy.streams.answers import StreamTable
 from proxy.streams.elsewhere import Asked, StreamElsewhere, What
 from proxy.streams.opening import opened_by

@@ -11,8 +11,8 @@ from functools import partial
 from typing import Final
 
 from cube.refusals import TacitError
+from proxy.monitoring.background import UNEXPECTED, Background
 from proxy.monitoring.logs import write_log
-from proxy.scheduling.background import UNEXPECTED, Background
 from proxy.streams.served_stream import ServedStream
 from proxy.streams.service import StreamService
 

@@ -15,8 +15,8 @@ from typing import Final
 from accountant.gate.gate import Gate
 from cube.refusals import CannotStart, LedgerUnavailable, SourceUnavailable, TacitError
 from proxy.config.growing import Closing
+from proxy.monitoring.background import UNEXPECTED, Background
 from proxy.monitoring.logs import write_log
-from proxy.scheduling.background import UNEXPECTED, Background
 
 LOOK_SECONDS: Final = 60.0  # between looks at the clock
 RETRY_SECONDS: Final = 600.0  # after a failure: every attempt reads all of the data

@@ -10,8 +10,8 @@ from typing import Final
 from accountant.ledger.kept_state import NotAState
 from accountant.ledger.ledger import Ledger
 from cube.refusals import TacitError
+from proxy.monitoring.background import Background
 from proxy.monitoring.logs import write_log
-from proxy.scheduling.background import Background
 
 LOOK_SECONDS: Final = 30.0
 N_ENTRIES_MORE: Final = 2_000  # since it was last written: half a second of a start

@@ -13,8 +13,8 @@ from typing import Final
 from accountant.gate.gate import Gate
 from accountant.source import Source
 from cube.refusals import TacitError
+from proxy.monitoring.background import UNEXPECTED, Background
 from proxy.monitoring.logs import write_log
-from proxy.scheduling.background import UNEXPECTED, Background
 from proxy.tables.advancing import CHANGED
 
 LOOK_SECONDS: Final = 0.5

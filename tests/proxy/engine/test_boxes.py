@@ -1,9 +1,12 @@
 """A formula's interval that rests on nothing but how accurate its parts were asked for."""
 
+import math
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from inference.noise_law.asked_law import AskedLaw
 from inference.noise_law.law import law_of_noise
@@ -35,8 +38,24 @@ def test_too_many_parts_have_no_box() -> None:
     assert box_errors(parts, CONFIDENCE, 10, np.random.default_rng(1)) is None
 
 
+@dataclass(frozen=True)
+class BoundedFromBelow:
+    """The law of a release of a stream whose buckets are nearly all full."""
+
+    scales: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    gaussian: float = 1.0
+    tail_error: float = 0.0
+
+    def tail(self, z: float) -> float:
+        return 0.5 if z > 0 else 1.0
+
+    def half_width(self, _confidence: float) -> float:
+        return math.inf
+
+
 def test_the_middle_of_an_infinite_part_is_its_estimate() -> None:
-    errors = box_errors([part(np.inf), part(5.0)], CONFIDENCE, 20, np.random.default_rng(1))
+    endless = [Posterior(0.0, BoundedFromBelow())]
+    errors = box_errors([endless, part(5.0)], CONFIDENCE, 20, np.random.default_rng(1))
     assert errors is not None
     assert not np.isnan(errors).any()
     assert (errors[0] == 0).any()

@@ -12,9 +12,9 @@ import pytest
 import structlog
 
 from cube.refusals import InvalidRequest, LedgerUnavailable, StoreUnavailable
+from proxy.monitoring import background
+from proxy.monitoring.background import Background
 from proxy.monitoring.logs import configure_logs
-from proxy.scheduling import background
-from proxy.scheduling.background import Background
 from proxy.streams.elsewhere import StreamElsewhere
 from proxy.streams.served_stream import ServedStream
 from proxy.streams.turning import Turning
