@@ -38,13 +38,14 @@ from proxy.wire.incidents import incident_text, log_request, note_incident
 from proxy.wire.refusal_details import CODE_KEY, DETAILS_KEY, packed_detail, sendable
 
 INCIDENT_KEY = "tacit-incident"  # trailing metadata: what to quote to the server's owner
+EPSILON_KEY = "tacit-epsilon"  # trailing metadata: what the call spent; the log reads it there
+
+DETAILS_BYTES_MAX = 4096  # a status travels in a header, and clients take about 8 KiB of headers
+
 # Methods by which arrivals come. They are not timed: how often that was done would count them.
 BRING_ARRIVALS: Final = frozenset(
     {"/tacit.v1.Tacit/Observe", "/arrow.flight.protocol.FlightService/DoPut"}
 )
-EPSILON_KEY = "tacit-epsilon"  # trailing metadata: what the call spent; the log reads it there
-
-DETAILS_BYTES_MAX = 4096  # a status travels in a header, and clients take about 8 KiB of headers
 
 
 class NotOffered(refusals.InvalidRequest):
