@@ -47,7 +47,7 @@ class Forgetting(Background):
             left = self._collections.left_to_forget
             is_done = not (left & self._seen) or self._collections.forget_order()
             self._seen = left
-        except Exception as error:  # noqa: BLE001 - or the thread would end, and nothing be forgotten
+        except Exception as error:  # noqa: BLE001 - it has a line of its own, and waits long
             code = error.code if isinstance(error, TacitError) else UNEXPECTED
             write_log(logging.WARNING, "order_not_forgotten", code=code)
             is_done = False

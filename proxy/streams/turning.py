@@ -58,7 +58,7 @@ class Turning(Background):
             return
         try:
             take()
-        except Exception as error:  # noqa: BLE001 - or the thread would end, and nothing turn
+        except Exception as error:  # noqa: BLE001 - or the other streams would wait for it
             code = error.code if isinstance(error, TacitError) else UNEXPECTED
             write_log(logging.ERROR, "not_turned", table=stream, code=code)
             self._waits_until[step, stream] = time.monotonic() + RETRY_SECONDS[step]

@@ -91,7 +91,7 @@ class Advancing(Background):
                 continue
             except SourceUnavailable:
                 log_unread(one.gate)
-            except Exception as error:  # noqa: BLE001 - or the thread would end, and no horizon move
+            except Exception as error:  # noqa: BLE001 - or the other tables would wait for it
                 code = error.code if isinstance(error, TacitError) else UNEXPECTED
                 write_log(logging.ERROR, "not_advanced", table=table, code=code)
             else:

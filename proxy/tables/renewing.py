@@ -63,7 +63,7 @@ class Renewing(Background):
         try:
             one.gate.read_from(one.read())
             code = CHANGED if one.gate.lacks_rows else None
-        except Exception as error:  # noqa: BLE001 - or the thread would end, and nothing be read
+        except Exception as error:  # noqa: BLE001 - or the other tables would wait for it
             code = error.code if isinstance(error, TacitError) else UNEXPECTED
         if code is None:
             write_log(logging.INFO, "renewed", table=table)

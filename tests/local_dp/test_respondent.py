@@ -1,8 +1,6 @@
 """Respondents: exact draws, what they refuse, that they answer once."""
 
 import json
-import multiprocessing
-import re
 import subprocess
 import sys
 from collections import Counter
@@ -22,7 +20,7 @@ from cube.encoding import canonical_json
 from cube.exponential import epsilon_units_of, exp_below
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import InvalidRequest
-from local_dp.answer_store import AnswersUnreadable, FileAnswers
+from local_dp.answer_store import FileAnswers
 from local_dp.campaign import EPSILON_UNITS_MAX, Attribute, Campaign, Combination
 from local_dp.campaign_text import _channel_json, campaign_text, read_campaign
 from local_dp.channels.choice import AnyChannel
@@ -33,7 +31,6 @@ from local_dp.respondent import (
     Asked,
     CampaignRefused,
     Entropy,
-    Given,
     Kept,
     Level,
     NothingKept,
@@ -43,7 +40,7 @@ from local_dp.respondent import (
     randomised,
 )
 from tests.support.answer_vectors import PATH, Tape, vectors
-from tests.support.collections_of_answers import survey_campaign
+from tests.support.collections_of_answers import SURVEY_ROW, survey_campaign
 from tests.support.hostile_campaigns import (
     ANYTHING,
     HOSTILE,
@@ -54,7 +51,6 @@ from tests.support.hostile_campaigns import (
 )
 
 HALF = Fraction(1, 2)
-ROW = {"A": "old", "E": "high", "O": "emp", "R": "big", "S": "F", "T": "car"}
 
 
 class Memory:
@@ -191,7 +187,7 @@ def test_each_view_and_each_choice_of_combinations_is_as_likely() -> None:
     asked = check_campaign(campaign_text(campaign))
     found: Counter[tuple[int, tuple[int, ...]]] = Counter()
     for draws in product(range(5), range(3), range(2)):
-        answer = json.loads(randomised(asked, ROW, Forced(draws).below))
+        answer = json.loads(randomised(asked, SURVEY_ROW, Forced(draws).below))
         places = tuple(place for place, _ in answer["answers"])
         assert set(places) < set(campaign.views[answer["view"]])
         found[answer["view"], places] += 1
@@ -208,8 +204,8 @@ def test_an_answer_is_given_once_and_again() -> None:
     store = Memory()
     respondent = Respondent(store, epsilon_units_max=UNITS_PER_EPSILON)
     text = campaign_text(survey_campaign(UNITS_PER_EPSILON))
-    first = respondent.answer(text, ROW)
-    again = [respondent.answer(text, {**ROW, "A": "young"}) for _ in range(20)]
+    first = respondent.answer(text, SURVEY_ROW)
+    again = [respondent.answer(text, {**SURVEY_ROW, "A": "young"}) for _ in range(20)]
     assert set(again) == {first}
 
 
@@ -219,8 +215,8 @@ def test_what_was_given_is_found_again_and_nothing_is_drawn_for_it(tmp_path: Pat
         respondent = Respondent(store, epsilon_units_max=UNITS_PER_EPSILON)
         with pytest.raises(NothingKept):
             respondent.kept(text)
-        first = respondent.answer(text, ROW)  # of which nothing was spent before
-        assert respondent.kept(text) == first == respondent.answer(text, ROW)
+        first = respondent.answer(text, SURVEY_ROW)  # of which nothing was spent before
+        assert respondent.kept(text) == first == respondent.answer(text, SURVEY_ROW)
         with pytest.raises(NothingKept):
             respondent.kept(text.replace('"survey"', '"another"'))
 
@@ -230,9 +226,9 @@ def test_a_campaign_under_another_name_finds_the_limit_spent() -> None:
     campaign = survey_campaign(UNITS_PER_EPSILON)
     text = campaign_text(campaign)
     for name in ("first", "second"):
-        respondent.answer(text.replace('"survey"', f'"{name}"'), ROW)
+        respondent.answer(text.replace('"survey"', f'"{name}"'), SURVEY_ROW)
     with pytest.raises(CampaignRefused, match="epsilon"):
-        respondent.answer(text, ROW)
+        respondent.answer(text, SURVEY_ROW)
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -244,7 +240,7 @@ def test_a_hostile_campaign_is_refused_before_anything_is_drawn(name: str) -> No
 
     respondent = Respondent(store, epsilon_units_max=EPSILON_UNITS_MAX, entropy=Entropy(nothing))
     with pytest.raises(CampaignRefused):
-        respondent.answer(hostile(HOSTILE[name]), ROW)
+        respondent.answer(hostile(HOSTILE[name]), SURVEY_ROW)
     assert not store.kept
 
 
@@ -272,8 +268,10 @@ def test_whether_there_is_an_answer_says_nothing_of_the_row(own: Any) -> None:
 def test_the_respondent_is_told_which_levels_are_not_asked_about_and_nothing_else() -> None:
     respondent = Respondent(Memory(), epsilon_units_max=UNITS_PER_EPSILON)
     text = campaign_text(survey_campaign(UNITS_PER_EPSILON))
-    assert not respondent.answer(text, ROW).remarks
-    (remark,) = respondent.answer(text, {**ROW, "T": "secret", "A": 3, "Z": "unasked"}).remarks
+    assert not respondent.answer(text, SURVEY_ROW).remarks
+    (remark,) = respondent.answer(
+        text, {**SURVEY_ROW, "T": "secret", "A": 3, "Z": "unasked"}
+    ).remarks
     assert "level of A, T is not among" in remark
     assert "secret" not in remark
 
@@ -287,7 +285,7 @@ def test_a_row_without_a_name_is_refused_whatever_it_says_and_spends_nothing() -
     entropy = Entropy(nothing)
     respondent = Respondent(store, epsilon_units_max=UNITS_PER_EPSILON, entropy=entropy)
     text = campaign_text(survey_campaign(UNITS_PER_EPSILON))
-    without = {name: level for name, level in ROW.items() if name != "T"}
+    without = {name: level for name, level in SURVEY_ROW.items() if name != "T"}
     for row in (without, {**without, "A": "ancient"}):
         with pytest.raises(ValueError, match="does not have T, which is asked about"):
             respondent.answer(text, row)
@@ -297,50 +295,7 @@ def test_a_row_without_a_name_is_refused_whatever_it_says_and_spends_nothing() -
 def test_a_limit_below_the_campaign_s_epsilon_refuses_it() -> None:
     respondent = Respondent(Memory(), epsilon_units_max=UNITS_PER_EPSILON - 1)
     with pytest.raises(CampaignRefused):
-        respondent.answer(campaign_text(survey_campaign(UNITS_PER_EPSILON)), ROW)
-
-
-def test_answers_in_a_file_outlive_the_process(tmp_path: Path) -> None:
-    text = campaign_text(survey_campaign(UNITS_PER_EPSILON))
-    path = tmp_path / "answers.json"
-    answers = {
-        Respondent(FileAnswers(path), epsilon_units_max=UNITS_PER_EPSILON).answer(text, ROW)
-        for _ in range(5)
-    }
-    assert len(answers) == 1
-    assert path.stat().st_mode & 0o077 == 0
-    names = ["answers.json", "answers.json.lock", "answers.json.secret"]
-    assert sorted(one.name for one in tmp_path.iterdir()) == names
-    other = text.replace('"survey"', '"other"')
-    with pytest.raises(CampaignRefused):
-        Respondent(FileAnswers(path), epsilon_units_max=UNITS_PER_EPSILON).answer(other, ROW)
-
-
-def test_a_file_that_is_damaged_is_not_an_empty_one(tmp_path: Path) -> None:
-    path = tmp_path / "answers.json"
-    for text in ("", "[]", '{"a": 3}', "{", '{"a": [1]}', '{"a": [1, "x", "y", "z"]}'):
-        path.write_text(text)
-        with pytest.raises(AnswersUnreadable):
-            FileAnswers(path).once("a", lambda _: Kept(1, "x"))
-
-
-def test_an_answer_that_cannot_be_kept_is_not_given(tmp_path: Path) -> None:
-    path = tmp_path / "answers.json"
-    (tmp_path / "answers.json.new").mkdir()  # where the new file would be written
-    with pytest.raises(OSError, match="answers"):
-        FileAnswers(path).once("a", lambda _: Kept(1, "x"))
-    assert not path.exists()
-
-
-def _answer(path: Path, text: str) -> Given:
-    return Respondent(FileAnswers(path), epsilon_units_max=UNITS_PER_EPSILON).answer(text, ROW)
-
-
-def test_processes_at_the_same_time_give_one_answer(tmp_path: Path) -> None:
-    text = campaign_text(survey_campaign(UNITS_PER_EPSILON))
-    with multiprocessing.get_context("spawn").Pool(2) as pool:
-        given = pool.starmap(_answer, [(tmp_path / "answers.json", text)] * 8, chunksize=1)
-    assert len(set(given)) == 1
+        respondent.answer(campaign_text(survey_campaign(UNITS_PER_EPSILON)), SURVEY_ROW)
 
 
 def test_the_respondent_s_side_needs_the_standard_library_alone() -> None:
@@ -396,50 +351,3 @@ def test_both_sides_draw_the_line_at_the_same_epsilon(
             read_campaign(text)
         with pytest.raises(CampaignRefused):
             check_campaign(text)
-
-
-def token_of(path: Path, campaign: str, token: str = "") -> str:
-    return FileAnswers(path).once(campaign, lambda _: Kept(1, "x"), token).token
-
-
-def test_a_token_stays_the_same_and_is_of_one_campaign_and_respondent(tmp_path: Path) -> None:
-    one, other = tmp_path / "one", tmp_path / "other"
-    token = token_of(one, "a")
-    assert re.fullmatch("[0-9a-f]{64}", token)
-    assert token_of(one, "a") == token
-    assert len({token, token_of(one, "b"), token_of(other, "a"), token_of(other, "b")}) == 4
-    assert (tmp_path / "one.secret").stat().st_mode & 0o777 == 0o600
-    one.unlink()
-    assert token_of(one, "a") == token, "whoever draws again is not counted again"
-    (tmp_path / "one.secret").write_bytes(b"short")
-    with pytest.raises(AnswersUnreadable):
-        token_of(one, "c")
-
-
-def test_an_answer_keeps_the_token_that_it_was_first_sent_under(tmp_path: Path) -> None:
-    text = campaign_text(survey_campaign(UNITS_PER_EPSILON))
-    respondent = Respondent(FileAnswers(tmp_path / "a"), epsilon_units_max=UNITS_PER_EPSILON)
-    first = respondent.answer(text, ROW, "invited")
-    assert (first.token, first.remarks) == ("invited", ())
-    for again in (respondent.answer(text, ROW, "again"), respondent.kept(text, "again")):
-        assert (again.answer, again.token) == (first.answer, "invited")
-        assert ["another token already" in one for one in again.remarks] == [True]
-    assert respondent.answer(text, ROW) == respondent.kept(text, "invited") == first
-    assert not (tmp_path / "a.secret").exists()
-
-
-def test_an_answer_from_before_tokens_were_kept_is_sent_as_it_was(tmp_path: Path) -> None:
-    """Under the token of the secret beside it. Without that, under none: it would count twice."""
-    path = tmp_path / "a"
-    token = token_of(path, "a")
-    old = json.dumps({"a": [1, "x"], "b": [1, "y"]})
-    path.write_text(old)
-    assert FileAnswers(path).once("a", lambda _: Kept(2, "z")) == Kept(1, "x", token)
-    assert json.loads(path.read_text()) == {"a": [1, "x", token], "b": [1, "y", ""]}
-    (tmp_path / "a.secret").unlink()
-    with pytest.raises(AnswersUnreadable, match="lost"):
-        token_of(path, "b")
-    assert not (tmp_path / "a.secret").exists()
-    assert token_of(path, "a") == token, "it is kept with the answer"
-    assert token_of(path, "b", "invited") == "invited"
-    assert token_of(path, "c") != token, "a new one is no answer's yet"

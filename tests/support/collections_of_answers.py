@@ -17,6 +17,7 @@ SURVEY = (
     Attribute("T", ("car", "train", "other")),
 )
 NAMES = tuple(one.name for one in SURVEY)
+SURVEY_ROW = {"A": "old", "E": "high", "O": "emp", "R": "big", "S": "F", "T": "car"}
 _AGES, _SEXES = (0.3, 0.5, 0.2), (0.6, 0.4)
 _HIGH = ((0.75, 0.64), (0.72, 0.70), (0.88, 0.90))  # given age, and M or F
 _EMPLOYED, _SMALL = (0.96, 0.92), (0.25, 0.20)  # given education

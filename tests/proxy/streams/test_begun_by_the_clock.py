@@ -1,7 +1,6 @@
 """Epochs begin by the clock alone; what is over gets no state; what was dropped leaves none."""
 
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -25,17 +24,6 @@ from tests.support.streaming import (
 )
 
 PRESENT = np.arange(300, dtype=np.int64)
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "a.ledger"
-
-
-@pytest.fixture
-def server(path: Path) -> Iterator[Streaming]:
-    with streaming(path) as found:
-        yield found
 
 
 def test_an_arrival_begins_no_epoch(server: Streaming, monkeypatch: pytest.MonkeyPatch) -> None:

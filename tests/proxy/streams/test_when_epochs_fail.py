@@ -3,7 +3,7 @@
 import io
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,17 +32,6 @@ from tests.support.streaming import (
 )
 
 PRESENT = np.arange(300, dtype=np.int64)
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "a.ledger"
-
-
-@pytest.fixture
-def server(path: Path) -> Iterator[Streaming]:
-    with streaming(path) as found:
-        yield found
 
 
 def only(server: Streaming) -> ServedStream:
