@@ -135,7 +135,7 @@ DUCKDB_FILES = {
     "proxy/sources/public_file.py",
     "proxy/sources/reading.py",
 }
-N_LINES_MAX = 400
+N_LINES_MAX = 700
 
 
 def sources(component: str) -> list[Path]:
