@@ -4,15 +4,28 @@ A draft leaves everything that must be public knowledge for the owner of the dat
 Reading levels from the rows is optional, and is not private: what it finds becomes public.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from shlex import quote
 
-from proxy.cli.init_levels import found_levels
-from proxy.cli.init_source import Drafted, looked_at
+from cube.axis import NAME_LENGTH_MAX
+from cube.refusals import ConfigurationInvalid
+from planner.sql.messages import listed
+from proxy.cli.init_levels import N_LEVELS_LISTED_MAX, Seen, found_kind, found_levels
+from proxy.cli.init_source import Drafted, Tell, Wanted, look_at
+from proxy.cli.init_text import NOTHING_TOLD, ToldFormat
 from proxy.cli.init_toml import toml_key, toml_string
-from proxy.cli.init_unit import NamedColumn, ProposedUnit, propose, rows_of_units, unit_lines
+from proxy.cli.init_unit import (
+    NamedColumn,
+    RowsOfUnits,
+    is_servable_name,
+    names_money,
+    propose,
+    unit_lines,
+)
 from proxy.sources.axis_sql import INTEGERS, MOMENTS, REALS, ZONED
-from proxy.sources.location import PostgresRows, SourceKind, SourceLocation
+from proxy.sources.location import PostgresRows, SourceKind, SourceLocation, default_format
+from proxy.sources.text_format import TextFormat
 
 PLACEHOLDERS = {
     "category": (
@@ -59,14 +72,36 @@ PUBLIC = """\
 """
 
 
-def draft(
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A draft.
+
+    Parameters
+    ----------
+    text : str
+        TOML.
+    left_open : tuple of str
+        The columns whose levels or bounds are left to fill in.
+    left_out : tuple of str
+        Those that cannot be served, and what the draft says of each.
+    """
+
+    text: str
+    left_open: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
+def draft(  # noqa: PLR0913 - what was asked for
     location: Drafted,
     *,
     source: str,
     table: str,
+    told: ToldFormat = NOTHING_TOLD,
     n_records_max: int | None = None,
     read_levels: bool = False,
-) -> str:
+    only: Sequence[str] = (),
+    tell: Tell = lambda _share: None,
+) -> Draft:
     """A configuration as TOML text.
 
     Parameters
@@ -74,60 +109,110 @@ def draft(
     location : SourceLocation or PostgresRows
         The private rows.
     source : str
-        Where they are, as the configuration says it: a path is as seen from `folder`.
+        Where they are, as the configuration says it: a path is as seen from its folder.
     table : str
         The name of the table in SQL.
+    told : ToldFormat
+        How a file of text is written, as far as its owner says so.
     n_records_max : int, optional
         The owner's public bound on the number of records.
     read_levels : bool
         Fill in levels from the rows. Not private.
+    only : sequence of str
+        The columns to draft; all if there are none.
+    tell : callable
+        Is told how much of the rows is read.
 
     Raises
     ------
     ConfigurationInvalid
-        If they cannot be read.
+        If they cannot be read, or if it is not sure how.
     """
-    with looked_at(location, read_rows=read_levels) as look:
-        columns = [NamedColumn(name, kind, kind_of(kind)) for name, kind in look.columns]
-        unit = propose(columns, table)
-        others = [one.name for one in columns if one.kind and _is_column(one, unit)]
-        read = (
-            rows_of_units(unit.column, others, look.relation, look.ask)
-            if read_levels and unit
-            else None
-        )
-        levels = {
-            column.name: found_levels(look.relation, column.name, column.kind, look.ask)
-            for column in columns
-            if read_levels and column.kind is not None
-        }
+    if not is_servable_name(table):
+        what = f"--table should be a name of 1 to {NAME_LENGTH_MAX} printable characters"
+        raise ConfigurationInvalid(f"{what}.")
+
+    def units(columns: Sequence[tuple[str, str]], primary_key: Sequence[str]) -> list[str]:
+        # A column of text may still turn out to be a key.
+        named = [NamedColumn(name, kind, kind_of(kind or "VARCHAR")) for name, kind in columns]
+        found = propose(named, table, primary_key)
+        return [] if found is None else [found.column]
+
+    wanted = Wanted(columns=only, levels=read_levels, units=units, tell=tell)
+    look = look_at(location, told, wanted)
+    columns = [NamedColumn(name, kind, kind_of(kind, name)) for name, kind in look.columns]
+    unit = propose(columns, table, look.primary_key)
+    found = look.units.get(unit.column) if unit is not None else None
+    read = None
+    if found is not None:
+        kinds = {one.name for one in columns if one.kind}
+        constant = tuple(name for name in found.constant if name in kinds)
+        read = RowsOfUnits(found.has_null, found.has_several, constant)
     parts = [_header(location, read_levels=read_levels)]
     parts.append(SERVER)
     lines = unit_lines(unit, table, read)
     unit_text = [_comment(line) if line.startswith("#") else line for line in lines]
-    parts.append(_table_section(location, source, table, n_records_max, unit_text))
-    parts += [
-        _column_section(table, column, levels.get(column.name))
-        for column in columns
-        if _is_column(column, unit)
-    ]
+    text_lines = _text_lines(location, look.text, told)
+    parts.append(_table_section(location, source, table, n_records_max, text_lines, unit_text))
+    left_open, left_out = [], []
+    for column in columns:
+        if unit is not None and column.name == unit.column:
+            continue
+        why = _why_left_out(column)
+        if why:
+            parts.append(f"# Column {_comment(column.name) or '(without a name)'}: {why}.\n")
+            left_out.append(f"{_comment(column.name)}: {why}")
+            continue
+        drafted, is_open = _column_section(table, column, look.seen.get(column.name))
+        parts.append(drafted)
+        if is_open:
+            left_open.append(column.name)
+    if look.unnamed:
+        places = listed([str(place) for place in look.unnamed])
+        why = "no name in the first line, so it cannot be served"
+        parts.append(f"# Column {places} of the file: {why}.\n")
+        left_out.append(f"column {places}: {why}")
     parts.append(PUBLIC)
-    return "\n".join(parts)
+    return Draft("\n".join(parts), tuple(left_open), tuple(left_out))
 
 
-def _is_column(column: NamedColumn, unit: ProposedUnit | None) -> bool:
-    """Whether a column of the file is drafted as one of the table: the unit is none."""
-    return unit is None or column.name != unit.column
+def _why_left_out(column: NamedColumn) -> str:
+    """Why a column cannot be served; empty if it can."""
+    if not is_servable_name(column.name):
+        return (
+            f"a name in SQL has 1 to {NAME_LENGTH_MAX} printable characters; rename it in the "
+            "file, or in a view"
+        )
+    if column.kind is None:
+        return f"a {column.type_name} column cannot be served; a view may cast it"
+    return ""
 
 
-def kind_of(type_name: str) -> str | None:
-    """The kind of axis for a DuckDB type, if there is one.
+def _text_lines(location: Drafted, text: TextFormat | None, told: ToldFormat) -> Iterator[str]:
+    """The keys that say how a file of text is written, where its name does not say so."""
+    if text is None or not isinstance(location, SourceLocation):
+        return
+    default = default_format(location.path)
+    if text.delimiter != default.delimiter or told.delimiter is not None:
+        yield f"delimiter = {toml_string(text.delimiter)}"
+    if text.decimal != default.decimal or told.decimal is not None:
+        yield f"decimal = {toml_string(text.decimal)}"
+    if text.encoding != default.encoding or told.encoding is not None:
+        yield f"encoding = {toml_string(text.encoding)}"
+    if told.header is not None:
+        yield f"header = {str(text.header).lower()}"
+
+
+def kind_of(type_name: str, name: str = "") -> str | None:
+    """The kind of axis for a DuckDB type, if there is one; whole numbers may be money by name.
 
     >>> kind_of("DECIMAL"), kind_of("BIGINT"), kind_of("TIMESTAMP_NS")
     ('measure', 'integer', 'timestamp')
+    >>> kind_of("BIGINT", "loan_amount"), kind_of("BIGINT", "number_of_payments")
+    ('measure', 'integer')
     """
     if type_name in INTEGERS:
-        return "integer"
+        return "measure" if names_money(name) else "integer"
     if type_name in REALS:
         return "measure"
     if type_name in MOMENTS - {"DATE"} or type_name == ZONED:
@@ -142,7 +227,7 @@ def _header(location: Drafted, *, read_levels: bool) -> str:
     if isinstance(location, SourceLocation):
         name, what = location.path.name, "file"
     if isinstance(location, SourceLocation) and location.kind is SourceKind.CSV:
-        looked += " (a CSV file's types are guessed\n# from its rows)"
+        looked += " (of text, the types that\n# all fields of a column have)"
     if read_levels:
         looked += ", and the values in it"
     ending = NOT_PRIVATE if read_levels else f"# Nothing else of the {what} is in this draft.\n"
@@ -153,11 +238,12 @@ def _header(location: Drafted, *, read_levels: bool) -> str:
     )
 
 
-def _table_section(
+def _table_section(  # noqa: PLR0913, PLR0917 - what the section says
     location: Drafted,
     source: str,
     table: str,
     n_records_max: int | None,
+    text: Iterable[str],
     unit: Sequence[str],
 ) -> str:
     lines = [
@@ -172,6 +258,7 @@ def _table_section(
         lines.append(f"source_table = {toml_string(named)}")
     if isinstance(location, PostgresRows):
         lines.append('# password_file = "reader.password"  # or PGPASSWORD, or ~/.pgpass')
+    lines += text
     bound = "# n_records_max = ..." if n_records_max is None else f"n_records_max = {n_records_max}"
     lines += [
         *unit,
@@ -194,15 +281,21 @@ def _table_section(
     return "\n".join(lines)
 
 
-def _column_section(table: str, column: NamedColumn, levels: list[str] | None) -> str:
+def _column_section(table: str, column: NamedColumn, seen: Seen | None) -> tuple[str, bool]:
+    """The section of a column, and whether it is left open."""
     heading = f"[tables.{toml_key(table)}.columns.{toml_key(column.name)}]"
-    if column.kind is None:
-        return f"# {_comment(heading)}: a {column.type_name} column cannot be served.\n"
-    lines = [heading, f'kind = "{column.kind}"']
-    lines += levels or _commented(column.kind)
+    kind = str(column.kind)
+    found = []
+    if seen is not None:
+        kind = found_kind(seen, kind)
+        found = found_levels(seen, kind)
+    lines = [heading, f'kind = "{kind}"', *(found or _commented(kind))]
+    if seen is not None and not found and kind == "category" and seen.texts is None:
+        lines.append(f"# More than {N_LEVELS_LISTED_MAX} texts occur: list those that matter and")
+        lines.append('# say other = "other", or leave the column out.')
     if column.type_name == ZONED:
         lines.append(ZONE)
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, ""]), not found and bool(PLACEHOLDERS[kind])
 
 
 def _commented(kind: str) -> Iterator[str]:

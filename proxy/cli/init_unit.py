@@ -6,24 +6,35 @@ Nothing here proposes how many rows to keep: that is decided from public knowled
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Final
 
+from cube.axis import NAME_LENGTH_MAX
 from planner.sql.messages import listed
 from proxy.cli.init_toml import toml_string
-from proxy.sources.closed import name_sql
-
-Ask: TypeAlias = Callable[[str], list[tuple[Any, ...]]]  # SQL in, rows out
 
 # Words for somebody, in the singular; the first are so by themselves, the others before a key.
 _BARE = "client|customer|employee|member|participant|patient|person|student|subscriber|user"
 _PEOPLE: Final = re.compile(
     f"{_BARE}|account|applicant|borrower|buyer|child|citizen|consumer|contact|donor|driver|guest|"
     "holder|household|individual|insured|learner|owner|passenger|payer|player|pupil|reader|"
-    "resident|respondent|rider|subject|taxpayer|tenant|traveller|visitor|voter|worker"
+    "resident|respondent|rider|subject|taxpayer|tenant|traveller|visitor|voter|worker|"
+    # A document is of somebody.
+    "badge|card|iban|licence|license|medallion|membership|passport|permit|policy|"
+    "registration|vehicle"
 )
 _KEYS: Final = ("code", "guid", "hash", "id", "key", "no", "nr", "number", "ref", "uuid")
+_MONEY: Final = re.compile(
+    "amount|balance|betrag|bonus|charges?|compensation|costs?|debt|deposit|donation|earnings|"
+    "einkommen|expenses?|fare|fees?|fines?|gehalt|income|kosten|loan|lohn|mortgage|paid|pay|payment|"
+    "preis|premium|price|profit|rent|revenue|salar(y|ies)|sales?|spend|spending|tax(es)?|tip|total|"
+    "turnover|umsatz|wages?"
+)
+_CURRENCIES: Final = frozenset(
+    ("usd", "eur", "gbp", "chf", "nok", "sek", "dollars", "euro", "euros", "cents")
+)
+_COUNTS: Final = frozenset(("n", "num", "number", "nr", "count", "is", "has", "day", "days"))
 _BY_ITSELF: Final = re.compile(f"{_BARE}|email|login|mail|msisdn|phone|ssn|username")
 IRREGULAR: Final = {"people": "person", "persons": "person", "children": "child"}
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
@@ -66,7 +77,9 @@ class ProposedUnit:
     ----------
     column : str
     is_of_table : bool
-        Whether it is named as the key of the table itself, which has one row for each.
+        Whether it is the key of the table itself, which has one row for each.
+    is_primary_key : bool
+        Whether the database says so.
     others : tuple of str
         Further columns that could be it.
     """
@@ -74,21 +87,40 @@ class ProposedUnit:
     column: str
     is_of_table: bool
     others: tuple[str, ...] = ()
+    is_primary_key: bool = False
 
 
-def propose(columns: Sequence[NamedColumn], table: str) -> ProposedUnit | None:
+def propose(
+    columns: Sequence[NamedColumn], table: str, primary_key: Sequence[str] = ()
+) -> ProposedUnit | None:
     """The unit of a table; None if no column is named as somebody's key or the table's.
 
     A person's key comes before the table's own: an order is not who is to be protected.
+
+    Parameters
+    ----------
+    columns : sequence of NamedColumn
+    table : str
+        The name of the table in SQL.
+    primary_key : sequence of str
+        The columns of its PRIMARY KEY, if a database has it; only a single one is a unit.
     """
     able = [one.name for one in columns if one.kind in _KINDS or one.type_name == "UUID"]
+    able = [name for name in able if is_servable_name(name)]
     people = [name for name in able if names_person(name)]
-    own = [name for name in able if names_row(name, table)]
+    named = [name for name in able if names_row(name, table)]
+    keys = [name for name in able if [name] == list(primary_key)]
+    own = list(dict.fromkeys([*keys, *named]))
     found = [*[name for name in people if name in own], *people, *own]
     if not found:
         return None
     others = tuple(name for name in dict.fromkeys(found[1:]) if name != found[0])
-    return ProposedUnit(found[0], found[0] in own, others)
+    return ProposedUnit(found[0], found[0] in own, others, found[0] in keys)
+
+
+def is_servable_name(name: str) -> bool:
+    """Whether a column may have this name in a configuration."""
+    return 0 < len(name) <= NAME_LENGTH_MAX and name.isprintable()
 
 
 def names_person(column: str) -> bool:
@@ -120,34 +152,18 @@ def names_row(column: str, table: str) -> bool:
     return is_plain or any(joined in {f"{stem}{key}", f"{stem}s{key}"} for key in _KEYS)
 
 
-def rows_of_units(unit: str, columns: Sequence[str], relation: str, ask: Ask) -> RowsOfUnits:
-    """What the rows say of a proposed unit, for owners who request it. This is not private.
+def names_money(column: str) -> bool:
+    """Whether a column is named as an amount of money is, which is summed rather than counted by.
 
-    Parameters
-    ----------
-    unit : str
-    columns : sequence of str
-        The others that are to be served.
-    relation : str
-        What follows FROM.
-    ask : callable
-        SQL in, rows out.
+    >>> [names_money(name) for name in ("loan_amount", "TotalPrice", "income", "n_payments")]
+    [True, True, True, False]
     """
-    key = name_sql(unit)
-    ((has_null, has_several),) = ask(
-        f"SELECT count(*) > count({key}), count({key}) > count(DISTINCT {key}) FROM {relation}"  # noqa: S608 - quoted names
-    )
-    if not (has_several and columns):
-        return RowsOfUnits(has_null, has_several)
-    names = [name_sql(name) for name in columns]
-    flags = ", ".join(f"bool_and(same_{at})" for at in range(len(names)))
-    each = ", ".join(
-        f"count(DISTINCT {name}) + CAST(count(*) > count({name}) AS BIGINT) <= 1 AS same_{at}"
-        for at, name in enumerate(names)
-    )
-    (found,) = ask(f"SELECT {flags} FROM (SELECT {each} FROM {relation} GROUP BY {key})")  # noqa: S608 - the same
-    constant = (name for name, is_same in zip(columns, found, strict=True) if is_same)
-    return RowsOfUnits(has_null, has_several, tuple(constant))
+    words = _words(column)
+    while words and words[-1] in _CURRENCIES:
+        words = words[:-1]
+        if not words:
+            return True
+    return bool(words) and words[0] not in _COUNTS and _MONEY.fullmatch(words[-1]) is not None
 
 
 def unit_lines(unit: ProposedUnit | None, table: str, read: RowsOfUnits | None) -> Iterator[str]:
@@ -169,7 +185,8 @@ def unit_lines(unit: ProposedUnit | None, table: str, read: RowsOfUnits | None) 
         return
     yield f"unit = {toml_string(unit.column)}  # whom a row is about, by the column's name"
     if unit.is_of_table:
-        yield f"# It is named as the key of {table}: then everybody has one row, and Tacit refuses"
+        said = "the PRIMARY KEY" if unit.is_primary_key else "named as the key"
+        yield f"# It is {said} of {table}: then everybody has one row, and Tacit refuses"
         yield "# to start if somebody has two. If one person can have several, name the column that"
         yield "# says who, or each row is protected alone."
     else:

@@ -1,17 +1,19 @@
 """`levels_from = "cities.csv:city"`: the levels of a category, read from a public file's column.
 
 The levels are read when the configuration is, and are declared as if they stood in it: a file that
-changed declares other levels. A private table's own file is refused, whatever its path: the values
-in its rows are no public knowledge.
+changed declares other levels. How the file is written is what a public table of it says. A private
+table's own file is refused, whatever its path: the values in its rows are no public knowledge.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from cube.refusals import ConfigurationInvalid
-from proxy.sources.location import SourceKind, SourceLocation
+from proxy.sources.location import SourceKind, SourceLocation, kind_of
 from proxy.sources.problems import Problems
 from proxy.sources.public_file import read_texts
+from proxy.sources.text_format import TextFormat
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +26,13 @@ class LevelFiles:
         The folder of the configuration file.
     private : frozenset of Path
         The files of every private table, links followed.
+    texts : mapping of Path to TextFormat
+        How the files of public tables are written, links followed, where that is said.
     """
 
     folder: Path
     private: frozenset[Path] = frozenset()
+    texts: Mapping[Path, TextFormat] = field(default_factory=dict)
 
     def levels(
         self, written: str, keys: tuple[str, ...], problems: Problems
@@ -38,22 +43,15 @@ class LevelFiles:
             problems.add(keys, 'should be a file and its column, such as "cities.csv:city"')
             return None
         path = self.folder / name
-        if not _is_readable(path):
+        if kind_of(path) not in {SourceKind.CSV, SourceKind.PARQUET} or not path.is_file():
             problems.add(keys, "should name a .csv or .parquet file that exists")
             return None
         if path.resolve() in self.private:
             problems.add(keys, "names the file of a private table; levels are public")
             return None
         try:
-            return read_texts(path, column)
+            text = self.texts.get(path.resolve())
+            return read_texts(SourceLocation(path=path, text=text), column)
         except ConfigurationInvalid as refusal:
             problems.add(keys, refusal.explain())
             return None
-
-
-def _is_readable(path: Path) -> bool:
-    try:
-        kind = SourceLocation(path=path).kind
-    except ValueError:  # another suffix, or that of a database
-        return False
-    return kind is not SourceKind.DUCKDB and path.is_file()

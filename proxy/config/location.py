@@ -5,6 +5,7 @@ one; whether it can be read, and what is in it, is checked when the source opens
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,28 +14,64 @@ from pydantic import Field
 from accountant.ledger.stores.postgres_location import PostgresLocation, is_postgres
 from proxy.config.spark import OF_SPARK, is_spark, read_spark
 from proxy.sources.location import (
-    KIND_BY_SUFFIX,
+    OF_TEXT,
     PostgresRows,
     PrivateView,
     SourceFiles,
     SourceKind,
     SourceLocation,
     TableLocation,
+    default_format,
+    kind_of,
 )
 from proxy.sources.problems import Problems, Section
 from proxy.sources.spark_table import SparkTable
+from proxy.sources.text_format import TextFormat
 
 NO_FILE: Final = "names no file"
 IN_A_PATTERN: Final = frozenset("*?[")
 OF_POSTGRES: Final = ("source_query", "password_file", "immutable")
-OF_FILES: Final = tuple(one for one, kind in KIND_BY_SUFFIX.items() if kind != SourceKind.DUCKDB)
+OF_FILES: Final = (*OF_TEXT, ".parquet")
+TEXT_KEYS: Final = ("delimiter", "decimal", "encoding", "header")
 
 
-class SourceSection(Section):
+class TextSection(Section):
+    """The keys that say how a file of text is written."""
+
+    delimiter: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    header: bool | None = None
+
+
+class SourceSection(TextSection):
     """A source of a view that needs more than its path."""
 
     file: str = Field(min_length=1)
     table: str | None = Field(default=None, min_length=1)
+
+
+def read_text_format(
+    values: Mapping[str, Any], path: Path, keys: tuple[str, ...], problems: Problems
+) -> TextFormat | None:
+    """How a file of text is written, as far as that is said; None if nothing is.
+
+    Values of a wrong type are recorded with the section.
+    """
+    given = {key: values[key] for key in TEXT_KEYS if values.get(key) is not None}
+    if not given:
+        return None
+    found = default_format(path)
+    for key, value in given.items():
+        if isinstance(value, bool if key == "header" else str):
+            try:
+                found = replace(found, **{key: value})  # type: ignore[arg-type]
+            except ValueError as error:
+                problems.add((*keys, key), str(error).removeprefix(f"{key} "))
+    if kind_of(path) is not SourceKind.CSV and not path.is_dir():
+        problems.add((*keys, next(iter(given))), "goes with a file of text, such as .csv or .tsv")
+        return None
+    return found
 
 
 def read_location(
@@ -52,9 +89,9 @@ def read_location(
     if not has_view and "sources" in values:
         problems.add((*keys, "sources"), "goes with view")
     if not has_source:
-        for key in ("source_table", *OF_POSTGRES, *OF_SPARK):
-            if key in values:
-                problems.add((*keys, key), "goes with source")
+        _note(("source_table", *OF_POSTGRES, *OF_SPARK), "goes with source", values, keys, problems)
+        what = "goes with source; of a view, say it of a source, as in {file = .., delimiter = ..}"
+        _note(TEXT_KEYS, what, values, keys, problems)
     # If both are given, both are read, so that neither hides the other's problems.
     view = _read_view(values, folder, keys, problems) if has_view else None
     rows = _read_rows(values, folder, keys, problems) if has_source else None
@@ -67,6 +104,8 @@ def _read_rows(
     source = values.get("source")
     if not isinstance(source, str) or not source:
         return None
+    if is_postgres(source) or is_spark(source):
+        _note(TEXT_KEYS, "goes with a file of text", values, keys, problems)
     if is_postgres(source):
         _note(OF_SPARK, "goes with a source in Spark", values, keys, problems)
         return _read_postgres(source, values, folder, keys, problems)
@@ -75,7 +114,8 @@ def _read_rows(
         return read_spark(values, folder, keys, problems)
     _note(OF_POSTGRES, "goes with a source in PostgreSQL", values, keys, problems)
     _note(OF_SPARK, "goes with a source in Spark", values, keys, problems)
-    found = _read_files(folder / source, values.get("source_table"))
+    text = read_text_format(values, folder / source, keys, problems)
+    found = _read_files(folder / source, values.get("source_table"), text)
     if isinstance(found, str):
         problems.add((*keys, "source"), found)
         return None
@@ -95,18 +135,20 @@ def _note(
             problems.add((*keys, name), what)
 
 
-def _read_files(path: Path, source_table: str | None) -> SourceLocation | SourceFiles | str:
+def _read_files(
+    path: Path, source_table: str | None, text: TextFormat | None
+) -> SourceLocation | SourceFiles | str:
     """A file, or those of a folder or a pattern; what is wrong, as text, if that is none."""
     try:
         if path.is_dir():
-            found = _all_of_a_kind(path)
+            found = _all_of_a_kind(path, text)
         elif set(str(path)) & IN_A_PATTERN and not path.is_file():
             first = next(at for at, part in enumerate(path.parts) if set(part) & IN_A_PATTERN)
             found = SourceFiles(
-                folder=Path(*path.parts[:first]), pattern="/".join(path.parts[first:])
+                folder=Path(*path.parts[:first]), pattern="/".join(path.parts[first:]), text=text
             )
         else:
-            location = SourceLocation(path=path, source_table=source_table)
+            location = SourceLocation(path=path, source_table=source_table, text=text)
             return location if path.is_file() else NO_FILE
     except ValueError as error:
         return str(error)
@@ -115,13 +157,13 @@ def _read_files(path: Path, source_table: str | None) -> SourceLocation | Source
     return found if found.names else NO_FILE
 
 
-def _all_of_a_kind(folder: Path) -> SourceFiles:
+def _all_of_a_kind(folder: Path, text: TextFormat | None) -> SourceFiles:
     """The files of a folder that can be read; ValueError if they are not of one kind."""
     each = [SourceFiles(folder=folder, pattern=f"*{suffix}") for suffix in OF_FILES]
     there = [one for one in each if one.names]
     if len(there) != 1:
         raise ValueError(f"should be a folder with {' or '.join(OF_FILES)} files, of one kind")
-    return there[0]
+    return replace(there[0], text=text)
 
 
 def _read_postgres(
@@ -188,10 +230,17 @@ def _read_source(
     if is_postgres(section.file):
         problems.add(keys, "is in PostgreSQL; a view is over files, and source_query a view there")
         return None
-    found = _read_files(folder / section.file, section.table)
+    path = folder / section.file
+    text = read_text_format(values, path, keys, problems)
+    if text is not None and text.decimal != ".":
+        what = "is for columns; in a view they are text: CAST(replace(x, ',', '.') AS DOUBLE)"
+        problems.add((*keys, "decimal"), what)
+    try:
+        found = _read_files(path, section.table, text)
+    except ValueError as error:
+        found = str(error)
     if isinstance(found, str):
-        is_there = found == NO_FILE
-        what = 'should be a .csv or .parquet file, or {file = "x.duckdb", table = "t"}'
-        problems.add(keys, found if is_there else what)
+        is_database = section.table is None and kind_of(path) is SourceKind.DUCKDB
+        problems.add(keys, 'should be {file = "x.duckdb", table = "t"}' if is_database else found)
         return None
     return found

@@ -9,15 +9,17 @@ from typing import Any
 
 from pydantic import Field
 
-from proxy.sources.location import SourceKind, SourceLocation
-from proxy.sources.problems import Problems, Section
+from proxy.config.location import TextSection, read_text_format
+from proxy.sources.location import SourceKind, SourceLocation, kind_of
+from proxy.sources.problems import Problems
 from proxy.sources.public_file import PublicSettings
 from proxy.sources.public_table import RESERVED_NAMES, is_public_name
+from proxy.sources.text_format import TextFormat
 
 N_PUBLIC_TABLES_MAX = 100
 
 
-class PublicSection(Section):
+class PublicSection(TextSection):
     """One public table as the file declares it."""
 
     source: str = Field(min_length=1)
@@ -66,11 +68,25 @@ def _read_one(name: str, values: Any, folder: Path, problems: Problems) -> Publi
     path = folder / section.source
     keys = ("public", name, "source")
     try:
-        kind = SourceLocation(path=path).kind
-    except ValueError:
-        kind = SourceKind.DUCKDB
-    if kind is SourceKind.DUCKDB:
-        problems.add(keys, "should be a .csv or .parquet file")
-    elif not path.is_file():
+        location = SourceLocation(
+            path=path, text=read_text_format(values, path, ("public", name), problems)
+        )
+    except ValueError as error:
+        is_database = kind_of(path) is SourceKind.DUCKDB
+        problems.add(keys, "should be a .csv or .parquet file" if is_database else str(error))
+        return None
+    if not path.is_file():
         problems.add(keys, "names no file")
-    return PublicSettings(name=name, path=path, key=section.key)
+    return PublicSettings(name=name, path=path, key=section.key, text=location.text)
+
+
+def texts_of_public(values: Any, folder: Path) -> dict[Path, TextFormat]:
+    """How the files of public tables are written, where that is said; no problem is recorded."""
+    found: dict[Path, TextFormat] = {}
+    for table in values.values() if isinstance(values, Mapping) else ():
+        if isinstance(table, Mapping) and isinstance(table.get("source"), str):
+            path = folder / table["source"]
+            text = read_text_format(table, path, (), Problems(path))
+            if text is not None:
+                found[path.resolve()] = text
+    return found

@@ -36,15 +36,16 @@ from proxy.config.extract import check_counted_there, read_extract
 from proxy.config.growing import GrowsSection, closing_of, grows_section
 from proxy.config.ledger import LedgerSettings, read_ledger
 from proxy.config.levels_from import LevelFiles
-from proxy.config.location import read_location
+from proxy.config.location import TextSection, read_location
 from proxy.config.per_unit import with_units
-from proxy.config.public import read_public
+from proxy.config.public import read_public, texts_of_public
 from proxy.config.server import ServerSettings, read_server
 from proxy.config.sharing import PreviewRows, Sharing
 from proxy.config.table_settings import TableSettings
 from proxy.sources.location import Extract, TableLocation
 from proxy.sources.problems import Problems, Section
 from proxy.sources.public_file import PublicSettings
+from proxy.sources.text_format import TextFormat
 
 EXPECTED_SHARE = Fraction(1, 4)  # of the budget, that is spent before the owner looks again
 
@@ -69,7 +70,7 @@ class FileSection(Section):
     budgets: Any = Field(default_factory=dict)
 
 
-class TableSection(Section):
+class TableSection(TextSection):
     """One private table."""
 
     source: str | None = Field(default=None, min_length=1)
@@ -181,7 +182,12 @@ def load(path: Path) -> Settings:
     server = read_server(values.get("server", {}), folder, problems)
     ledger = read_ledger(values["ledger"], folder, problems) if "ledger" in values else None
     budgets = read_budgets(values.get("budgets", {}), problems)
-    tables = _read_tables(values["tables"], folder, budgets, problems) if "tables" in values else ()
+    texts = texts_of_public(values.get("public", {}), folder)
+    tables = (
+        _read_tables(values["tables"], folder, budgets, texts, problems)
+        if "tables" in values
+        else ()
+    )
     if ledger is not None:
         tables = _with_extracts(tables, ledger, problems)
     private = values.get("tables")
@@ -240,7 +246,11 @@ def _read_toml(path: Path) -> dict[str, Any]:
 
 
 def _read_tables(
-    values: Any, folder: Path, budgets: Mapping[str, Funds], problems: Problems
+    values: Any,
+    folder: Path,
+    budgets: Mapping[str, Funds],
+    texts: Mapping[Path, TextFormat],
+    problems: Problems,
 ) -> tuple[TableSettings, ...]:
     if not isinstance(values, Mapping) or not values:
         problems.add(("tables",), "should hold at least one table, as [tables.NAME]")
@@ -253,7 +263,7 @@ def _read_tables(
         if isinstance(table, Mapping)
     }
     private = (file for location in locations.values() if location for file in location.files)
-    files = LevelFiles(folder, frozenset(file.resolve() for file in private))
+    files = LevelFiles(folder, frozenset(file.resolve() for file in private), texts)
     read = (
         _read_table(name, table, locations.get(name), files, budgets, problems)
         for name, table in values.items()

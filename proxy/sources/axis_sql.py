@@ -39,9 +39,9 @@ REALS = frozenset(("FLOAT", "DOUBLE", "DECIMAL"))
 MOMENTS = frozenset(("DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"))
 ZONED = "TIMESTAMP WITH TIME ZONE"
 
-_DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_TIME = r"[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?"
-_OFFSET = "(Z|[+-][0-9]{2}(:?[0-9]{2})?)"
+DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+TIME = r"[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?"
+OFFSET = "(Z|[+-][0-9]{2}(:?[0-9]{2})?)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def can_read(axis: Axis, column: SourceColumn) -> bool:
 def axis_sql(axis: Axis, column: SourceColumn, place: int) -> AxisSql:
     """The encoding of the axis at a place of the schema."""
     is_text = column.is_csv
-    value, wrong = _typed_text(axis, column.sql) if is_text else _typed_native(axis, column)
+    value, wrong = typed_text(axis, column) if is_text else _typed_native(axis, column)
     search, setup, listed = None, "", None
     match axis:
         case CategoryAxis():
@@ -160,12 +160,15 @@ def _typed_native(axis: Axis, column: SourceColumn) -> tuple[str, str]:
             return raw, NEVER
 
 
-def _typed_text(axis: Axis, raw: str) -> tuple[str, str]:
+def typed_text(axis: Axis, column: SourceColumn) -> tuple[str, str]:
     """SQL for a CSV field's value in the axis's type, and for whether it has another type.
 
     Of another type, the value is NULL. What is written as the engine writes it is of the type,
     which takes less to find out than an expression to match.
     """
+    raw = column.sql
+    if isinstance(axis, IntegerAxis | NumericAxis | MeasureAxis):
+        raw = number_text(column)
     match axis:
         case CategoryAxis():
             return raw, NEVER
@@ -177,7 +180,7 @@ def _typed_text(axis: Axis, raw: str) -> tuple[str, str]:
             return f"CASE WHEN {plain} THEN {value} WHEN {whole} THEN {value} END", f"NOT {whole}"
         case DateAxis():
             # A cast would accept a time of day, and drop it.
-            date, day = f"TRY_CAST({raw} AS DATE)", f"regexp_full_match({raw}, '{_DAY}')"
+            date, day = f"TRY_CAST({raw} AS DATE)", f"regexp_full_match({raw}, '{DAY}')"
             plain = f"length({raw}) = {len('2026-01-31')} AND CAST({date} AS VARCHAR) = {raw}"
             value = f"CASE WHEN {plain} THEN {date} WHEN {day} THEN {date} END"
         case TimestampAxis():
@@ -190,16 +193,26 @@ def _typed_text(axis: Axis, raw: str) -> tuple[str, str]:
     return value, f"{value} IS NULL"
 
 
+def number_text(column: SourceColumn) -> str:
+    """SQL for a field as a number is written with a point; what has a point already is no number.
+
+    A point there would separate thousands, as in 1.234,50: that is not read as one and a bit.
+    """
+    if column.decimal_sign == ".":
+        return column.sql
+    return f"translate({column.sql}, ',.', '.?')"
+
+
 def _moment_of_text(axis: TimestampAxis, raw: str) -> str:
     """SQL for a CSV field's moment; NULL if it is none, or has an offset and the axis no zone.
 
     A cast to TIMESTAMP would drop an offset.
     """
-    plain = f"regexp_full_match({raw}, '{_DAY}({_TIME})?')"
+    plain = f"regexp_full_match({raw}, '{DAY}({TIME})?')"
     value = f"TRY_CAST(CASE WHEN {plain} THEN {raw} END AS TIMESTAMP)"
     if axis.time_zone is None:
         return value
-    zoned = f"regexp_full_match({raw}, '{_DAY}{_TIME}{_OFFSET}')"
+    zoned = f"regexp_full_match({raw}, '{DAY}{TIME}{OFFSET}')"
     instant = f"TRY_CAST(CASE WHEN {zoned} THEN {raw} END AS TIMESTAMPTZ)"
     return f"coalesce({value}, timezone({text_sql(axis.time_zone)}, {instant}))"
 

@@ -1,28 +1,39 @@
 """Source files as something that DuckDB can select from, and the fingerprint of their bytes.
 
-The format of a file is fixed, not guessed from its rows, its name or its folder: a CSV file is
-UTF-8 with commas, double quotes and one header line, and an empty field is NULL.
+The format of a file is what its owner says of it, not guessed from its rows or its folder: text is
+UTF-8 with commas, double quotes and one header line unless other is said, and an empty field is
+NULL. DuckDB reads UTF-8; text in another encoding is decoded into memory first, and never into a
+file.
 """
 
-import csv
 import hashlib
 import hmac
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from cube.encoding import canonical_json
 from cube.refusals import ConfigurationInvalid, DataChanged
 from proxy.sources.axis_sql import TEXT
 from proxy.sources.base_table import SCHEMA, check_base_table
 from proxy.sources.closed import Connection, name_sql, text_sql
-from proxy.sources.location import KIND_BY_SUFFIX, SourceFiles, SourceKind, SourceLocation
+from proxy.sources.location import SourceFiles, SourceKind, SourceLocation, kind_of
 from proxy.sources.source_column import SourceColumn
+from proxy.sources.text_format import (
+    NOT_COMPRESSED,
+    UTF8,
+    TextFormat,
+    compression_of,
+    first_fields,
+    text_of,
+)
 
 CHUNK_BYTES = 2**20
+DECODED_AT_ONCE: Final = 2**20  # characters
 PATTERN_CHARACTERS = frozenset("*?[]{}")
 OUTSIDE = "outside"  # the default name of an attached database file while it is read
 LOG = ".wal"
@@ -41,6 +52,17 @@ class FileState:
     modified_ns: int
     changed_ns: int  # unlike the modification time, no writer can set it
     logs: tuple[str, ...]
+    decoded: str = ""
+
+    @property
+    def read_path(self) -> str:
+        """The path that DuckDB reads: of the file, or of its text in memory."""
+        return self.decoded or str(self.path)
+
+    @property
+    def compression(self) -> str:
+        """How what is there is compressed."""
+        return NOT_COMPRESSED if self.decoded else compression_of(self.path)
 
     @classmethod
     def of(cls, path: Path) -> "FileState":
@@ -85,11 +107,52 @@ def states_of(paths: Iterable[Path]) -> dict[Path, FileState]:
 def reachable(states: Mapping[Path, FileState]) -> Iterator[str]:
     """The paths that a database must be able to reach in order to read these files."""
     for path, state in states.items():
-        yield str(state.path)
-        if KIND_BY_SUFFIX[path.suffix.lower()] is SourceKind.DUCKDB:
+        yield state.read_path
+        if kind_of(path) is SourceKind.DUCKDB:
             # DuckDB fails if it cannot look for a log file; `opened` refuses the file if there is
             # one.
             yield f"{state.path}{LOG}"
+
+
+@contextmanager
+def decoded(
+    locations: Iterable[SourceLocation | SourceFiles], states: Mapping[Path, FileState]
+) -> Iterator[Mapping[Path, FileState]]:
+    """The states of files, with the text of those that are not UTF-8 in memory, for as long.
+
+    Raises
+    ------
+    ConfigurationInvalid
+        If there is no such memory on this system.
+    OSError, UnicodeError
+        If one cannot be read, or is not in its encoding.
+    """
+    with ExitStack() as stack:
+        found = dict(states)
+        for location in locations:
+            encoding = location.text_format.encoding
+            if location.kind is not SourceKind.CSV or encoding == UTF8:
+                continue
+            for path in _listed(location, states):
+                text = stack.enter_context(_in_memory(states[path], encoding))
+                found[path] = replace(states[path], decoded=text)
+        yield found
+
+
+@contextmanager
+def _in_memory(state: FileState, encoding: str) -> Iterator[str]:
+    """The path of a file's text as UTF-8, in memory."""
+    if not hasattr(os, "memfd_create"):
+        raise ConfigurationInvalid(
+            f"{state.path} is in {encoding}, which is read on Linux only.",
+            hint="Write it as UTF-8, as `iconv -t utf-8` does.",
+        )
+    with open(os.memfd_create("text"), "wb") as file:  # noqa: PTH123 - a file without a path
+        with text_of(state.path, compression_of(state.path), encoding) as text:
+            while some := text.read(DECODED_AT_ONCE):
+                file.write(some.encode())
+        file.flush()
+        yield f"/proc/self/fd/{file.fileno()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +167,14 @@ class Relation:
         The columns by their names in lower case, where they are known without asking DuckDB.
     named : str
         What follows FROM to get the columns under the names they have in the file.
+    texts : dict
+        The columns of a file of text by the names they have there.
     """
 
     sql: str
     columns: dict[str, SourceColumn] | None = None
     named: str = ""
+    texts: dict[str, SourceColumn] = field(default_factory=dict)
 
 
 def opened(
@@ -142,7 +208,7 @@ def opened(
                 hint="Move or rename it.",
             )
     if location.kind is SourceKind.CSV:
-        return csv_relation(some)
+        return csv_relation(some, location.text_format)
     if location.kind is SourceKind.PARQUET:
         return parquet_relation(some, connection)
     (state,) = some.values()
@@ -202,7 +268,13 @@ def parquet_relation(states: Mapping[Path, FileState], connection: Connection) -
     """Parquet files with the same columns, of the same types."""
     paths = [text_sql(str(state.path)) for state in states.values()]
     kinds = None
-    for path, sql in zip(states, paths, strict=True) if len(paths) > 1 else ():
+    for path, sql in zip(states, paths, strict=True):
+        # DuckDB would give the second of two columns with one name another.
+        nodes = "SELECT name, coalesce(num_children, 0) FROM parquet_schema(?)"
+        found = connection.execute(nodes, [states[path].read_path]).fetchall()
+        check_distinct(str(path), _top_names(found))
+        if len(paths) == 1:
+            break
         one = f"DESCRIBE FROM read_parquet({sql}, hive_partitioning = false)"
         described = [(name, kind) for name, kind, *_ in connection.execute(one).fetchall()]
         kinds = kinds or described
@@ -212,6 +284,15 @@ def parquet_relation(states: Mapping[Path, FileState], connection: Connection) -
     return Relation(sql, named=sql)
 
 
+def _top_names(nodes: Sequence[tuple[str, int]]) -> Iterator[str]:
+    """The names of a Parquet file's columns, among all nodes of its schema, parents first."""
+    within = 0  # nodes that are left below the column before
+    for name, n_children in nodes[1:]:
+        if not within:
+            yield name
+        within += n_children - bool(within)
+
+
 def _unlike(path: Path) -> ConfigurationInvalid:
     return ConfigurationInvalid(
         f"{path} has not the columns of the files before it.",
@@ -219,45 +300,72 @@ def _unlike(path: Path) -> ConfigurationInvalid:
     )
 
 
-def csv_relation(states: Mapping[Path, FileState]) -> Relation:
-    """CSV files that begin with the same line of names."""
+def csv_relation(states: Mapping[Path, FileState], text: TextFormat) -> Relation:
+    """Files of text that begin with the same line of names, or have equally many fields in it."""
     header: list[str] = []
     for location, state in states.items():
-        found = _header(location, state)
+        found = _names(location, state, text)
         header = header or found
         if found != header:
             raise _unlike(location)
-    folded = [name.casefold() for name in header]
     names = [f"column_{place}" for place in range(len(header))]
     types = ", ".join(f"{name}: '{TEXT}'" for name in names)
-    paths = ", ".join(text_sql(str(state.path)) for state in states.values())
+    paths = ", ".join(text_sql(state.read_path) for state in states.values())
+    (compression,) = {state.compression for state in states.values()}
     sql = (
-        f"read_csv([{paths}], columns = {{{types}}}, auto_detect = false, header = true, "
-        "delim = ',', quote = '\"', escape = '\"', nullstr = '', "
-        "compression = 'none', hive_partitioning = false)"
+        f"read_csv([{paths}], columns = {{{types}}}, auto_detect = false, "
+        f"header = {str(text.header).lower()}, delim = {text_sql(text.delimiter)}, "
+        "quote = '\"', escape = '\"', nullstr = '', "
+        f"compression = '{compression}', hive_partitioning = false)"
     )
-    columns = (SourceColumn(f"source.{name}", TEXT, True) for name in names)
+    texts = {
+        written: SourceColumn(f"source.{name}", TEXT, is_csv=True, decimal_sign=text.decimal)
+        for name, written in zip(names, header, strict=True)
+        if written
+    }
     renamed = ", ".join(
-        f"{name} AS {name_sql(written)}" for name, written in zip(names, header, strict=True)
+        f"{name} AS {name_sql(written)}"
+        for name, written in zip(names, header, strict=True)
+        if written
     )
+    # A column without a name is never asked for.
     return Relation(
         sql,
-        columns=dict(zip(folded, columns, strict=True)),
+        columns={written.casefold(): column for written, column in texts.items()},
+        texts=texts,
         named=f"(SELECT {renamed} FROM {sql})",  # noqa: S608 - quoted names
     )
 
 
-def _header(location: Path, state: FileState) -> list[str]:
-    """The names in the first line of a CSV file."""
-    with state.path.open(encoding="utf-8-sig", newline="") as lines:
-        header = next(csv.reader(lines), [])
-    folded = [name.casefold() for name in header]
-    if not header or len(set(folded)) != len(folded):
+def _names(location: Path, state: FileState, text: TextFormat) -> list[str]:
+    """The names of the columns of a file of text; empty for those that have none."""
+    fields = first_fields(state.path, compression_of(state.path), text)
+    header = text.names(fields)
+    check_distinct(str(location), header)
+    if not any(header):
         raise ConfigurationInvalid(
-            f"{location} must begin with a line of distinct column names.",
-            hint="Names that differ only in letter case count as equal.",
+            f"{location} must begin with a line of distinct column names; it has none.",
+            hint="Without such a line, say header = false: columns are column_1, column_2 and on.",
         )
     return header
+
+
+def check_distinct(label: str, names: Iterable[str]) -> None:
+    """Refuse columns with the same name; which is not said, since it may be a person's row.
+
+    Raises
+    ------
+    ConfigurationInvalid
+    """
+    places: dict[str, int] = {}
+    for place, name in enumerate(names, start=1):
+        before = places.setdefault(name.casefold(), place)
+        if name and before != place:
+            raise ConfigurationInvalid(
+                f"{label} must have distinct column names; columns {before} and {place} share one.",
+                hint="Names that differ only in letter case count as equal. Rename one in the file;"
+                " of a file of text without a line of names, say header = false.",
+            )
 
 
 def fingerprint(

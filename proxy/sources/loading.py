@@ -6,7 +6,7 @@ unit, for which they are all there at once: in memory, or a part of the units af
 Proof that the rows stay the same: accountant/proofs/refinement.md, "The same data".
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -36,6 +36,8 @@ from proxy.sources.location import (
     PostgresRows,
     PrivateView,
     RowsLocation,
+    SourceFiles,
+    SourceLocation,
     UnitRows,
 )
 from proxy.sources.problems import Problems
@@ -81,8 +83,9 @@ def load(
     where = location.of if isinstance(location, UnitRows) else location
     view = where.sql if isinstance(where, PrivateView) else None
     with (
-        closed_database(() if view is not None else files.reachable(states)) as reading,
-        _opened(schema, where, states, reading) as relation,
+        files.decoded(_of_text(where), states) as readable,
+        closed_database(() if view is not None else files.reachable(readable)) as reading,
+        _opened(schema, where, readable, reading) as relation,
     ):
         rows = encoded_sql(schema, relation, problems, reading, view)
         if schema.unit is None:
@@ -101,6 +104,17 @@ def load(
             f"{location.label} holds more records than tables.{schema.table}.n_records_max allows.",
             hint="Declare a public upper bound that is surely true.",
         )
+
+
+def _of_text(location: RowsLocation) -> Sequence[SourceLocation | SourceFiles]:
+    """The files of a location that may be text."""
+    match location:
+        case PrivateView(sources=sources):
+            return [one for _name, one in sources]
+        case PostgresRows():
+            return []
+        case _:
+            return [location]
 
 
 def kept_schema(schema: Schema) -> pa.Schema:

@@ -11,6 +11,14 @@ from typing import Final, TypeAlias
 from accountant.ledger.stores.postgres_location import DEFAULT_SCHEMA, PostgresLocation
 from cube.axis import NAME_LENGTH_MAX
 from proxy.sources.spark_table import SparkTable
+from proxy.sources.text_format import (
+    COMPRESSIONS,
+    NOT_COMPRESSED,
+    TextFormat,
+    compression_of,
+    inner_suffix,
+    unknown_kind,
+)
 
 HIDDEN: Final = (".", "_")  # how names begin of what other tools keep beside their data
 
@@ -36,11 +44,40 @@ class SourceKind(StrEnum):
     DUCKDB = "duckdb"
 
 
-KIND_BY_SUFFIX = {
+KIND_BY_SUFFIX: Final = {
     ".csv": SourceKind.CSV,
+    ".tsv": SourceKind.CSV,
     ".parquet": SourceKind.PARQUET,
     ".duckdb": SourceKind.DUCKDB,
 }
+KNOWN: Final = ".csv, .tsv, .parquet or .duckdb"
+OF_TEXT: Final = tuple(
+    f"{suffix}{compressed}"
+    for suffix, kind in KIND_BY_SUFFIX.items()
+    if kind is SourceKind.CSV
+    for compressed in ("", *COMPRESSIONS)
+)
+
+
+def kind_of(path: Path) -> SourceKind | None:
+    """The format that a file's name says; None if it says none that can be read.
+
+    >>> kind_of(Path("people.CSV.gz")), kind_of(Path("people.parquet.gz"))
+    (<SourceKind.CSV: 'csv'>, None)
+    """
+    found = KIND_BY_SUFFIX.get(inner_suffix(path))
+    is_compressed = compression_of(path) != NOT_COMPRESSED
+    return None if is_compressed and found is not SourceKind.CSV else found
+
+
+def default_format(path: Path) -> TextFormat:
+    """The form of text that the name of a file says."""
+    return TextFormat(delimiter="\t") if inner_suffix(path) == ".tsv" else TextFormat()
+
+
+def _check_text(kind: SourceKind, text: TextFormat | None) -> None:
+    if text is not None and kind is not SourceKind.CSV:
+        raise ValueError("delimiter, decimal, encoding and header go with a file of text")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,24 +87,34 @@ class SourceLocation:
     Parameters
     ----------
     path : Path
-        A `.csv`, `.parquet` or `.duckdb` file; the suffix decides how it is read.
+        A `.csv`, `.tsv`, `.parquet` or `.duckdb` file; the suffix decides how it is read. Text may
+        be compressed, as `.csv.gz` or `.csv.zst`.
     source_table : str, optional
         The table inside a `.duckdb` file, required there and meaningless elsewhere.
+    text : TextFormat, optional
+        How text is written; by default as the name says.
     """
 
     path: Path
     source_table: str | None = None
+    text: TextFormat | None = None
 
     def __post_init__(self) -> None:
-        if self.path.suffix.lower() not in KIND_BY_SUFFIX:
-            raise ValueError(f"a source must be a {', '.join(KIND_BY_SUFFIX)} file")
+        if kind_of(self.path) is None:
+            raise ValueError(unknown_kind(self.path, KNOWN))
         if (self.kind is SourceKind.DUCKDB) != (self.source_table is not None):
             raise ValueError("source_table goes with a .duckdb file, and only with one")
+        _check_text(self.kind, self.text)
 
     @property
     def kind(self) -> SourceKind:
         """The file's format."""
-        return KIND_BY_SUFFIX[self.path.suffix.lower()]
+        return kind_of(self.path) or SourceKind.CSV
+
+    @property
+    def text_format(self) -> TextFormat:
+        """How its text is written."""
+        return self.text or default_format(self.path)
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -98,24 +145,33 @@ class SourceFiles:
     ----------
     folder : Path
     pattern : str
-        Which files of the folder, as ``Path.glob`` takes it; it ends in ``.csv`` or ``.parquet``.
-        Files and folders whose names begin with a dot or an underscore are left out.
+        Which files of the folder, as ``Path.glob`` takes it; it ends as the name of a file of text
+        or of Parquet does. Files and folders whose names begin with a dot or an underscore are left
+        out.
+    text : TextFormat, optional
+        How text is written; by default as the pattern's end says.
     """
 
     folder: Path
     pattern: str
+    text: TextFormat | None = None
 
     def __post_init__(self) -> None:
-        suffix = Path(self.pattern).suffix.lower()
-        if KIND_BY_SUFFIX.get(suffix) not in {SourceKind.CSV, SourceKind.PARQUET}:
-            raise ValueError("a pattern must end in .csv or .parquet")
+        if kind_of(Path(self.pattern)) not in {SourceKind.CSV, SourceKind.PARQUET}:
+            raise ValueError(f"a pattern must end in .parquet, {' or '.join(OF_TEXT)}")
+        _check_text(self.kind, self.text)
         if Path(self.pattern).is_absolute() or ".." in Path(self.pattern).parts:
             raise ValueError("a pattern is of files in its folder")
 
     @property
     def kind(self) -> SourceKind:
         """The format of all of them."""
-        return KIND_BY_SUFFIX[Path(self.pattern).suffix.lower()]
+        return kind_of(Path(self.pattern)) or SourceKind.CSV
+
+    @property
+    def text_format(self) -> TextFormat:
+        """How the text of each is written."""
+        return self.text or default_format(Path(self.pattern))
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -236,6 +292,11 @@ class PrivateView:
             )
         if len({name.casefold() for name in names}) != len(names):
             raise ValueError("two sources share a name (letter case does not count)")
+        read_as: dict[Path, TextFormat] = {}
+        for _name, location in self.sources:
+            for path in location.files:
+                if read_as.setdefault(path, location.text_format) != location.text_format:
+                    raise ValueError(f"two sources read {path.name} in different ways")
 
     @property
     def files(self) -> tuple[Path, ...]:

@@ -40,6 +40,12 @@ NO_TEXT: Final = frozenset(("json", "jsonb", "xml"))  # arrive as text, and are 
 CODE: Final = re.compile(r"SQLSTATE: ([0-9A-Z]{5})")
 LOST: Final = ("08", "57P", "53")  # classes of SQLSTATE for a connection that is gone, or not there
 
+PRIMARY_KEY: Final = (
+    "SELECT CAST(a.attname AS text) FROM pg_catalog.pg_index AS i "
+    "JOIN pg_catalog.pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey) "
+    "WHERE i.indisprimary AND i.indrelid = pg_catalog.to_regclass({table}) ORDER BY a.attnum"
+)
+
 SAID: Final = {
     "22000": "a row of it fails, as the server's log says",
     "22003": "a number in it is beyond what a double holds",
@@ -116,6 +122,30 @@ def described(rows: PostgresRows) -> list[tuple[str, str]]:
         except Exception as error:  # noqa: BLE001 - the driver's text is dropped
             raise refusal(rows, error) from None
     return [(one.name, _column(one).type_name) for one in columns]
+
+
+def primary_key(rows: PostgresRows) -> list[str]:
+    """The columns of a table's PRIMARY KEY, in their order; none of a view or a query.
+
+    Raises
+    ------
+    ConfigurationInvalid
+        If the driver is not installed, or the server does not say.
+    """
+    if rows.table is None:
+        return []
+    with _connected(rows) as cursor:
+        try:
+            cursor.execute(PRIMARY_KEY.format(table=_literal(rows.table)))
+            found = cursor.fetch_arrow_table()
+        except Exception as error:  # noqa: BLE001 - the driver's text is dropped
+            raise refusal(rows, error) from None
+    names: list[str] = found.column(0).to_pylist()
+    return names
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _all_columns(rows: PostgresRows, cursor: "Cursor") -> pa.Schema:

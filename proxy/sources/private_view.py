@@ -6,6 +6,7 @@ whole configuration is: the owner guarantees that each row is about one privacy 
 depend on any other (`Schema.unit` checks that no unit has two rows).
 """
 
+import csv
 import hashlib
 import hmac
 from collections.abc import Iterable, Mapping
@@ -18,6 +19,7 @@ from proxy.sources import files
 from proxy.sources.closed import Connection, Settings, closed_database, name_sql
 from proxy.sources.location import PrivateView, SourceKind, SourceLocation
 from proxy.sources.problems import key_path
+from proxy.sources.text_format import fault_of
 from proxy.sources.view_problems import what_is_wrong
 
 SETTINGS: Settings = {
@@ -59,8 +61,12 @@ def materialise(
     with closed_database(files.reachable(states), SETTINGS) as connection:
         try:
             _open_sources(view, states, connection)
-        except duckdb.Error:
-            raise _refusal(table, "sources", "cannot be read as the files that they name") from None
+        except (duckdb.Error, csv.Error, OSError, UnicodeError):
+            what, hint = _what_is_wrong(view) or (
+                "cannot be read as the files that they name",
+                None,
+            )
+            raise _refusal(table, "sources", what, hint) from None
         try:
             result = connection.sql(_one_select(view.sql, table))
             names = [name.casefold() for name in result.columns]
@@ -76,8 +82,19 @@ def materialise(
             into.execute(f"CREATE TABLE {SNAPSHOT} AS FROM result")
             into.unregister("result")
         except duckdb.Error:
-            raise _refusal(table, "view", "fails on the rows of its sources") from None
+            what, hint = _what_is_wrong(view) or ("fails on the rows of its sources", None)
+            raise _refusal(table, "view", what, hint) from None
     return files.Relation(SNAPSHOT)
+
+
+def _what_is_wrong(view: PrivateView) -> tuple[str, str] | None:
+    """What is wrong with the first file of text that cannot be read as it is declared."""
+    for _name, location in view.sources:
+        for path in location.files if location.kind is SourceKind.CSV else ():
+            found = fault_of(path, location.text_format)
+            if found is not None:
+                return f"{path} {found[0]}", found[1]
+    return None
 
 
 def _open_sources(

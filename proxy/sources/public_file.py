@@ -1,9 +1,10 @@
 """Reading public tables from CSV and Parquet files, once, when the server starts.
 
-A CSV file has the same format as a private one: UTF-8, commas, double quotes, one header line, an
-empty field for NULL. The type of a column is decided by all of its fields, not by a sample: it is
-the first of BOOLEAN, BIGINT, DOUBLE and DATE in whose usual notation all fields are written, else
-VARCHAR. A whole number with a leading zero is a code, and therefore text.
+A file of text has the same format as a private one: UTF-8, commas, double quotes and one header
+line unless other is said, and an empty field for NULL. The type of a column is decided by all of
+its fields, not by a sample: it is the first of BOOLEAN, BIGINT, DOUBLE and DATE in whose usual
+notation all fields are written, else VARCHAR. A whole number with a leading zero is a code, and
+therefore text.
 
 Nothing private is opened here; the driver's messages are not shown even so.
 """
@@ -18,11 +19,14 @@ import pyarrow as pa
 
 from cube.refusals import ConfigurationInvalid
 from planner.sql.messages import listed
+from proxy.sources.axis_sql import number_text
 from proxy.sources.closed import closed_database, name_sql
-from proxy.sources.files import FileState, opened, reachable
+from proxy.sources.files import FileState, Relation, decoded, opened, reachable
 from proxy.sources.location import SourceKind, SourceLocation
 from proxy.sources.problems import Problems
 from proxy.sources.public_table import N_BYTES_MAX, N_ROWS_MAX, TYPE_NAMES, PublicTable
+from proxy.sources.reading import wrong_with
+from proxy.sources.text_format import TextFormat
 
 # The pattern that a field must match, and the cast that must then succeed. A DOUBLE keeps at least
 # fifteen digits before the point exactly.
@@ -41,6 +45,12 @@ class PublicSettings:
     name: str
     path: Path
     key: str | None = None
+    text: TextFormat | None = None
+
+    @property
+    def location(self) -> SourceLocation:
+        """Its file, and how that is read."""
+        return SourceLocation(path=self.path, text=self.text)
 
 
 def load_public_tables(declared: Iterable[PublicSettings]) -> tuple[PublicTable, ...]:
@@ -69,15 +79,14 @@ def load_public_table(settings: PublicSettings) -> PublicTable:
     try:
         data = _read(settings, problems)
     except (duckdb.Error, csv.Error, OSError, UnicodeError):
-        what = f"the file of public table {settings.name}"
-        raise _unreadable(settings.path, what) from None
+        raise _unreadable(settings.location) from None
     problems.raise_if_any()
     key = _key(settings, data, problems)
     problems.raise_if_any()
     return PublicTable(settings.name, key, data)
 
 
-def read_texts(path: Path, column: str) -> tuple[str, ...]:
+def read_texts(location: SourceLocation, column: str) -> tuple[str, ...]:
     """The texts in a column of a public file, in the order of the rows, each once, without NULL.
 
     Raises
@@ -86,37 +95,43 @@ def read_texts(path: Path, column: str) -> tuple[str, ...]:
         If the file cannot be read, or has no such column of text.
     """
     try:
-        location, state = SourceLocation(path=path), FileState.of(path)
-        with closed_database(reachable({path: state})) as connection:
-            relation = opened(location, {location.path: state}, connection)
+        states = {location.path: FileState.of(location.path)}
+        with (
+            decoded([location], states) as readable,
+            closed_database(reachable(readable)) as connection,
+        ):
+            relation = opened(location, readable, connection)
             described = connection.execute(f"DESCRIBE FROM {relation.named}").fetchall()
             types = {name: sql_type for name, sql_type, *_ in described}
             if types.get(column) != "VARCHAR":
                 what = f"is {types[column]}, not text" if column in types else "is not there"
                 raise ConfigurationInvalid(
-                    f"{column} {what} in {path}.", hint=f"It has {listed(types)}."
+                    f"{column} {what} in {location.path}.", hint=f"It has {listed(types)}."
                 )
             rows = connection.execute(
                 f"SELECT {name_sql(column)} FROM {relation.named} LIMIT {N_ROWS_MAX}"  # noqa: S608 - quoted names
             ).fetchall()
     except (duckdb.Error, csv.Error, OSError, UnicodeError):
-        raise _unreadable(path, "a file of levels") from None
+        raise _unreadable(location) from None
     return tuple(dict.fromkeys(text for (text,) in rows if text is not None))
 
 
 def _read(settings: PublicSettings, problems: Problems) -> pa.Table:
     """The rows as Arrow; possibly none if there is a problem with them."""
     keys = ("public", settings.name)
-    location, state = SourceLocation(path=settings.path), FileState.of(settings.path)
+    location, state = settings.location, FileState.of(settings.path)
     if state.size > N_BYTES_MAX:
         problems.add((*keys, "source"), f"has more than {N_BYTES_MAX} bytes")
         problems.raise_if_any()
-    with closed_database(reachable({settings.path: state})) as connection:
-        relation = opened(location, {location.path: state}, connection)
+    with (
+        decoded([location], {settings.path: state}) as readable,
+        closed_database(reachable(readable)) as connection,
+    ):
+        relation = opened(location, readable, connection)
         limited = f"SELECT * FROM {relation.sql} LIMIT {N_ROWS_MAX + 1}"  # noqa: S608 - a quoted path
         connection.execute(f"CREATE TEMP TABLE source AS {limited}")
         if location.kind is SourceKind.CSV:
-            selected = _typed_fields(_header(state.path), connection)
+            selected = _typed_fields(relation, connection)
         else:
             described = connection.execute("DESCRIBE source").fetchall()
             selected = _known_columns([(row[0], row[1]) for row in described], keys, problems)
@@ -129,34 +144,33 @@ def _read(settings: PublicSettings, problems: Problems) -> pa.Table:
     return data
 
 
-def _unreadable(path: Path, what: str) -> ConfigurationInvalid:
-    return ConfigurationInvalid(
-        f"{path} cannot be read as {what}.",
-        hint="It must be a Parquet file, or UTF-8 text with commas, double quotes, one header line "
-        "and lines of equal length.",
+def _unreadable(location: SourceLocation) -> ConfigurationInvalid:
+    what, way = wrong_with(location.path, location) or (
+        "cannot be read",
+        "It must be a Parquet file, or text with a line of names and lines of equal length.",
     )
+    return ConfigurationInvalid(f"{location.path} {what}.", hint=way)
 
 
-def _header(path: Path) -> list[str]:
-    with path.open(encoding="utf-8-sig", newline="") as lines:
-        return next(csv.reader(lines), [])
-
-
-def _typed_fields(names: Sequence[str], connection: duckdb.DuckDBPyConnection) -> str:
-    """A SELECT list that gives the text columns of a CSV file their names and their types."""
-    fields = [f"column_{place}" for place in range(len(names))]
+def _typed_fields(relation: Relation, connection: duckdb.DuckDBPyConnection) -> str:
+    """A SELECT list that gives the text columns of a file their names and their types."""
+    columns = relation.texts
     tests = ", ".join(
-        f"coalesce(bool_and(regexp_full_match({field}, '{pattern}') "
-        f"AND TRY_CAST({field} AS {sql_type}) IS NOT NULL) FILTER ({field} IS NOT NULL), false)"
-        for field in fields
+        f"coalesce(bool_and(regexp_full_match({number_text(one)}, '{pattern}') "
+        f"AND TRY_CAST({number_text(one)} AS {sql_type}) IS NOT NULL) "
+        f"FILTER ({one.sql} IS NOT NULL), false)"
+        for one in columns.values()
         for sql_type, pattern in CSV_TYPES
     )
     (found,) = connection.execute(f"SELECT {tests} FROM source").fetchall()  # noqa: S608 - generated names
     listed = []
-    for place, (field, name) in enumerate(zip(fields, names, strict=True)):
+    for place, (name, column) in enumerate(columns.items()):
         flags = found[place * len(CSV_TYPES) : (place + 1) * len(CSV_TYPES)]
-        fitting = (sql_type for (sql_type, _), fits in zip(CSV_TYPES, flags, strict=True) if fits)
-        listed.append(f"CAST({field} AS {next(fitting, 'VARCHAR')}) AS {name_sql(name)}")
+        fitting = next(
+            (sql_type for (sql_type, _), fits in zip(CSV_TYPES, flags, strict=True) if fits), ""
+        )
+        cast = f"CAST({number_text(column)} AS {fitting})" if fitting else column.sql
+        listed.append(f"{cast} AS {name_sql(name)}")
     return ", ".join(listed)
 
 

@@ -23,6 +23,8 @@ class SourceColumn:
         SQL for whether it has no value, if `sql` may be NULL for a value that is no number.
     decimal_digits : int
         All of its digits, if it is a DECIMAL: at most so many.
+    decimal_sign : str
+        What stands before the decimals of a number in text.
     """
 
     sql: str
@@ -31,3 +33,4 @@ class SourceColumn:
     decimal_places: int | None = None
     missing: str = ""
     decimal_digits: int = DECIMAL_DIGITS_MAX
+    decimal_sign: str = "."

@@ -11,7 +11,6 @@ import pytest
 from cube.refusals import ConfigurationInvalid
 from cube.timestamps import TimestampAxis
 from proxy.cli import app as cli
-from proxy.cli import init_source
 from proxy.config.settings import load
 from proxy.sources.duckdb_source import DuckDbSource
 from tests.support.groupings import each
@@ -95,7 +94,7 @@ def test_reading_levels_says_that_it_is_not_private_and_serves_every_row(people:
     columns = columns_of(output)
     assert columns["age"] == {"kind": "integer", "low": 35, "high": 85}
     assert columns['an "odd" name'] == {"kind": "category", "levels": ["x"], "null": True}
-    assert columns["pay"] == {"kind": "measure", "low": 0, "high": 2.5, "step": 0.01}
+    assert columns["pay"] == {"kind": "measure", "low": 1.5, "high": 2.3, "step": 0.01}
     born = columns["born"]
     assert (born["low"].isoformat(), born["high"].isoformat()) == ("1815-01-01", "1906-12-31")
     first, last = dt.date(2020, 1, 1), dt.date(2020, 12, 31)
@@ -142,7 +141,7 @@ def test_a_constant_or_infinite_number_still_makes_a_measure(tmp_path: Path) -> 
         connection.execute("INSERT INTO people VALUES ('nan', 'nan')")
     columns = columns_of(drafted(path, "--read-levels-from-data"))
     assert columns == {
-        "a": {"kind": "measure", "low": 0, "high": 2.5, "step": 0.01},
+        "a": {"kind": "measure", "low": 2.4, "high": 2.6, "step": 0.01},
         "b": {"kind": "measure"},
     }
 
@@ -151,17 +150,17 @@ def test_levels_with_quotes_and_control_characters_come_back_as_they_were(tmp_pa
     levels = sorted(["it's", 'say "so"', "back\\slash", "tab\t", "line\nfeed", "\x7f", "é", "😀"])
     path = tmp_path / "people.duckdb"
     with duckdb.connect(path) as connection:
-        connection.execute('CREATE TABLE people ("é [x].\ty" VARCHAR)')
+        connection.execute('CREATE TABLE people ("é [x].\\y" VARCHAR)')
         connection.executemany("INSERT INTO people VALUES (?)", [[level] for level in levels])
     (column,) = columns_of(drafted(path, "--read-levels-from-data")).items()
-    assert column == ("é [x].\ty", {"kind": "category", "levels": levels})
+    assert column == ("é [x].\\y", {"kind": "category", "levels": levels})
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["absent.csv", "-o", "new.toml"], "cannot be read"),
-        (["people.txt", "-o", "new.toml"], "a source must be a .csv, .parquet, .duckdb file"),
+        (["people.txt", "-o", "new.toml"], "must be a .csv, .tsv, .parquet or .duckdb file"),
         (["people.csv", "-o", "people.csv"], "exists already"),
         (["people.csv", "-o", "absent/new.toml"], "cannot be written"),
     ],
@@ -211,25 +210,20 @@ def test_a_draft_proposes_a_unit_by_its_name_and_the_sections_around(tmp_path: P
     assert "35" not in output.read_text()
 
 
-def test_rows_in_postgresql_that_cannot_be_copied_are_a_clear_error(
+def test_rows_in_postgresql_that_cannot_be_read_are_a_clear_error(
     tmp_path: Path,
     postgres_server: PostgresServer,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A row that fails amid the others, and more rows than may be in memory."""
-    monkeypatch.setattr(init_source, "COPY_BYTES_MAX", 8 * 2**20)
+    """A row that fails amid the others."""
     monkeypatch.chdir(tmp_path)
     with postgres_server.connect() as connection:
         connection.execute(
             f"CREATE VIEW fails AS SELECT '{CANARY}' AS name, 1 / (50000 - i) AS age "  # noqa: S608 - of this test
             "FROM generate_series(1, 90000) AS t(i)"
         )
-        connection.execute(
-            f"CREATE VIEW large AS SELECT md5(i::text) || '{CANARY}' AS name, i AS age "  # noqa: S608 - of this test
-            "FROM generate_series(1, 600000) AS t(i)"
-        )
-    for table, said in (("fails", "a row of it fails"), ("large", "more than 0.00781 GiB")):
+    for table, said in (("fails", "a row of it fails"),):
         output = tmp_path / f"{table}.toml"
         draft = ["init", postgres_server.location(), "--table", table, "-o", str(output)]
         with pytest.raises(SystemExit) as ended:

@@ -54,7 +54,7 @@ def test_levels_may_be_those_of_a_parquet_file(folder: Path) -> None:
         ("link.csv:city", "names the file of a private table; levels are public"),
         ("cities.csv:town", "town is not there in"),
         ("numbers.parquet:n", "n is BIGINT, not text in"),
-        ("broken.csv:city", "cannot be read as a file of levels"),
+        ("broken.csv:city", "is not text in utf-8"),
     ],
 )
 def test_what_gives_no_levels_is_a_problem_of_that_key(
