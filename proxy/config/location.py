@@ -26,7 +26,7 @@ from proxy.sources.location import (
 )
 from proxy.sources.problems import Problems, Section
 from proxy.sources.spark_table import SparkTable
-from proxy.sources.text_format import TextFormat
+from proxy.sources.text_format import KINDS_BY_NAME, TextFormat, inner_suffix
 
 NO_FILE: Final = "names no file"
 IN_A_PATTERN: Final = frozenset("*?[")
@@ -235,12 +235,12 @@ def _read_source(
     if text is not None and text.decimal != ".":
         what = "is for columns; in a view they are text: CAST(replace(x, ',', '.') AS DOUBLE)"
         problems.add((*keys, "decimal"), what)
-    try:
-        found = _read_files(path, section.table, text)
-    except ValueError as error:
-        found = str(error)
+    found = _read_files(path, section.table, text)
     if isinstance(found, str):
-        is_database = section.table is None and kind_of(path) is SourceKind.DUCKDB
-        problems.add(keys, 'should be {file = "x.duckdb", table = "t"}' if is_database else found)
+        what = 'should be a .csv or .parquet file, or {file = "x.duckdb", table = "t"}'
+        named = KINDS_BY_NAME.get(inner_suffix(path))
+        if named is not None:
+            what = f"{what}; {path.name} is {named[0]}"
+        problems.add(keys, found if found == NO_FILE else what)
         return None
     return found
