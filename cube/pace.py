@@ -55,6 +55,10 @@ class Pace(Protocol):
         """Something was charged: from here on the statement is answered, even past its time."""
         ...
 
+    def note_work(self, seconds: float) -> None:
+        """Another process worked for the statement, for as long."""
+        ...
+
     def waiting(self, *, is_first: bool) -> AbstractContextManager[None]:
         """Within it the statement only waits for something, and needs no turn.
 
@@ -123,6 +127,13 @@ def note_paid() -> None:
         pace.note_paid()
 
 
+def note_work(seconds: float) -> None:
+    """Count the work of another process as if this thread had done it."""
+    pace = _pace.get()
+    if pace is not None:
+        pace.note_work(seconds)
+
+
 def is_paid() -> bool:
     """Whether something was charged for the statement that this thread works on."""
     pace = _pace.get()
@@ -177,6 +188,9 @@ class Deadline:
         """From here on, only steps that name the time they need can be refused."""
         self.is_paid = True
 
+    def note_work(self, seconds: float) -> None:
+        """Nothing: nobody shares a deadline."""
+
     def take_longer(self) -> None:
         """Nothing: this deadline is fixed."""
 
@@ -209,6 +223,9 @@ class _Shorter:
 
     def note_paid(self) -> None:
         self._outer.note_paid()
+
+    def note_work(self, seconds: float) -> None:
+        self._outer.note_work(seconds)
 
     def waiting(self, *, is_first: bool) -> AbstractContextManager[None]:
         return self._outer.waiting(is_first=is_first)

@@ -128,7 +128,7 @@ HOMES = {
 DUCKDB_FILES = {
     "planner/domain/scratchpad.py",
     "proxy/cli/init_source.py",
-    "proxy/engine/postprocessing.py",
+    "proxy/engine/sql_process.py",
     "proxy/sources/closed.py",
     "proxy/sources/duckdb_source.py",
     "proxy/sources/private_view.py",

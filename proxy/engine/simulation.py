@@ -26,8 +26,9 @@ from planner.cache import BoundedCache
 from planner.draws import n_draws_for
 from planner.workload import Answer, Part, QuantileFormula, SqlFormula
 from proxy.engine.boxes import box_errors
-from proxy.engine.postprocessing import N_ROWS_MAX, OuterSql
+from proxy.engine.postprocessing import OuterSql
 from proxy.engine.quantiles import quantiles
+from proxy.engine.sql_process import N_ROWS_MAX
 
 Floats: TypeAlias = NDArray[np.float64]
 Flags: TypeAlias = NDArray[np.bool_]

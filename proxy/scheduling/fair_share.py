@@ -199,6 +199,10 @@ class Shift:
         """From here on refuse only steps that state the time they need."""
         self.is_paid = True
 
+    def note_work(self, seconds: float) -> None:
+        """Count what another process worked for the statement."""
+        self._counted -= seconds
+
     def step(self, seconds: float) -> None:
         """Continue, after those who have worked for less."""
         now = time.monotonic()

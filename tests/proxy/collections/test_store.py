@@ -320,6 +320,8 @@ class Steps:
 
     def note_paid(self) -> None: ...
 
+    def note_work(self, seconds: float) -> None: ...
+
     def waiting(self, *, is_first: bool) -> AbstractContextManager[None]:
         del is_first
         return nullcontext()
