@@ -104,7 +104,8 @@ def _inner(select: exp.Select) -> exp.Select | None:
         if entry.args.get("with_") or (alias is not None and alias.args.get("columns")):
             return None
         entry = entry.this
-    return entry if isinstance(entry, exp.Select) else None
+    has_names = entry.args.get("with_")  # its own, which are not known here
+    return entry if isinstance(entry, exp.Select) and not has_names else None
 
 
 def _columns(inner: exp.Select, schema: Schema) -> Mapping[str, RowShare | None] | None:

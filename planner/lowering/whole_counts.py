@@ -17,6 +17,9 @@ from planner.workload import ColumnKind, OutputColumn, Part
 
 Columns: TypeAlias = Sequence[tuple[str, bool]]  # names, and whether they are counts
 
+# Parts of a star that show something else than every column.
+_OF_A_STAR = ("except_", "replace", "rename", "ilike")
+
 
 class CountColumns:
     """Follows the counts of one statement, which `Splitter` has cut at its aggregates.
@@ -63,8 +66,10 @@ class CountColumns:
             column = item.unalias()
             qualifier = column.table.casefold() if isinstance(column, exp.Column) else ""
             seen = [columns for name, columns in entries if qualifier in ("", name)]
-            if isinstance(column, exp.Star) or isinstance(column.this, exp.Star):
-                if None in seen or len(entries) != 1 or column.args.get("except_"):
+            if column.is_star:  # COUNT(*) has a star in it, and is none
+                star = column.this if isinstance(column, exp.Column) else column
+                is_whole = not any(star.args.get(part) for part in _OF_A_STAR)
+                if None in seen or len(entries) != 1 or not is_whole:
                     return None
                 shown += [one for columns in seen for one in columns or ()]
             else:
