@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 from sqlglot import exp
 
 from planner.catalog_sql.facts import CatalogFacts
+from planner.sql.settings import setting_named
 
 Arguments: TypeAlias = Sequence[exp.Expr]
 Builder: TypeAlias = Callable[[Arguments, CatalogFacts], exp.Expr]
@@ -71,6 +72,9 @@ def looked_up(relation: str, wanted: str, key: str, value: exp.Expr, also: str =
 
 def _setting(arguments: Arguments, facts: CatalogFacts) -> exp.Expr:
     name = arguments[0].name.casefold() if arguments else ""
+    is_optional = len(arguments) > 1 and bool(arguments[1].this)
+    if name not in facts.settings and not is_optional:
+        setting_named(name)  # refuses what is none of ours either
     return _text(facts.settings.get(name))
 
 

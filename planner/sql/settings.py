@@ -32,10 +32,12 @@ SETTING_NAMES: Final = (
 _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d)?)?|-?\d{1,18}", re.ASCII)
 N_WORDS_MAX = 1000  # of one setting
 
-# What drivers and tools send when they connect, and what SHOW says of it; none of it could change
-# an answer.
+# What drivers and tools send when they connect, and what SHOW says of it. A wire that takes one
+# obeys it or refuses its value.
 SHOWN: Final[Mapping[str, str]] = {
     "application_name": "",
+    "array_nulls": "on",
+    "backslash_quote": "safe_encoding",
     "bytea_output": "hex",
     "client_encoding": "UTF8",
     "client_min_messages": "notice",
@@ -45,31 +47,137 @@ SHOWN: Final[Mapping[str, str]] = {
     "extra_float_digits": "1",
     "idle_in_transaction_session_timeout": "0",
     "intervalstyle": "postgres",
+    "lc_monetary": "C",
+    "lc_numeric": "C",
+    "lc_time": "C",
     "lock_timeout": "0",
     "names": "UTF8",
+    "role": "none",
     "search_path": "public",
+    "session authorization": "",
     "session characteristics": "read committed",
+    "session_replication_role": "origin",
     "standard_conforming_strings": "on",
     "statement_timeout": "0",
     NOTICES: "off",  # ours, and changes what is told, not what is answered
     "time zone": "UTC",
     "timezone": "UTC",
     "transaction": "read committed",
+    "transform_null_equals": "off",
 }
-CLIENT_SETTINGS: Final = frozenset(SHOWN)
+_PLANS: Final = (
+    *("async_append", "bitmapscan", "gathermerge", "hashagg", "hashjoin", "incremental_sort"),
+    *("indexonlyscan", "indexscan", "material", "memoize", "mergejoin", "nestloop"),
+    *("parallel_append", "parallel_hash", "partition_pruning", "seqscan", "sort", "tidscan"),
+)
+# What a server that only reads can leave undone: how statements are planned, how long locks are
+# waited for, how rows are written. They are kept, shown, and change nothing.
+IGNORED: Final[Mapping[str, str]] = {
+    "backend_flush_after": "0",
+    "check_function_bodies": "on",
+    "client_connection_check_interval": "0",
+    "commit_siblings": "5",
+    "constraint_exclusion": "partition",
+    "cpu_index_tuple_cost": "0.005",
+    "cpu_operator_cost": "0.0025",
+    "cpu_tuple_cost": "0.01",
+    "cursor_tuple_fraction": "0.1",
+    "default_statistics_target": "100",
+    "default_table_access_method": "heap",
+    "default_tablespace": "",
+    "default_text_search_config": "pg_catalog.english",
+    "default_toast_compression": "pglz",
+    "default_transaction_deferrable": "off",
+    "effective_cache_size": "4GB",
+    "effective_io_concurrency": "1",
+    "escape_string_warning": "on",
+    "force_parallel_mode": "off",
+    "from_collapse_limit": "8",
+    "geqo": "on",
+    "geqo_effort": "5",
+    "geqo_generations": "0",
+    "geqo_pool_size": "0",
+    "geqo_seed": "0",
+    "geqo_selection_bias": "2",
+    "geqo_threshold": "12",
+    "gin_fuzzy_search_limit": "0",
+    "gin_pending_list_limit": "4MB",
+    "hash_mem_multiplier": "2",
+    "idle_session_timeout": "0",
+    "jit": "on",
+    "jit_above_cost": "100000",
+    "jit_expressions": "on",
+    "jit_inline_above_cost": "500000",
+    "jit_optimize_above_cost": "500000",
+    "jit_tuple_deforming": "on",
+    "join_collapse_limit": "8",
+    "lc_messages": "C",
+    "maintenance_io_concurrency": "10",
+    "maintenance_work_mem": "64MB",
+    "max_parallel_maintenance_workers": "2",
+    "max_parallel_workers": "8",
+    "max_parallel_workers_per_gather": "2",
+    "min_parallel_index_scan_size": "512kB",
+    "min_parallel_table_scan_size": "8MB",
+    "parallel_leader_participation": "on",
+    "parallel_setup_cost": "1000",
+    "parallel_tuple_cost": "0.1",
+    "plan_cache_mode": "auto",
+    "quote_all_identifiers": "off",
+    "random_page_cost": "4",
+    "recursive_worktable_factor": "10",
+    "row_security": "on",
+    "seq_page_cost": "1",
+    "synchronize_seqscans": "on",
+    "synchronous_commit": "on",
+    "tcp_keepalives_count": "9",
+    "tcp_keepalives_idle": "7200",
+    "tcp_keepalives_interval": "75",
+    "tcp_user_timeout": "0",
+    "temp_buffers": "8MB",
+    "temp_tablespaces": "",
+    "transaction_deferrable": "off",
+    "transaction_isolation": "read committed",
+    "transaction_read_only": "on",
+    "transaction_timeout": "0",
+    "work_mem": "4MB",
+    "xmlbinary": "base64",
+    "xmloption": "content",
+    **{f"enable_{plan}": "on" for plan in _PLANS},
+    "enable_partitionwise_aggregate": "off",
+    "enable_partitionwise_join": "off",
+}
+CLIENT_SETTINGS: Final = frozenset({*SHOWN, *IGNORED})
 # What cannot be set at all.
 READ_ONLY: Final[Mapping[str, str]] = {
+    "block_size": "8192",
+    "data_checksums": "off",
+    "debug_assertions": "off",
+    "fsync": "on",
+    "full_page_writes": "on",
+    "hot_standby": "on",
+    "in_hot_standby": "off",
     "integer_datetimes": "on",
     "is_superuser": "off",
-    "max_index_keys": "32",
+    "lc_collate": "C",
+    "lc_ctype": "C",
+    "max_connections": "100",
+    "max_function_args": "100",
     "max_identifier_length": "63",
+    "max_index_keys": "32",
+    "max_prepared_transactions": "0",
+    "password_encryption": "scram-sha-256",
+    "segment_size": "1GB",
     "server_encoding": "UTF8",
     "server_version": "15.0",
     "server_version_num": "150000",
-    "transaction_isolation": "read committed",
-    "transaction_read_only": "on",
+    "wal_block_size": "8192",
+    "wal_level": "replica",
 }
-_PHRASES: Final = ("time zone", "session characteristics", "names", "transaction")
+_PHRASES: Final = (
+    *("time zone", "session authorization", "session characteristics"),
+    *("names", "transaction"),
+)
 _FORMS: Final = {
     "SET": "Write SET tacit.half_width = 50.",
     "RESET": "Write RESET tacit.half_width, or RESET ALL.",
@@ -139,7 +247,7 @@ class ShowClientSetting:
     @property
     def value(self) -> str:
         """What it is where a session has not set it."""
-        return SHOWN.get(self.name) or READ_ONLY.get(self.name, "")
+        return default_of(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +255,17 @@ class ShowAll:
     """Say what every setting is."""
 
     verb: ClassVar[str] = "SHOW"
+
+
+def default_of(name: str) -> str:
+    """What one of the clients' settings is where a session has not set it."""
+    return SHOWN.get(name) or IGNORED.get(name) or READ_ONLY.get(name, "")
+
+
+def every_default() -> dict[str, str]:
+    """Every setting that has a name of one word, and what it is where nobody has set it."""
+    every = {**SHOWN, **IGNORED, **READ_ONLY}
+    return {name: every[name] for name in sorted(every) if name not in _PHRASES}
 
 
 SettingStatement: TypeAlias = (
@@ -183,9 +302,31 @@ def read_setting(words: Sequence[Token]) -> SettingStatement | None:
         return ClientSetting(name) if name in CLIENT_SETTINGS else ResetSetting(setting_named(name))
     return (
         ShowClientSetting(name)
-        if name in SHOWN or name in READ_ONLY
+        if name in CLIENT_SETTINGS or name in READ_ONLY
         else ShowSetting(setting_named(name))
     )
+
+
+def setting_of(
+    name: str, value: str | None, *, is_local: bool
+) -> SetSetting | ResetSetting | ClientSetting:
+    """The SET that gives any setting a value, or its default if there is none.
+
+    >>> setting_of("JIT", "off", is_local=False)
+    ClientSetting(name='jit', value='off', is_local=False)
+
+    Raises
+    ------
+    UnknownName, InvalidTarget
+        If there is no such setting, or it is one of ours and the value is none of it.
+    """
+    name = name.strip().lower()
+    if name in CLIENT_SETTINGS:
+        return ClientSetting(name, value, is_local)
+    setting = setting_named(name)
+    if value is None:
+        return ResetSetting(setting, is_local)
+    return SetSetting(setting, setting_value(setting, name, value), is_local)
 
 
 def exact_setting(name: str, text: str) -> Fraction:
@@ -242,7 +383,7 @@ def _moment(name: str, text: str) -> str:
 def _set(reader: WordReader) -> SettingStatement:
     """What stands after SET."""
     is_local = reader.passed("LOCAL")
-    if [keyword(word) for word in reader.rest[:2]] != ["SESSION", "CHARACTERISTICS"]:
+    if " ".join(keyword(word).lower() for word in reader.rest[:2]) not in _PHRASES:
         reader.passed("SESSION")
     name = _name(reader, "SET")
     if name in CLIENT_SETTINGS:

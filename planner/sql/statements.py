@@ -8,6 +8,7 @@
     ShowSetting
     ClientSetting, ShowClientSetting                    the same of what clients set by themselves
     TransactionWord, Savepoint, DiscardAll         BEGIN, COMMIT, ROLLBACK; SAVEPOINT; DISCARD ALL
+    Unlisten                                       UNLISTEN *
     CursorStatement, PreparedStatement             DECLARE, FETCH, CLOSE; PREPARE, EXECUTE ..
     CopyOut                                        COPY (SELECT ..) TO STDOUT
 
@@ -50,6 +51,7 @@ N_UNPARSED_BYTES_MAX: Final = 16 * 2**20
 WORD_BYTES: Final = 400  # the memory that one word takes, roughly
 
 _INSTEAD: Final = {
+    "LISTEN": "There are no channels here, so that nothing would ever come; UNLISTEN is taken.",
     "PIVOT": "Say SELECT a, COUNT(*) FILTER (WHERE b = 'x') AS x FROM t GROUP BY a, with a column "
     "for each value.",
 }

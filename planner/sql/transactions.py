@@ -1,7 +1,8 @@
-"""Statements that clients send around others: BEGIN, COMMIT, ROLLBACK and DISCARD ALL.
+"""Statements that clients send around others: BEGIN, COMMIT, ROLLBACK, DISCARD ALL and UNLISTEN.
 
     BEGIN | START TRANSACTION [mode, ..]    COMMIT | END [AND [NO] CHAIN]
     ROLLBACK | ABORT [AND [NO] CHAIN]       DISCARD ALL | PLANS | SEQUENCES | TEMP
+    UNLISTEN * | name
     SAVEPOINT name    RELEASE [SAVEPOINT] name    ROLLBACK TO [SAVEPOINT] name
 
 There are no transactions here: what was charged stays charged, and what was measured stays known.
@@ -41,6 +42,13 @@ class DiscardAll:
     verb: ClassVar[str] = "DISCARD"
 
 
+@dataclass(frozen=True, slots=True)
+class Unlisten:
+    """Listen to no channel any more, which nobody does: pools say so of every connection."""
+
+    verb: ClassVar[str] = "UNLISTEN"
+
+
 class SavepointWord(StrEnum):
     """What a statement says of a savepoint."""
 
@@ -62,7 +70,7 @@ class Savepoint:
         return self.word.value
 
 
-SessionWord: TypeAlias = TransactionWord | DiscardAll | Savepoint
+SessionWord: TypeAlias = TransactionWord | DiscardAll | Savepoint | Unlisten
 
 _BEGINNINGS: Final = {
     ("START", "TRANSACTION"): TransactionWord.BEGIN,
@@ -106,11 +114,9 @@ def read_session_word(words: Sequence[Token]) -> SessionWord | None:
     """
     reader = WordReader(words)
     if reader.passed("DISCARD"):
-        is_everything = reader.passed("ALL")
-        passed = is_everything or any(reader.passed(what) for what in _DISCARDED)
-        if not passed or reader.ahead is not None:
-            raise _malformed(reader, "Write DISCARD ALL.")
-        return DiscardAll(is_everything)
+        return _discard(reader)
+    if reader.passed("UNLISTEN"):
+        return _unlisten(reader)
     for opening, savepoint in _SAVEPOINTS.items():
         if reader.passed(*opening):
             return _savepoint(savepoint, reader)
@@ -127,6 +133,21 @@ def read_session_word(words: Sequence[Token]) -> SessionWord | None:
             raise _malformed(reader, "BEGIN, COMMIT and ROLLBACK stand alone: nothing is undone.")
         return word
     return None
+
+
+def _discard(reader: WordReader) -> DiscardAll:
+    is_everything = reader.passed("ALL")
+    passed = is_everything or any(reader.passed(what) for what in _DISCARDED)
+    if not passed or reader.ahead is not None:
+        raise _malformed(reader, "Write DISCARD ALL.")
+    return DiscardAll(is_everything)
+
+
+def _unlisten(reader: WordReader) -> Unlisten:
+    channel = reader.next_word()
+    if channel is None or not (channel.text == "*" or is_name(channel)) or reader.ahead:
+        raise _malformed(reader, "Write UNLISTEN *.")
+    return Unlisten()
 
 
 def _pass_modes(reader: WordReader) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 import pyarrow as pa
 
 from planner.domain.public import PublicRelation
-from planner.sql.settings import READ_ONLY, SHOWN
+from planner.sql.settings import every_default
 from planner.sql.statements import Query
 from proxy.api.requests import QueryRequest
 from proxy.catalog.listed import listed_tables
@@ -30,13 +30,14 @@ def catalog_world(
     """The world of one request."""
     infos = [table.info for table in seen.tables.values()]
     infos += [table.info for table in seen.own.values()]
+    caller = request.caller.payer.analyst
     return World(
         listed_tables(
             infos, [table for table, _ in public], seen.synthetic, list(LISTED_VIEWS.items())
         ),
-        request.caller.payer.analyst,
+        caller,
         VERSION,
-        {**SHOWN, **READ_ONLY, **dict(request.settings)},
+        {**every_default(), "session_authorization": caller, **dict(request.settings)},
     )
 
 

@@ -1,18 +1,21 @@
 """Settings that clients set by themselves: which values are taken, and which are reported back.
 
-None of them changes an answer. Those that would change how values are written are taken only as
-what is written here: ISO dates, UTF-8 text.
+None of them changes an answer. Those that change how values are written are obeyed, or refused with
+a value that is not: dates are ISO, texts UTF-8.
 """
 
+import datetime as dt
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Final
-from zoneinfo import available_timezones
+from zoneinfo import ZoneInfo, available_timezones
 
 from cube.refusals import InvalidTarget
 from planner.sql.options import switched
-from planner.sql.settings import NOTICES, READ_ONLY, SHOWN
+from planner.sql.settings import IGNORED, NOTICES, default_of
 from proxy.wire.postgres.sqlstates import StateError
+from proxy.wire.postgres.values import ISO_8601, POSTGRES, VERBOSE, TextStyle
 
 N_CHARACTERS_MAX: Final = 1000
 
@@ -31,9 +34,20 @@ REPORTED: Final[Mapping[str, str]] = {
     "standard_conforming_strings": "standard_conforming_strings",
     "timezone": "TimeZone",
 }
-_ALIASES: Final = {"time zone": "timezone", "names": "client_encoding"}
+_ALIASES: Final = {
+    "time zone": "timezone",
+    "names": "client_encoding",
+    "session authorization": "session_authorization",
+    "session characteristics": "transaction_isolation",
+    "transaction": "transaction_isolation",
+}
+USER: Final = "session_authorization"
 _UTF8: Final = frozenset({"utf8", "utf-8", "unicode", "sql_ascii"})
-_OFFSET: Final = re.compile(r"(INTERVAL )?[+-]?\d{1,2}(:?\d{2})?( HOUR TO MINUTE)?", re.ASCII)
+_INTERVAL: Final = re.compile(r"INTERVAL ([+-]?\d{1,2}(?::?\d{2})?)(?: HOUR TO MINUTE)?", re.ASCII)
+_HOURS: Final = re.compile(r"[+-]?\d{1,2}(\.\d{1,4})?", re.ASCII)
+# As POSIX writes a zone: hours are west of Greenwich, whatever the sign may look like.
+_POSIX: Final = re.compile(r"(<[^<>]{1,20}>|[A-Za-z]{3,20})?([+-]?\d{1,2}(?::\d{2})?)", re.ASCII)
+_HOURS_MAX: Final = 24
 _MILLISECONDS: Final = {"": 1, "us": 1e-3, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000}
 _DURATION: Final = re.compile(r"(\d{1,12})\s*([a-z]*)", re.ASCII)
 _ZONES: Final = {name.casefold(): name for name in available_timezones()}
@@ -41,7 +55,7 @@ _ZONES: Final = {name.casefold(): name for name in available_timezones()}
 
 def default(name: str) -> str:
     """What a setting is where nobody has set it."""
-    return SHOWN.get(name) or READ_ONLY.get(name, "")
+    return default_of(name)
 
 
 def canonical(name: str) -> str:
@@ -86,19 +100,154 @@ def _date_style(value: str) -> str:
 
 
 def _zone(value: str) -> str:
-    known = _ZONES.get(value.strip().casefold())
+    text = value.strip()
+    known = _ZONES.get(text.casefold())
     if known is not None:
         return known
-    if _OFFSET.fullmatch(value.strip()) is None:
-        raise _invalid("TimeZone", f"cannot be {value[:64]!a}", "Name a zone, such as Europe/Oslo.")
-    return value.strip()
+    interval = _INTERVAL.fullmatch(text.replace("'", ""))
+    if interval is not None:
+        hours, _, minutes = interval[1].partition(":")
+        sign = -1 if hours.startswith("-") else 1
+        return _written_zone(int(hours) * 60 + sign * int(minutes or 0), value)
+    if _HOURS.fullmatch(text) is not None:
+        return _written_zone(round(float(text) * 60), value)
+    if _POSIX.fullmatch(text) is None or abs(_posix_minutes(text)) >= 60 * _HOURS_MAX:
+        raise _no_zone(value)
+    return text
+
+
+def _written_zone(minutes: int, value: str) -> str:
+    """A zone so many minutes east of Greenwich, as PostgreSQL writes it."""
+    if abs(minutes) >= 60 * _HOURS_MAX:
+        raise _no_zone(value)
+    east, west = (_clock(minutes), _clock(-minutes)) if minutes else ("+00", "-00")
+    return f"<{east}>{west}"
+
+
+def _clock(minutes: int) -> str:
+    hours, rest = divmod(abs(minutes), 60)
+    return f"{'-' if minutes < 0 else '+'}{hours:02}" + (f":{rest:02}" if rest else "")
+
+
+def _posix_minutes(text: str) -> int:
+    """How many minutes east of Greenwich a zone of POSIX is."""
+    match = _POSIX.fullmatch(text)
+    hours, _, rest = (match[2] if match else "0").partition(":")
+    sign = -1 if hours.startswith("-") else 1
+    return -(int(hours) * 60 + sign * int(rest or 0))
+
+
+def _no_zone(value: str) -> StateError:
+    return _invalid("TimeZone", f"cannot be {value[:64]!a}", "Name a zone, such as Europe/Oslo.")
+
+
+@lru_cache(maxsize=1024)
+def style_of(client: tuple[tuple[str, str], ...]) -> TextStyle:
+    """How values are written under a session's settings."""
+    settings = dict(client)
+    return TextStyle(
+        zone=zone_of(settings.get("timezone", "UTC")),
+        interval=settings.get("intervalstyle", POSTGRES),
+        float_digits=int(settings.get("extra_float_digits", "1")),
+        escapes_bytes=settings.get("bytea_output") == "escape",
+    )
+
+
+def zone_of(name: str) -> dt.tzinfo:
+    """The zone of a checked value of TimeZone."""
+    if name in ("UTC", "Etc/UTC"):
+        return dt.UTC
+    if _ZONES.get(name.casefold()) == name:
+        return ZoneInfo(name)
+    return dt.timezone(dt.timedelta(minutes=_posix_minutes(name)))
+
+
+def _digits(value: str) -> str:
+    if not value.strip().lstrip("+-").isdecimal() or not -15 <= int(value) <= 3:  # noqa: PLR2004 - as PostgreSQL has it
+        raise _invalid("extra_float_digits", f"cannot be {value[:64]!a}", "It is from -15 to 3.")
+    return str(int(value))
+
+
+def _search_path(value: str) -> str:
+    """A path that finds what is found here: tables of `public` by their names alone."""
+    names = [name.strip().strip('"').casefold() for name in value.split(",")]
+    wanted = [name for name in names if name not in ("", "$user", *_SYSTEM)]
+    if wanted and _SCHEMA not in wanted:
+        raise _invalid(
+            "search_path",
+            f"cannot be {value[:64]!a}",
+            "Names without a schema mean public here; write others with their schema.",
+        )
+    if _SCHEMA in wanted and PRIVACY in wanted[: wanted.index(_SCHEMA)]:
+        raise _invalid(
+            "search_path", "cannot have data_privacy before public", "Write data_privacy.budgets."
+        )
+    return value
+
+
+def _role(value: str) -> str:
+    if value.casefold() not in ("none", "default"):
+        raise StateError(
+            "42501",
+            f"The role cannot be {value[:64]!a}: a connection is whose token opened it.",
+            hint="Connect with another token; SET ROLE NONE and RESET ROLE are taken.",
+        )
+    return "none"
+
+
+def _one_of(name: str, *taken: str) -> Callable[[str], str]:
+    def check(value: str) -> str:
+        found = value.strip().casefold()
+        if found not in taken:
+            raise _invalid(
+                name, f"cannot be {value[:64]!a}", f"Here it is one of {', '.join(taken)}."
+            )
+        return found
+
+    return check
 
 
 def _only(name: str, taken: str) -> Callable[[str], str]:
     def check(value: str) -> str:
-        if value.strip().casefold() not in (taken, {"on": "true"}.get(taken, taken), "1"):
+        found = value.strip().casefold()
+        if found != taken and (taken not in _FLAGS or _flag(name, found) != taken):
             raise _invalid(name, f"cannot be {value[:64]!a}", f"It is {taken} here.")
         return taken
+
+    return check
+
+
+def _flag(name: str, value: str) -> str:
+    """A Boolean as PostgreSQL reads it: a word, or as much of it as is clear."""
+    folded = value.strip().casefold()
+    for shown, words in (("on", ("true", "yes", "on", "1")), ("off", ("false", "no", "off", "0"))):
+        if folded not in ("", "o") and any(word.startswith(folded) for word in words):
+            return shown
+    raise _invalid(name, f"is no Boolean: {value[:64]!a}", "Write on or off.")
+
+
+def _number(name: str, value: str) -> str:
+    if _NUMBER.fullmatch(value.strip()) is None:
+        raise _invalid(name, f"is no number: {value[:64]!a}", "Write it like 64MB, 5s or 0.5.")
+    return value.strip()
+
+
+def _without_effect(name: str) -> Callable[[str], str]:
+    """What is checked of a setting that nothing depends on: that it is of its kind."""
+    if name in _WORDS:
+        return _one_of(name, *_WORDS[name])
+    if IGNORED[name] in _FLAGS:
+        return lambda value: _flag(name, value)
+    if IGNORED[name][:1].isdecimal():
+        return lambda value: _number(name, value)
+    return lambda value: value
+
+
+def _locale(name: str) -> Callable[[str], str]:
+    def check(value: str) -> str:
+        if value.casefold() not in _LOCALES:
+            raise _invalid(name, f"cannot be {value[:64]!a}", "Texts are those of C here.")
+        return value
 
     return check
 
@@ -119,13 +268,53 @@ def _invalid(name: str, why: str, hint: str) -> StateError:
     return StateError("22023", f"The value of {name} {why}.", hint=hint)
 
 
+_LOCALES: Final = ("", "c", "posix", "c.utf-8", "c.utf8", "en_us.utf-8", "en_us.utf8", "en_us")
+_FLAGS: Final = ("on", "off")
+_NUMBER: Final = re.compile(r"[+-]?\d{1,18}(\.\d{0,18})?\s*([kMGT]?B|us|ms|s|min|h|d)?", re.ASCII)
+_SCHEMA: Final = "public"
+PRIVACY: Final = "data_privacy"
+_SYSTEM: Final = ("pg_catalog", "information_schema", "pg_temp")
+_SWITCH: Final = ("on", "off", "true", "false", "yes", "no", "1", "0")
+_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "constraint_exclusion": ("partition", *_SWITCH),
+    "default_toast_compression": ("pglz", "lz4"),
+    "force_parallel_mode": ("regress", *_SWITCH),
+    "plan_cache_mode": ("auto", "force_generic_plan", "force_custom_plan"),
+    "synchronous_commit": ("local", "remote_write", "remote_apply", *_SWITCH),
+    "transaction_isolation": (
+        *("serializable", "repeatable read", "read committed", "read uncommitted"),
+    ),
+    "xmlbinary": ("base64", "hex"),
+    "xmloption": ("content", "document"),
+}
+_LEVELS: Final = (
+    *("debug5", "debug4", "debug3", "debug2", "debug1", "debug", "log", "info", "notice"),
+    *("warning", "error", "fatal", "panic"),
+)
 _CHECKS: Final[Mapping[str, Callable[[str], str]]] = {
-    "bytea_output": _only("bytea_output", "hex"),
+    **{name: _without_effect(name) for name in IGNORED if name != "transaction_isolation"},
+    "array_nulls": _only("array_nulls", "on"),
+    "backslash_quote": _one_of("backslash_quote", "safe_encoding", *_SWITCH),
+    "bytea_output": _one_of("bytea_output", "hex", "escape"),
     "client_encoding": _encoding,
+    "client_min_messages": _one_of("client_min_messages", *_LEVELS),
     "datestyle": _date_style,
-    "intervalstyle": _only("IntervalStyle", "postgres"),
+    "extra_float_digits": _digits,
+    "idle_in_transaction_session_timeout": lambda value: _number(
+        "idle_in_transaction_session_timeout", value
+    ),
+    "intervalstyle": _one_of("IntervalStyle", POSTGRES, VERBOSE, ISO_8601),
+    "lc_monetary": _locale("lc_monetary"),
+    "lc_numeric": _locale("lc_numeric"),
+    "lc_time": _locale("lc_time"),
+    "lock_timeout": lambda value: _number("lock_timeout", value),
+    "role": _role,
+    "search_path": _search_path,
+    "session_authorization": _role,
+    "session_replication_role": _only("session_replication_role", "origin"),
     "standard_conforming_strings": _only("standard_conforming_strings", "on"),
     "statement_timeout": _duration,
+    "transform_null_equals": _only("transform_null_equals", "off"),
     NOTICES: _switch,
     "timezone": _zone,
 }

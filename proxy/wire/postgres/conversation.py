@@ -233,7 +233,7 @@ class Conversation:
         """Send the answer of a COPY."""
         columns, is_binary = portal.columns, asked.format is CopyFormat.BINARY
         self._transport.send(backend.copy_out(len(columns), is_binary=is_binary))
-        for piece in stream(portal.passed(portal.n_left), columns, asked):
+        for piece in stream(portal.passed(portal.n_left), columns, asked, portal.style):
             self._transport.send(backend.copy_data(piece))
         self._transport.send(backend.COPY_DONE)
         self._transport.send(backend.command_complete(portal.tag))

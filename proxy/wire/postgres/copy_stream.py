@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from planner.sql.copying import CopyFormat, CopyOut
 from proxy.wire.postgres.backend import Column
-from proxy.wire.postgres.values import rows_of
+from proxy.wire.postgres.values import USUAL, TextStyle, rows_of
 
 _SIGNATURE: Final = b"PGCOPY\n\xff\r\n\0" + struct.pack("!ii", 0, 0)
 _END: Final = struct.pack("!h", -1)
@@ -26,14 +26,16 @@ _ESCAPES: Final = {
 }
 
 
-def stream(rows: pa.Table, columns: Sequence[Column], asked: CopyOut) -> Iterator[bytes]:
+def stream(
+    rows: pa.Table, columns: Sequence[Column], asked: CopyOut, style: TextStyle = USUAL
+) -> Iterator[bytes]:
     """The pieces of a stream, a row each."""
     if asked.format is CopyFormat.BINARY:
         yield from _binary(rows, columns)
         return
     if asked.has_header:
         yield _line([column.name.encode() for column in columns], asked.format)
-    for row in rows_of(rows, [replace(column, format=0) for column in columns]):
+    for row in rows_of(rows, [replace(column, format=0) for column in columns], style):
         yield _line(row, asked.format)
 
 

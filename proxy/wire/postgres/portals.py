@@ -16,7 +16,7 @@ from proxy.wire.postgres.backend import Column
 from proxy.wire.postgres.bound_values import spread
 from proxy.wire.postgres.pg_types import PgType, type_of_arrow
 from proxy.wire.postgres.sqlstates import StateError
-from proxy.wire.postgres.values import rows_of
+from proxy.wire.postgres.values import USUAL, TextStyle, rows_of
 
 N_PREPARED_MAX: Final = 1000  # of one connection
 N_PORTALS_MAX: Final = 100
@@ -79,13 +79,14 @@ class Portal:
         self.schema = prepared.schema
         self.tag = ""
         self.has_run = False
+        self.style = USUAL
         self._formats = formats
         self._rows = _NO_ROWS
         self._place = 0
 
-    def fill(self, rows: pa.Table | None, tag: str) -> None:
-        """Keep the answer of the statement, which has run."""
-        self.has_run, self.tag = True, tag
+    def fill(self, rows: pa.Table | None, tag: str, style: TextStyle = USUAL) -> None:
+        """Keep the answer of the statement, which has run, and how its values are written."""
+        self.has_run, self.tag, self.style = True, tag, style
         if rows is None:
             return
         if self.schema is not None and rows.schema.types != self.schema.types:
@@ -107,7 +108,7 @@ class Portal:
 
     def next_rows(self, n_rows: int) -> Iterator[tuple[bytes | None, ...]]:
         """The next rows as bytes."""
-        return rows_of(self.passed(n_rows), self.columns)
+        return rows_of(self.passed(n_rows), self.columns, self.style)
 
     @property
     def n_bytes_held(self) -> int:

@@ -4,7 +4,7 @@ Statements about the session are answered here; all others go to the engine, who
 only call that may charge. No message of the protocol is known here.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -13,6 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from cube.refusals import TargetNotReached
+from planner.sql.config_calls import ConfigCall, config_calls
 from planner.sql.copying import CopyOut
 from planner.sql.cursors import (
     CloseCursor,
@@ -32,6 +33,7 @@ from planner.sql.settings import (
     ShowAll,
     ShowClientSetting,
     ShowSetting,
+    setting_of,
 )
 from planner.sql.statements import (
     Explain,
@@ -44,10 +46,10 @@ from planner.sql.statements import (
 )
 from planner.sql.stream_statements import CreateStream, DropStream
 from planner.sql.synthetic_statements import CreateSynthetic, DropSynthetic
-from planner.sql.transactions import DiscardAll, Savepoint, TransactionWord
+from planner.sql.transactions import DiscardAll, Savepoint, TransactionWord, Unlisten
 from proxy.api.notice_text import notice_lines
 from proxy.api.requests import Caller, QueryEngine, QueryRequest, Receipt
-from proxy.wire.postgres.client_settings import canonical, checked
+from proxy.wire.postgres.client_settings import USER, canonical, checked, style_of
 from proxy.wire.postgres.pg_types import PgType, type_of_sql
 from proxy.wire.postgres.portals import (
     HELD_BYTES_MAX,
@@ -65,6 +67,7 @@ from proxy.wire.sessions.sessions import applied
 
 Notice = tuple[str, str, str]  # severity, SQLSTATE, text
 Working = Callable[[], AbstractContextManager[object]]
+Setting = SetSetting | ResetSetting | ClientSetting | ResetAll
 CursorOrPrepared = (
     DeclareCursor | FetchRows | CloseCursor | PrepareQuery | ExecutePrepared | Deallocate | CopyOut
 )
@@ -137,7 +140,7 @@ class Session:
             return
         self._check_usable(statement)
         done = self._done(portal, statement)
-        portal.fill(done.rows, done.tag)
+        portal.fill(done.rows, done.tag, style_of(self.transaction.settings.client))
 
     def end_of_sequence(self) -> None:
         """Outside of a transaction, what was left open ends."""
@@ -179,7 +182,7 @@ class Session:
         """The columns of what is no query; None for no rows."""
         match statement:
             case ShowSetting() | ShowClientSetting() | ShowAll():
-                return shown(statement, self.transaction.settings).schema
+                return shown(statement, self.transaction.settings, self._user).schema
             case FetchRows(name, is_move=False):
                 return self.portals.get(name).schema
             case ExecutePrepared(name):
@@ -193,9 +196,11 @@ class Session:
         """Carry a statement out."""
         match statement:
             case ShowSetting() | ShowClientSetting() | ShowAll():
-                return _Done(shown(statement, self.transaction.settings), "SHOW")
+                return _Done(shown(statement, self.transaction.settings, self._user), "SHOW")
             case SetSetting() | ResetSetting() | ClientSetting() | ResetAll():
                 return self._set(statement)
+            case Unlisten():
+                return _Done(None, statement.verb)
             case TransactionWord() | Savepoint() | DiscardAll():
                 return self._about_transaction(statement)
             case _ if isinstance(statement, CursorOrPrepared):
@@ -206,6 +211,7 @@ class Session:
     def _answered(self, sql: str, statement: Statement, values: Parameters) -> _Done:
         """The engine's answer."""
         self._check_room()
+        made = self._made(config_calls(statement, values)) if isinstance(statement, Query) else ()
         with self._working():
             try:
                 result = self._engine.answer(self._request(sql, values))
@@ -215,7 +221,26 @@ class Session:
         if result.receipt is not None:
             self._epsilon += result.receipt.epsilon_spent
             self._tell(result.receipt)
+        for setting in made:
+            self._set(setting)
         return _Done(result.data, _tag(statement))
+
+    def _made(self, calls: Sequence[ConfigCall]) -> tuple[Setting, ...]:
+        """The settings that calls of set_config make; a refusal if one of them is none."""
+        made: list[Setting] = []
+        for name, value, is_local in calls:
+            if name is None:
+                raise StateError(
+                    "0A000",
+                    "set_config is called with something else than constants.",
+                    hint="Write set_config('jit', 'off', false), or SET jit = off.",
+                )
+            setting = setting_of(name, value, is_local=is_local and self.transaction.is_open)
+            if isinstance(setting, ClientSetting) and setting.value is not None:
+                checked(canonical(setting.name), setting.value)
+            if not is_local or self.transaction.is_open:
+                made.append(setting)
+        return tuple(made)
 
     def _tell(self, receipt: Receipt) -> None:
         """Send what an answer cost and how wide its intervals are, if the client wants that.
@@ -245,14 +270,14 @@ class Session:
             settings=settings.client,
         )
 
-    def _set(self, statement: SetSetting | ResetSetting | ClientSetting | ResetAll) -> _Done:
+    def _set(self, statement: Setting) -> _Done:
         match statement:
             case ResetAll():
                 self.transaction.reset()
                 return _Done(None, "RESET")
             case ClientSetting(name, value, is_local):
                 name = canonical(name)
-                kept = None if value is None else checked(name, value)
+                kept = None if value in (None, self._own(name)) else checked(name, value)
                 self._change(lambda settings: settings.with_client(name, kept), is_local=is_local)
             case SetSetting() | ResetSetting():
                 command = replace(statement, is_local=False)
@@ -261,6 +286,15 @@ class Session:
                     is_local=statement.is_local,
                 )
         return _Done(None, statement.verb)
+
+    @property
+    def _user(self) -> str:
+        """Who this session is, as a client calls them."""
+        return self._caller().payer.analyst
+
+    def _own(self, name: str) -> str | None:
+        """The value that a setting has whatever is said: the role is the one that connected."""
+        return self._user if name in ("role", USER) else None
 
     def _change(
         self, change: Callable[[SessionSettings], SessionSettings], *, is_local: bool

@@ -7,15 +7,14 @@ import pyarrow as pa
 
 from planner.sql.settings import (
     NAMESPACE,
-    READ_ONLY,
     SETTING_NAMES,
-    SHOWN,
     ShowAll,
     ShowClientSetting,
     ShowSetting,
+    every_default,
 )
 from planner.workload import RequestedTarget
-from proxy.wire.postgres.client_settings import canonical, default
+from proxy.wire.postgres.client_settings import REPORTED, USER, canonical, default
 from proxy.wire.postgres.transaction import SessionSettings
 from proxy.wire.sessions.sessions import setting_text
 
@@ -24,18 +23,19 @@ Show: TypeAlias = ShowSetting | ShowClientSetting | ShowAll
 DEFAULTS: Final = RequestedTarget(integer_counts=True)  # as PostgreSQL counts
 
 
-def shown(statement: Show, settings: SessionSettings) -> pa.Table:
+def shown(statement: Show, settings: SessionSettings, user: str) -> pa.Table:
     """The answer to a SHOW; NULL where a table's own target holds."""
     client, target = dict(settings.client), settings.target.over(DEFAULTS)
     match statement:
         case ShowSetting(name):
             return _texts({NAMESPACE + name: [setting_text(target, name)]})
         case ShowClientSetting(name):
-            value = client.get(canonical(name), default(canonical(name)))
-            return _texts({name.replace(" ", "_"): [value]})
+            name = canonical(name)
+            value = user if name == USER else client.get(name, default(name))
+            return _texts({REPORTED.get(name, name): [value]})
         case ShowAll():
             own = {NAMESPACE + name: setting_text(target, name) for name in SETTING_NAMES}
-            every = {**own, **SHOWN, **READ_ONLY, **client}
+            every = {**own, **every_default(), **client}
             nothing: list[str | None] = [""] * len(every)
             return _texts({"name": [*every], "setting": [*every.values()], "description": nothing})
 

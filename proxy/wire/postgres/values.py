@@ -1,13 +1,15 @@
 """Values of a result as bytes: PostgreSQL's text format, and its binary one.
 
-Nothing here knows where values come from. Times are in UTC, and say so.
+Nothing here knows where values come from. How a session wants them written is a `TextStyle`.
 """
 
 import datetime as dt
 import math
 import struct
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
@@ -34,20 +36,54 @@ from proxy.wire.postgres.pg_types import (
 
 Writer: TypeAlias = Callable[[Any], bytes]
 
+POSTGRES: Final = "postgres"
+VERBOSE: Final = "postgres_verbose"
+ISO_8601: Final = "iso_8601"
+
 _EPOCH: Final = dt.datetime(2000, 1, 1)  # noqa: DTZ001 - PostgreSQL's times begin here
 _EPOCH_DAY: Final = dt.date(2000, 1, 1).toordinal()
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
 _DAY_SECONDS: Final = 86_400
 _DIGITS: Final = 4  # in one number of a binary NUMERIC
+_N_DIGITS: Final = {FLOAT4: 6, FLOAT8: 15}  # that every number of the type keeps
+_BACKSLASH, _SPACE, _TILDE = b"\\ ~"
 _QUOTED_IN_LISTS: Final = frozenset('{}",\\ \t\n\r\v\f')
 
 
-def rows_of(table: pa.Table, columns: Sequence[Column]) -> Iterator[tuple[bytes | None, ...]]:
+@dataclass(frozen=True, slots=True)
+class TextStyle:
+    """How a session wants values as text, where there are several ways.
+
+    Parameters
+    ----------
+    zone : datetime.tzinfo
+        Of moments with a zone.
+    interval : str
+        IntervalStyle.
+    float_digits : int
+        extra_float_digits; from 1 on, as many digits as tell a number from all others.
+    escapes_bytes : bool
+        Whether bytes are written as escapes, and not in hexadecimal digits.
+    """
+
+    zone: dt.tzinfo = dt.UTC
+    interval: str = POSTGRES
+    float_digits: int = 1
+    escapes_bytes: bool = False
+
+
+USUAL: Final = TextStyle()
+
+
+def rows_of(
+    table: pa.Table, columns: Sequence[Column], style: TextStyle = USUAL
+) -> Iterator[tuple[bytes | None, ...]]:
     """The rows of a table, each value in its column's format."""
+    writers = [_writer(column, style) for column in columns]
     for batch in table.to_batches():
         cells = [
             [None if value is None else write(value) for value in _values(array)]
-            for array, write in zip(batch.columns, map(_writer, columns), strict=True)
+            for array, write in zip(batch.columns, writers, strict=True)
         ]
         if cells:
             yield from zip(*cells, strict=True)
@@ -70,15 +106,28 @@ def _in_microseconds(kind: pa.DataType) -> pa.DataType:
     return pa.time64("us") if pa.types.is_time(kind) else pa.duration("us")
 
 
-def _writer(column: Column) -> Writer:
-    if column.type.element is not None:
-        return _list_writer(column.type.element, column.format)
-    return (_BINARY if column.format else _TEXT)[column.type]
+def _writer(column: Column, style: TextStyle) -> Writer:
+    element = column.type.element
+    if column.format:
+        if element is not None:
+            return _binary_list(element, _BINARY[element])
+        return _BINARY[column.type]
+    if element is not None:
+        return _text_list(_text_writer(element, style))
+    return _text_writer(column.type, style)
 
 
-def _list_writer(element: PgType, form: int) -> Writer:
-    write = (_BINARY if form else _TEXT)[element]
-    return _binary_list(element, write) if form else _text_list(write)
+def _text_writer(kind: PgType, style: TextStyle) -> Writer:
+    """The text format of a type; as PostgreSQL's defaults have it, or as the session wants."""
+    if kind is TIMESTAMPTZ and style.zone is not dt.UTC:
+        return partial(_text_instant, zone=style.zone)
+    if kind is INTERVAL and style.interval != POSTGRES:
+        return _iso_interval if style.interval == ISO_8601 else _verbose_interval
+    if kind in (FLOAT4, FLOAT8) and style.float_digits <= 0:
+        return partial(_rounded_float, n_digits=_N_DIGITS[kind] + style.float_digits)
+    if kind is BYTEA and style.escapes_bytes:
+        return _escaped_bytes
+    return _TEXT[kind]
 
 
 def _text_list(write: Writer) -> Writer:
@@ -113,9 +162,9 @@ def _binary_list(element: PgType, write: Writer) -> Writer:
 
 
 def _text_float(value: float) -> bytes:
+    """The shortest decimal that is the same number."""
     if math.isfinite(value):
-        text = repr(value)
-        return text.removesuffix(".0").encode()
+        return _shown(repr(value), _N_DIGITS[FLOAT8])
     return b"NaN" if math.isnan(value) else (b"Infinity" if value > 0 else b"-Infinity")
 
 
@@ -124,11 +173,54 @@ def _text_float4(value: float) -> bytes:
     if not math.isfinite(value):
         return _text_float(value)
     short = next(text for n in range(6, 10) if _single(float(text := f"{value:.{n}g}")) == value)
-    return _text_float(float(short))
+    return _shown(repr(float(short)), _N_DIGITS[FLOAT4])
+
+
+def _shown(text: str, n_digits: int) -> bytes:
+    """A number of Python's, with an exponent where PostgreSQL has one."""
+    if "e" not in text and text.find(".") <= n_digits:  # as nearly all are
+        return text.removesuffix(".0").encode()
+    sign, digits, exponent = Decimal(text).as_tuple()
+    places = "".join(map(str, digits)).rstrip("0")
+    power = len(digits) - 1 + int(exponent)
+    if not places or -5 < power < n_digits:  # noqa: PLR2004 - as C's printf
+        return (f"{Decimal(text):f}".removesuffix(".0") if places else text[:-2]).encode()
+    point = "." if len(places) > 1 else ""
+    return f"{'-' * sign}{places[0]}{point}{places[1:]}e{power:+03}".encode()
 
 
 def _single(value: float) -> float:
     return float(struct.unpack("!f", struct.pack("!f", value))[0])
+
+
+def _rounded_float(value: float, n_digits: int) -> bytes:
+    """A number of so many digits, as the C library writes it."""
+    if not math.isfinite(value):
+        return _text_float(value)
+    return f"{value:.{max(1, n_digits)}g}".encode()
+
+
+def _escaped_bytes(value: bytes) -> bytes:
+    """Bytes in the old format: those of printed ASCII as they are, others in octal digits."""
+    signs = (b"\\\\" if one == _BACKSLASH else _plain_or_octal(one) for one in value)
+    return b"".join(signs)
+
+
+def _plain_or_octal(one: int) -> bytes:
+    is_plain = _SPACE <= one <= _TILDE
+    return bytes((one,)) if is_plain else f"\\{one:03o}".encode()
+
+
+def _text_instant(value: dt.datetime, zone: dt.tzinfo) -> bytes:
+    """A moment in the session's zone, with how far that is from UTC then."""
+    moment = (value if value.tzinfo else value.replace(tzinfo=dt.UTC)).astimezone(zone)
+    offset = moment.utcoffset() or dt.timedelta()
+    sign = "-" if offset < dt.timedelta() else "+"
+    minutes, seconds = divmod(int(abs(offset).total_seconds()), 60)
+    shown = f"{sign}{minutes // 60:02}"
+    if minutes % 60 or seconds:
+        shown += f":{minutes % 60:02}" + (f":{seconds:02}" if seconds else "")
+    return _text_timestamp(moment.replace(tzinfo=None)) + shown.encode()
 
 
 def _text_timestamp(value: dt.datetime) -> bytes:
@@ -169,6 +261,61 @@ def _text_interval(value: dt.timedelta | pa.MonthDayNano) -> bytes:
         sign = "-" if micros < 0 else "+" if is_negative else ""
         words.append(f"{sign}{clock}{tail}")
     return " ".join(words).encode()
+
+
+def _clock_parts(micros: int) -> tuple[int, int, int, int]:
+    """Hours, minutes, seconds and microseconds, each with the sign of the whole."""
+    sign = -1 if micros < 0 else 1
+    seconds, fraction = divmod(abs(micros), 10**6)
+    return (
+        sign * (seconds // 3600),
+        sign * (seconds // 60 % 60),
+        sign * (seconds % 60),
+        sign * fraction,
+    )
+
+
+def _seconds(seconds: int, fraction: int) -> str:
+    """Seconds without their sign: ``6``, ``6.5``."""
+    tail = f".{abs(fraction):06}".rstrip("0") if fraction else ""
+    return f"{abs(seconds)}{tail}"
+
+
+def _iso_interval(value: dt.timedelta | pa.MonthDayNano) -> bytes:
+    """As ISO 8601 writes it: ``P1Y2M-3DT4H5M6.5S``."""
+    months, days, micros = _parts(value)
+    years, months = math.trunc(months / 12), int(math.fmod(months, 12))
+    hours, minutes, seconds, fraction = _clock_parts(micros)
+    date = "".join(f"{n}{unit}" for n, unit in ((years, "Y"), (months, "M"), (days, "D")) if n)
+    time = "".join(f"{n}{unit}" for n, unit in ((hours, "H"), (minutes, "M")) if n)
+    if seconds or fraction:
+        time += f"{'-' if micros < 0 else ''}{_seconds(seconds, fraction)}S"
+    if not date and not time:
+        return b"PT0S"
+    return f"P{date}{'T' if time else ''}{time}".encode()
+
+
+def _verbose_interval(value: dt.timedelta | pa.MonthDayNano) -> bytes:
+    """In words: ``@ 1 year 2 mons 4 hours 5.5 secs ago``."""
+    months, days, micros = _parts(value)
+    years, months = math.trunc(months / 12), int(math.fmod(months, 12))
+    hours, minutes, seconds, fraction = _clock_parts(micros)
+    units = (
+        *((years, "year"), (months, "mon"), (days, "day")),
+        *((hours, "hour"), (minutes, "min")),
+    )
+    words = [(n, str(abs(n)), unit) for n, unit in units if n]
+    if seconds or fraction:
+        words.append((micros, _seconds(seconds, fraction), "sec"))
+    if not words:
+        return b"@ 0"
+    is_before = words[0][0] < 0  # the first decides which direction needs no sign
+    shown = [
+        f"{'' if (n < 0) == is_before else '-'}{text} {unit}"
+        f"{'' if text == '1' and (unit == 'sec' or (n < 0) == is_before) else 's'}"
+        for n, text, unit in words
+    ]
+    return f"@ {' '.join(shown)}{' ago' if is_before else ''}".encode()
 
 
 def _binary_numeric(value: Decimal | int) -> bytes:

@@ -36,9 +36,7 @@ from planner.sql.options import SWITCHES, check_relative
 from planner.sql.settings import (
     AS_OF,
     NAMESPACE,
-    READ_ONLY,
     SETTING_NAMES,
-    SHOWN,
     ClientSetting,
     ResetAll,
     ResetSetting,
@@ -47,10 +45,11 @@ from planner.sql.settings import (
     ShowAll,
     ShowClientSetting,
     ShowSetting,
+    every_default,
     setting_value,
 )
 from planner.sql.statements import SessionStatement, check_alone, read_text
-from planner.sql.transactions import DiscardAll, Savepoint, TransactionWord
+from planner.sql.transactions import DiscardAll, Savepoint, TransactionWord, Unlisten
 from planner.sql.words import FILE, ONE_STATEMENT, TextLimits
 from planner.workload import RequestedTarget
 from proxy.identity.call_context import caller_of
@@ -65,6 +64,7 @@ HEADERS: Final[Mapping[str, str]] = {
 Key: TypeAlias = tuple[str, str]  # whose session it is, and the address at its other end
 SET_SCHEMA: Final = pa.schema([pa.field("setting", pa.string(), nullable=False)])
 
+NOBODY: Final = (None, "none", "NONE", "None")  # else, whom a session could become
 _NOTHING: Final = RequestedTarget()
 _IN_RANGE: Final = RequestedTarget(half_width=1.0, confidence=0.5)
 
@@ -222,6 +222,11 @@ def applied(settings: RequestedTarget, commands: Iterable[SessionStatement]) -> 
                     hint="SET alone lasts for the connection; OPTIONS(..) in a SELECT for one "
                     "statement.",
                 )
+            case ClientSetting("role" | "session authorization", value) if value not in NOBODY:
+                raise UnsupportedSql(
+                    "A call is whose token it shows, and nobody else's.",
+                    hint="Show another token; SET ROLE NONE is taken.",
+                )
             case ResetAll() | DiscardAll():
                 settings = _NOTHING
             case SetSetting(name, value):
@@ -230,7 +235,7 @@ def applied(settings: RequestedTarget, commands: Iterable[SessionStatement]) -> 
                 settings = _with(settings, name, None)
             case ShowSetting() | ShowClientSetting() | ShowAll():
                 pass
-            case ClientSetting() | TransactionWord() | Savepoint():
+            case ClientSetting() | TransactionWord() | Savepoint() | Unlisten():
                 pass
     check_in_range(settings)
     return settings
@@ -324,7 +329,7 @@ def _reply(last: SessionStatement, target: RequestedTarget) -> pa.Table:
             return pa.table({name.replace(" ", "_"): pa.array([last.value], pa.string())})
         case ShowAll():
             own = {NAMESPACE + name: setting_text(target, name) for name in SETTING_NAMES}
-            every = {**own, **SHOWN, **READ_ONLY}
+            every = {**own, **every_default()}
             columns = [pa.array(values, pa.string()) for values in (every, every.values())]
             return pa.table(columns, names=["name", "setting"])
         case _:

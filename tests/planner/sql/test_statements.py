@@ -65,6 +65,7 @@ def test_the_set_is_closed_and_each_of_it_says_how_it_begins() -> None:
         "Deallocate",
         "DeclareCursor",
         "DiscardAll",
+        "Unlisten",
         "DropStream",
         "DropSynthetic",
         "ExecutePrepared",

@@ -4,7 +4,13 @@ import pytest
 
 from cube.refusals import InvalidSql
 from planner.sql.statements import read_statement
-from planner.sql.transactions import DiscardAll, Savepoint, SavepointWord, TransactionWord
+from planner.sql.transactions import (
+    DiscardAll,
+    Savepoint,
+    SavepointWord,
+    TransactionWord,
+    Unlisten,
+)
 
 # By the text: where it stops being one of them.
 REFUSED = {
@@ -19,6 +25,8 @@ REFUSED = {
     "DISCARD": "line 1, column 1",
     "DISCARD\nPLANTS": "line 2, column 1",
     "DISCARD ALL ALL": "line 1, column 13",
+    "UNLISTEN": "line 1, column 1",
+    "UNLISTEN * a": "line 1, column 12",
 }
 
 
@@ -39,6 +47,8 @@ REFUSED = {
         ("/* x */ ABORT TRANSACTION AND CHAIN -- y", TransactionWord.ROLLBACK),
         ("DISCARD ALL", DiscardAll()),
         ("DISCARD TEMP", DiscardAll(is_everything=False)),
+        ("UNLISTEN *", Unlisten()),
+        ('unlisten "my channel"', Unlisten()),
         ("SAVEPOINT A", Savepoint(SavepointWord.SET, "a")),
         ('RELEASE "A"', Savepoint(SavepointWord.RELEASE, "A")),
         ("RELEASE SAVEPOINT a", Savepoint(SavepointWord.RELEASE, "a")),

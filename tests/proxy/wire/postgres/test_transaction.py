@@ -102,8 +102,25 @@ def test_beginning_twice_and_ending_twice_are_warnings() -> None:
         ("datestyle", "iso, dmy", "ISO, DMY"),
         ("datestyle", "ISO", "ISO, MDY"),
         ("timezone", "europe/oslo", "Europe/Oslo"),
-        ("timezone", "+02", "+02"),
+        ("timezone", "+02", "<+02>-02"),
+        ("timezone", "-3.5", "<-03:30>+03:30"),
+        ("timezone", "INTERVAL +01:30 HOUR TO MINUTE", "<+01:30>-01:30"),
+        ("timezone", "GMT-01:00", "GMT-01:00"),
         ("standard_conforming_strings", "on", "on"),
+        ("standard_conforming_strings", "true", "on"),
+        ("bytea_output", "escape", "escape"),
+        ("intervalstyle", "ISO_8601", "iso_8601"),
+        ("extra_float_digits", "-4", "-4"),
+        ("search_path", '"$user", public', '"$user", public'),
+        ("search_path", "", ""),
+        ("jit", "of", "off"),
+        ("row_security", "f", "off"),
+        ("enable_seqscan", "0", "off"),
+        ("work_mem", "64MB", "64MB"),
+        ("synchronous_commit", "local", "local"),
+        ("lock_timeout", "5s", "5s"),
+        ("role", "NONE", "none"),
+        ("session_replication_role", "origin", "origin"),
         ("application_name", "it's mine", "it's mine"),
         ("statement_timeout", "5s", "5s"),
     ],
@@ -119,7 +136,18 @@ def test_values_are_taken(name: str, value: str, kept: str) -> None:
         ("datestyle", "German"),
         ("timezone", "Nowhere/Land"),
         ("standard_conforming_strings", "off"),
-        ("bytea_output", "escape"),
+        ("bytea_output", "base64"),
+        ("intervalstyle", "sql_standard"),
+        ("extra_float_digits", "4"),
+        ("search_path", "nowhere"),
+        ("search_path", "data_privacy, public"),
+        ("timezone", "25"),
+        ("jit", "perhaps"),
+        ("work_mem", "much"),
+        ("plan_cache_mode", "best"),
+        ("transform_null_equals", "on"),
+        ("session_replication_role", "replica"),
+        ("lc_monetary", "de_DE.UTF-8"),
         ("statement_timeout", "soon"),
         ("application_name", "x" * 2000),
     ],
@@ -131,6 +159,12 @@ def test_values_that_would_change_how_answers_are_written_are_refused(
         checked(name, value)
     assert caught.value.sqlstate == "22023"
     assert caught.value.hint
+
+
+def test_nobody_becomes_somebody_else() -> None:
+    with pytest.raises(StateError) as caught:
+        checked("role", "owner")
+    assert caught.value.sqlstate == "42501"
 
 
 def test_durations_are_those_of_postgresql() -> None:
