@@ -27,9 +27,11 @@ _STAND_INS: Final[dict[str, object]] = {
     "DATE": dt.date(2000, 1, 1),
     "TIMESTAMP": dt.datetime(2000, 1, 1),  # noqa: DTZ001 - no zone is what the type means
     "TIMESTAMP WITH TIME ZONE": dt.datetime(2000, 1, 1, tzinfo=dt.UTC),
+    "INTERVAL": dt.timedelta(days=1),
     "BOOLEAN": True,
 }
 _NUMBERS: Final = ("BIGINT", "DOUBLE", "DECIMAL")
+_MOMENTS: Final = ("TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "INTERVAL")
 
 _CAST_TYPES: Final[dict[exp.DType, str]] = {
     **dict.fromkeys(exp.DataType.INTEGER_TYPES, "BIGINT"),
@@ -38,6 +40,7 @@ _CAST_TYPES: Final[dict[exp.DType, str]] = {
     exp.DType.DATE: "DATE",
     exp.DType.TIMESTAMP: "TIMESTAMP",
     exp.DType.TIMESTAMPTZ: "TIMESTAMP WITH TIME ZONE",
+    exp.DType.INTERVAL: "INTERVAL",
     exp.DType.BOOLEAN: "BOOLEAN",
 }
 
@@ -193,11 +196,13 @@ def _of_branch(above: exp.If, node: exp.Expr, columns: ColumnTypes) -> ValueType
 
 
 def _operand(above: exp.Expr, node: exp.Expr, columns: ColumnTypes) -> ValueType | None:
-    """Of arithmetic: a number, as many days as are added to a date, or unknown beside a moment."""
+    """Of arithmetic: a number, as many days as are added to a date, an interval beside a moment."""
     other = _beside(above, node, columns)
     if other is None or other.sql_type in _NUMBERS:
         return ValueType("DOUBLE")
-    return ValueType("BIGINT") if other.sql_type == "DATE" else None
+    if other.sql_type == "DATE":
+        return ValueType("BIGINT")
+    return ValueType("INTERVAL") if other.sql_type in _MOMENTS else None
 
 
 def _known(nodes: Iterator[exp.Expr], columns: ColumnTypes) -> Iterator[ValueType]:
@@ -249,8 +254,6 @@ def _cast(cast: exp.Cast, wanted: ValueType | None) -> ValueType:
     to = cast.to
     if to.this == exp.DType.ARRAY and to.expressions:
         return ValueType(_CAST_TYPES.get(to.expressions[0].this, "VARCHAR") + LIST)
-    if to.this == exp.DType.INTERVAL:
-        return ValueType("VARCHAR", "1 day")  # clients write an interval as text
     sql_type = _CAST_TYPES.get(to.this, "VARCHAR")
     return wanted if wanted is not None and wanted.sql_type == sql_type else ValueType(sql_type)
 

@@ -35,6 +35,7 @@ class ParameterKind(StrEnum):
     BOOLEAN = "boolean"
     DATE = "date"
     TIMESTAMP = "timestamp"
+    INTERVAL = "interval"
     INSTANT = "instant"  # a timestamp of UTC, which was sent with a zone
     LIST = "list"
 
@@ -42,6 +43,7 @@ class ParameterKind(StrEnum):
 _CASTS: Final = {
     ParameterKind.DATE: exp.DataType.Type.DATE,
     ParameterKind.TIMESTAMP: exp.DataType.Type.TIMESTAMP,
+    ParameterKind.INTERVAL: exp.DataType.Type.INTERVAL,
     ParameterKind.INSTANT: exp.DataType.Type.TIMESTAMP,
 }
 
@@ -116,10 +118,11 @@ def parameter_of(value: object, name: str = "") -> Parameter:
 
 def list_of(values: Sequence[object], name: str = "") -> Parameter:
     """A client's list as a parameter, for ``= ANY($1)``; each value as `parameter_of` takes it."""
-    return Parameter(ParameterKind.LIST, "", name, tuple(map(parameter_of, values)))
+    items = (one if isinstance(one, Parameter) else parameter_of(one) for one in values)
+    return Parameter(ParameterKind.LIST, "", name, tuple(items))
 
 
-def _written(value: object) -> tuple[ParameterKind, str]:  # noqa: PLR0911 - one for each type
+def _written(value: object) -> tuple[ParameterKind, str]:  # noqa: C901, PLR0911 - one for each
     match value:
         case None:
             return ParameterKind.NULL, ""
@@ -140,10 +143,14 @@ def _written(value: object) -> tuple[ParameterKind, str]:  # noqa: PLR0911 - one
             return ParameterKind.INSTANT, utc.isoformat(sep=" ")
         case dt.date():
             return ParameterKind.DATE, value.isoformat()
+        case dt.timedelta():
+            seconds, micros = divmod(value - dt.timedelta(days=value.days), dt.timedelta(seconds=1))
+            clock = f"{seconds}.{micros // dt.timedelta(microseconds=1):06} seconds"
+            return ParameterKind.INTERVAL, f"{value.days} days {clock}"
         case _:
             raise InvalidSql(
                 f"A parameter is a {type(value).__name__}, or no finite number.",
-                hint="Send numbers, texts, booleans, dates, timestamps and NULL.",
+                hint="Send numbers, texts, booleans, dates, timestamps, intervals and NULL.",
             )
 
 

@@ -6,12 +6,22 @@ never text of the statement.
 
 import datetime as dt
 import math
+import re
 import struct
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
-from planner.sql.parameters import Parameter, Parameters, list_of, parameter_of
+from planner.sql.lists import list_items
+from planner.sql.moment_texts import OutOfRange, read_moment
+from planner.sql.parameters import (
+    Parameter,
+    ParameterKind,
+    Parameters,
+    list_of,
+    parameter_of,
+)
 from proxy.wire.postgres.frontend import decoded
 from proxy.wire.postgres.pg_types import (
     BOOL,
@@ -23,6 +33,7 @@ from proxy.wire.postgres.pg_types import (
     INT2,
     INT4,
     INT8,
+    INTERVAL,
     NAME,
     NUMERIC,
     OID,
@@ -37,24 +48,61 @@ from proxy.wire.postgres.sqlstates import StateError
 
 _BAD_TEXT: Final = "22P02"
 _BAD_BINARY: Final = "22P03"
+_BAD_MOMENT: Final = "22007"
+_NO_DAY: Final = "22008"
+_TOO_LARGE: Final = "22003"
 _NO_TYPE: Final = "42804"
 _TRUE: Final = frozenset({"t", "true", "y", "yes", "on", "1"})
 _FALSE: Final = frozenset({"f", "false", "n", "no", "off", "0"})
 _EPOCH: Final = dt.datetime(2000, 1, 1)  # noqa: DTZ001 - PostgreSQL's times begin here
 _EPOCH_DAY: Final = dt.date(2000, 1, 1).toordinal()
 _N_DIGITS_MAX: Final = 1000  # of a NUMERIC
+_MOMENTS: Final = frozenset({DATE, TIMESTAMP, TIMESTAMPTZ})
+_INTEGER: Final = re.compile(r"[+-]?\d{1,20}", re.ASCII)
+_DECIMAL: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,5})?", re.ASCII)
 _TEXTS: Final = frozenset({TEXT, VARCHAR, BPCHAR, NAME, CHAR, UNKNOWN})
-_WHOLE: Final = frozenset({INT2, INT4, INT8, OID})
 _NUMERIC_HEAD: Final = struct.Struct("!hhHh")
 
 
-def bound(
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a session reads texts that could mean several things.
+
+    Parameters
+    ----------
+    zone : datetime.tzinfo
+        Of moments that name none.
+    order : str
+        Of days and months that are numbers: ``MDY``, ``DMY`` or ``YMD``.
+    """
+
+    zone: dt.tzinfo = dt.UTC
+    order: str = "MDY"
+
+
+USUAL: Final = Reading()
+
+
+def bound(  # noqa: PLR0913, PLR0917 - what a Bind message and its statement say
     values: Sequence[bytes | None],
     formats: Sequence[int],
     types: Sequence[PgType],
     names: Sequence[str],
+    places: Sequence[PgType] = (),
+    reading: Reading = USUAL,
 ) -> Parameters:
     """The values of a Bind message.
+
+    Parameters
+    ----------
+    values, formats : sequence
+        Of the message.
+    types, names : sequence
+        Of the statement's parameters.
+    places : sequence of PgType
+        What each stands beside: a moment with a zone is, beside one without, what the clocks of the
+        session's zone show.
+    reading : Reading
 
     Raises
     ------
@@ -66,9 +114,10 @@ def bound(
             "08P01", f"The statement has {len(types)} parameters, and {len(values)} values came."
         )
     forms = spread(formats, len(values))
+    beside = places or types
     return tuple(
-        _parameter(value, form, kind, name)
-        for value, form, kind, name in zip(values, forms, types, names, strict=True)
+        _parameter(value, form, kind, name, place, reading)
+        for value, form, kind, name, place in zip(values, forms, types, names, beside, strict=True)
     )
 
 
@@ -80,25 +129,47 @@ def spread(formats: Sequence[int], n: int) -> tuple[int, ...]:
     return found
 
 
-def _parameter(value: bytes | None, form: int, kind: PgType, name: str) -> Parameter:
+def _parameter(  # noqa: PLR0913, PLR0917 - as `bound`
+    value: bytes | None, form: int, kind: PgType, name: str, place: PgType, reading: Reading
+) -> Parameter:
     if value is None:
         return parameter_of(None, name)
     try:
-        found = _binary(value, kind) if form else _text(decoded(value), kind)
-    except (ValueError, struct.error, InvalidOperation, OverflowError):
+        found = _binary(value, kind) if form else _text(decoded(value), kind, reading)
+    except (ValueError, struct.error, InvalidOperation, OverflowError) as error:
         raise StateError(
-            _BAD_BINARY if form else _BAD_TEXT,
+            _BAD_BINARY if form else _state(error, kind.element or kind),
             f"A value for the parameter {name} is no {kind.name}.",
         ) from None
+    if kind is TIMESTAMPTZ and place in (DATE, TIMESTAMP):
+        found = found.astimezone(reading.zone).replace(tzinfo=None)
+    if isinstance(found, Parameter):
+        return replace(found, name=name)
     return list_of(found, name) if isinstance(found, list) else parameter_of(found, name)
 
 
-def _text(value: str, kind: PgType) -> Any:
+def _state(error: Exception, kind: PgType) -> str:
+    """The SQLSTATE of a text that is no value of a type."""
+    if kind not in _MOMENTS:
+        return _TOO_LARGE if isinstance(error, OverflowError) else _BAD_TEXT
+    return _NO_DAY if isinstance(error, OutOfRange | OverflowError) else _BAD_MOMENT
+
+
+def _text(value: str, kind: PgType, reading: Reading) -> Any:
     if kind.element is not None:
-        return [None if item is None else _text(item, kind.element) for item in _items(value)]
+        items = list_items(value)
+        return [None if item is None else _text(item, kind.element, reading) for item in items]
     if kind in _TEXTS:
         return value
-    return _readers(kind)[0](value.strip())
+    match kind:
+        case _ if kind is DATE:
+            return read_moment(value, reading.order).day
+        case _ if kind is TIMESTAMP:
+            return read_moment(value, reading.order).local
+        case _ if kind is TIMESTAMPTZ:
+            return read_moment(value, reading.order).instant(reading.zone)
+        case _:
+            return _readers(kind)[0](value.strip())
 
 
 def _binary(value: bytes, kind: PgType) -> Any:
@@ -115,19 +186,30 @@ def _readers(kind: PgType) -> tuple[Callable[[str], Any], Callable[[bytes], Any]
         raise StateError(
             _NO_TYPE,
             f"A parameter cannot be a {kind.name}.",
-            hint="Send numbers, texts, booleans, dates, timestamps, lists of them, and NULL.",
+            hint="Send numbers, texts, booleans, dates, timestamps, intervals, lists of them, and "
+            "NULL.",
         )
     return found
 
 
 def _whole(text: str) -> int:
-    if len(text) > 20:  # noqa: PLR2004 - the digits of 64 bits, and a sign
+    if _INTEGER.fullmatch(text) is None:
         raise ValueError
     return int(text)
 
 
+def _within(n_bits: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        number = _whole(text)
+        if not -(2 ** (n_bits - 1)) <= number < 2 ** (n_bits - 1):
+            raise OverflowError
+        return number
+
+    return read
+
+
 def _decimal(text: str) -> Decimal:
-    if len(text) > _N_DIGITS_MAX:
+    if len(text) > _N_DIGITS_MAX or _DECIMAL.fullmatch(text) is None:
         raise ValueError
     number = Decimal(text)
     if not number.is_finite() or abs(number.adjusted()) > _N_DIGITS_MAX:
@@ -136,6 +218,8 @@ def _decimal(text: str) -> Decimal:
 
 
 def _float(text: str) -> float:
+    if len(text) > _N_DIGITS_MAX or _DECIMAL.fullmatch(text) is None:
+        raise ValueError
     number = float(text)
     if not math.isfinite(number):
         raise ValueError
@@ -143,14 +227,28 @@ def _float(text: str) -> float:
 
 
 def _flag(text: str) -> bool:
+    """A Boolean, or as much of its word as is clear."""
     folded = text.lower()
-    if folded not in _TRUE | _FALSE:
+    if folded in ("", "o"):
         raise ValueError
-    return folded in _TRUE
+    for value, words in ((True, _TRUE), (False, _FALSE)):
+        if any(word.startswith(folded) for word in words):
+            return value
+    raise ValueError
 
 
-def _moment(text: str) -> dt.datetime:
-    return dt.datetime.fromisoformat(text)
+def _interval(text: str) -> Parameter:
+    if not text or len(text) > _N_DIGITS_MAX:
+        raise ValueError
+    return Parameter(ParameterKind.INTERVAL, text)
+
+
+def _binary_interval(value: bytes) -> Parameter:
+    micros, days, months = struct.unpack("!qii", value)
+    sign = "-" if micros < 0 else ""
+    seconds, fraction = divmod(abs(micros), 10**6)
+    text = f"{months} months {days} days {sign}{seconds}.{fraction:06} seconds"
+    return Parameter(ParameterKind.INTERVAL, text)
 
 
 def _unpacked(layout: str) -> Callable[[bytes], Any]:
@@ -173,6 +271,10 @@ def _binary_decimal(value: bytes) -> Decimal:
 def _binary_moment(value: bytes) -> dt.datetime:
     (micros,) = struct.unpack("!q", value)
     return _EPOCH + dt.timedelta(microseconds=micros)
+
+
+def _binary_instant(value: bytes) -> dt.datetime:
+    return _binary_moment(value).replace(tzinfo=dt.UTC)
 
 
 def _binary_day(value: bytes) -> dt.date:
@@ -207,53 +309,17 @@ def _binary_list(value: bytes, element: PgType) -> list[Any]:
     return found
 
 
-def _items(text: str) -> list[str | None]:
-    """The items of a list in the text format: ``{a,"b,c",NULL}``."""
-    if not (text.startswith("{") and text.endswith("}")):
-        raise ValueError
-    found: list[str | None] = []
-    place, end = 1, len(text) - 1
-    while place < end:
-        item, place = _quoted_item(text, place) if text[place] == '"' else _bare_item(text, place)
-        found.append(item)
-        if place < end and text[place] != ",":
-            raise ValueError
-        place += 1
-        if place == end:  # a comma at the end
-            raise ValueError
-    return found
-
-
-def _bare_item(text: str, place: int) -> tuple[str | None, int]:
-    ends = [at for at in (text.find(",", place), len(text) - 1) if at >= 0]
-    item = text[place : min(ends)].strip()
-    if not item or set(item) & set('{}"\\'):
-        raise ValueError
-    return (None if item.upper() == "NULL" else item), min(ends)
-
-
-def _quoted_item(text: str, place: int) -> tuple[str, int]:
-    found: list[str] = []
-    place += 1
-    while text[place] != '"':
-        place += text[place] == "\\"
-        found.append(text[place])
-        place += 1
-        if place >= len(text) - 1:
-            raise ValueError
-    return "".join(found), place + 1
-
-
 _READERS: Final[dict[PgType, tuple[Callable[[str], Any], Callable[[bytes], Any]]]] = {
     BOOL: (_flag, _binary_flag),
-    INT2: (_whole, _unpacked("!h")),
-    INT4: (_whole, _unpacked("!i")),
-    INT8: (_whole, _unpacked("!q")),
+    INT2: (_within(16), _unpacked("!h")),
+    INT4: (_within(32), _unpacked("!i")),
+    INT8: (_within(64), _unpacked("!q")),
     OID: (_whole, _unpacked("!I")),
     FLOAT4: (_float, _unpacked("!f")),
     FLOAT8: (_float, _unpacked("!d")),
     NUMERIC: (_decimal, _binary_decimal),
-    DATE: (dt.date.fromisoformat, _binary_day),
-    TIMESTAMP: (_moment, _binary_moment),
-    TIMESTAMPTZ: (_moment, _binary_moment),
+    DATE: (read_moment, _binary_day),
+    TIMESTAMP: (read_moment, _binary_moment),
+    TIMESTAMPTZ: (read_moment, _binary_instant),
+    INTERVAL: (_interval, _binary_interval),
 }

@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from cube.refusals import InvalidTarget
 from planner.sql.options import switched
 from planner.sql.settings import IGNORED, NOTICES, default_of
+from proxy.wire.postgres.bound_values import Reading
 from proxy.wire.postgres.sqlstates import StateError
 from proxy.wire.postgres.values import ISO_8601, POSTGRES, VERBOSE, TextStyle
 
@@ -151,6 +152,14 @@ def style_of(client: tuple[tuple[str, str], ...]) -> TextStyle:
         float_digits=int(settings.get("extra_float_digits", "1")),
         escapes_bytes=settings.get("bytea_output") == "escape",
     )
+
+
+@lru_cache(maxsize=1024)
+def reading_of(client: tuple[tuple[str, str], ...]) -> Reading:
+    """How texts of values are read under a session's settings."""
+    settings = dict(client)
+    order = settings.get("datestyle", default_of("datestyle")).rpartition(" ")[2]
+    return Reading(zone_of(settings.get("timezone", "UTC")), order)
 
 
 def zone_of(name: str) -> dt.tzinfo:

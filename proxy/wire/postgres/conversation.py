@@ -25,7 +25,7 @@ from proxy.monitoring.events import (
 from proxy.wire.incidents import incident_text, log_request, note_incident
 from proxy.wire.postgres import backend, frontend
 from proxy.wire.postgres.bound_values import bound
-from proxy.wire.postgres.client_settings import REPORTED, default
+from proxy.wire.postgres.client_settings import REPORTED, default, reading_of
 from proxy.wire.postgres.copy_stream import stream
 from proxy.wire.postgres.pg_types import BY_OID, UNKNOWN, PgType
 from proxy.wire.postgres.portals import Portal, columns_of
@@ -180,7 +180,10 @@ class Conversation:
     def _bind(self, bind: frontend.Bind) -> None:
         prepared = self._session.prepared.get(bind.statement)
         self._asked = _Asked(prepared.sql)
-        values = bound(bind.values, bind.formats, prepared.types, prepared.names)
+        reading = reading_of(self._session.transaction.settings.client)
+        values = bound(
+            bind.values, bind.formats, prepared.types, prepared.names, prepared.places, reading
+        )
         portal = Portal(prepared, values, bind.result_formats)
         _ = portal.columns  # refuses formats that do not fit
         n_bytes = sum(len(value) for value in bind.values if value is not None)

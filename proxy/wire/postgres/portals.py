@@ -41,6 +41,8 @@ class Prepared:
         The names of its parameters.
     types : tuple of PgType
         Their types.
+    places : tuple of PgType
+        What each of them stands beside, whatever type the client named.
     schema : pyarrow.Schema, optional
         The columns of its answer; None if it has none.
     """
@@ -50,6 +52,7 @@ class Prepared:
     names: tuple[str, ...] = ()
     types: tuple[PgType, ...] = ()
     schema: pa.Schema | None = None
+    places: tuple[PgType, ...] = ()
 
 
 class Portal:

@@ -170,6 +170,7 @@ class Session:
             tuple(description.parameters),
             tuple(known or guess for known, guess in zip(named, likely, strict=True)),
             description.schema,
+            tuple(likely),
         )
 
     def describe(self, portal: Portal) -> None:
