@@ -185,7 +185,9 @@ class Planner:
         counted = tree.copy() if wants_whole else None  # before the ends of intervals are added
         intervals = _with_intervals(tree, splitter, answers)
         reads = tuple(table.name for table in tree.find_all(exp.Table))
-        outer = Outer(outer_sql(tree), tuple(splitter.tables.public), intervals, reads)
+        outer = Outer(
+            outer_sql(tree, splitter.types), tuple(splitter.tables.public), intervals, reads
+        )
         parts = tuple(part.build() for part in splitter.parts)
         notes = (*notes, *_notes(tree, splitter))
         whole = () if counted is None else CountColumns(parts, self._world.public).places(counted)

@@ -79,6 +79,7 @@ FLOORS = {
         "planner",
         "lowering",
         "domain batch catalog_sql",
+        "meaning",
         "sql measuring",
         "workload",
         "optional_stopping fallback consistent_sets draws cache",

@@ -9,78 +9,30 @@ gigabyte. `check_scalar` is called by the scratchpad itself: nothing is evaluate
 from sqlglot import exp
 
 from cube.refusals import UnsupportedSql
-from planner.domain.duckdb_functions import check_written
 from planner.domain.function_names import instead_of
-from planner.sql.date_functions import Age, DateBin, DateDifference, TimeBucket, ToChar
+from planner.meaning import table
+from planner.meaning.moments import check_written
+from planner.meaning.types import CAST_TYPES
 from planner.sql.messages import unsupported
 from planner.sql.nodes import Held, PublicLookup
 
-OPERATORS: frozenset[type[exp.Expr]] = frozenset(
-    {
-        *(exp.And, exp.Or, exp.Not, exp.Paren),
-        *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ),
-        *(exp.Is, exp.Between, exp.In, exp.Like, exp.ILike, exp.Escape),
-        *(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg, exp.Pow, exp.DPipe),
-        *(exp.Case, exp.If, exp.Cast, exp.TryCast, exp.Interval),
-    }
-)
+OPERATORS: frozenset[type[exp.Expr]] = table.OPERATORS
 LEAVES: frozenset[type[exp.Expr]] = frozenset(
     {
         *(exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null),
         *(exp.DataType, exp.DataTypeParam, exp.Var),
     }
 )
-FUNCTIONS: dict[type[exp.Expr], str] = {
-    Age: "AGE",
-    DateBin: "DATE_BIN",
-    DateDifference: "DATE_DIFF",
-    TimeBucket: "TIME_BUCKET",
-    ToChar: "TO_CHAR",
-    exp.Abs: "ABS",
-    exp.Ceil: "CEIL",
-    exp.Coalesce: "COALESCE",
-    exp.Concat: "CONCAT",
-    exp.DateFromParts: "MAKE_DATE",
-    exp.Exp: "EXP",
-    exp.Extract: "EXTRACT",
-    exp.Floor: "FLOOR",
-    exp.Greatest: "GREATEST",
-    exp.LastDay: "LAST_DAY",
-    exp.Least: "LEAST",
-    exp.Left: "LEFT",
-    exp.Length: "LENGTH",
-    exp.Ln: "LN",
-    exp.Log: "LOG",
-    exp.Lower: "LOWER",
-    exp.Nullif: "NULLIF",
-    exp.Replace: "REPLACE",
-    exp.Right: "RIGHT",
-    exp.Round: "ROUND",
-    exp.Sign: "SIGN",
-    exp.Sqrt: "SQRT",
-    exp.StartsWith: "STARTS_WITH",
-    exp.StrPosition: "STRPOS",
-    exp.Substring: "SUBSTRING",
-    exp.TimestampTrunc: "DATE_TRUNC",
-    exp.Trim: "TRIM",
-    exp.Trunc: "TRUNC",
-    exp.Upper: "UPPER",
-    exp.WidthBucket: "WIDTH_BUCKET",
-}
+FUNCTIONS: dict[type[exp.Expr], str] = table.FUNCTIONS
 ALLOWED = OPERATORS | LEAVES | frozenset(FUNCTIONS) | {PublicLookup}
 
-TYPES = frozenset(
-    {
-        *(exp.DType.BOOLEAN, exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.INTERVAL),
-        *(exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT),
-        *(exp.DType.DECIMAL, exp.DType.FLOAT, exp.DType.DOUBLE),
-        *(exp.DType.TEXT, exp.DType.VARCHAR),
-    }
-)
+TYPES = CAST_TYPES
 UNITS = frozenset(
     {
         *("SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR", "DECADE"),
         *("SECONDS", "MINUTES", "HOURS", "DAYS", "WEEKS", "MONTHS", "QUARTERS", "YEARS"),
+        *("DECADES", "CENTURIES", "MILLENNIA", "MILLISECOND", "MILLISECONDS", "MICROSECOND"),
+        *("MICROSECONDS", "JULIAN"),
         *("CENTURY", "MILLENNIUM", "DOW", "DOY", "ISODOW", "ISOYEAR", "EPOCH"),
     }
 )
@@ -91,7 +43,6 @@ REFUSED_PARTS = {
     "query": _LIST_VALUES,
     "unnest": _LIST_VALUES,
     "field": _LIST_VALUES,
-    "zone": "Leave the time zone out.",
     "format": "Cast without a format.",
     "collation": "Leave the collation out.",
     "action": "Cast to a type alone.",
@@ -126,7 +77,7 @@ def check_details(node: exp.Expr) -> None:
     if isinstance(node, exp.Like | exp.ILike) and not _is_text(node.expression):
         raise unsupported(node, "needs a literal pattern", "Write the pattern between quotes.")
     if isinstance(node, exp.Escape) and not (
-        isinstance(node.this, exp.Like | exp.ILike) and _is_text(node.expression)
+        isinstance(node.this, exp.Like | exp.ILike | exp.SimilarTo) and _is_text(node.expression)
     ):
         raise unsupported(
             node, "needs a literal escape character", "Write one character between quotes."

@@ -18,8 +18,8 @@ from sqlglot import exp
 from cube.axis import NumericAxis
 from cube.refusals import TextPosition, UnsupportedSql
 from cube.schema import Schema
-from planner.domain.duckdb_functions import thresholds
 from planner.domain.scratchpad import columns_of
+from planner.meaning.moments import thresholds
 from planner.sql.exact_number import constant_value
 from planner.sql.messages import position, shown
 

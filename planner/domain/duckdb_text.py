@@ -1,26 +1,34 @@
 """An allowed expression as DuckDB SQL over level tables.
 
-Four things differ from what the analyst wrote. Functions that DuckDB has not are written as what it
-has (`duckdb_functions`). Columns become the level columns of the scratchpad,
-by place and never by name. A public table's column becomes a function of the key. LIKE becomes a
-regular expression, because those are matched in linear time; it keeps PostgreSQL's meaning, with
-backslash as the default escape.
+Columns become the level columns of the scratchpad, by place and never by name. A public table's
+column becomes a function of the key. What operators and functions mean is for `planner.meaning`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from sqlglot import exp
-from sqlglot.errors import ErrorLevel, UnsupportedError
+from sqlglot.errors import UnsupportedError
 
-from planner.domain.duckdb_functions import written_out
+from planner.meaning.numbers import QUOTIENT_PLACES
+from planner.meaning.types import Kind, SqlType
+from planner.meaning.writing import duckdb_sql, written_expression
+from planner.meaning.written import Value
 from planner.sql.messages import unsupported
 from planner.sql.nodes import PublicLookup
 
-_SPECIAL = frozenset(r"\.+*?()|[]{}^$")
+TypeOfColumn = Callable[[exp.Expr], SqlType]
 
 
-def duckdb_text(expression: exp.Expr, relations: Mapping[str, str]) -> str:
+def duckdb_text(expression: exp.Expr, relations: Mapping[str, str], type_of: TypeOfColumn) -> str:
     """The expression with each column replaced by ``<its relation>.value``.
+
+    Parameters
+    ----------
+    expression : Expr
+    relations : mapping
+        The relation of each column.
+    type_of : callable
+        What a column, or a looked-up one, holds.
 
     Raises
     ------
@@ -28,65 +36,29 @@ def duckdb_text(expression: exp.Expr, relations: Mapping[str, str]) -> str:
         If DuckDB has no such expression.
     """
 
-    def rewritten(node: exp.Expr) -> exp.Expr:
-        if isinstance(node, exp.Column):
-            return exp.column("value", table=relations[node.name])
+    def resolve(node: exp.Expr) -> Value:
+        found: exp.Expr
         if isinstance(node, PublicLookup):
-            return exp.Anonymous(this=node.name, expressions=[rewritten(node.expressions[0])])
-        if isinstance(node, exp.Escape):
-            like, escape = node.this, node.expression.name
-        elif isinstance(node, exp.Like | exp.ILike):
-            like, escape = node, "\\"
+            found = exp.Anonymous(this=node.name, expressions=node.expressions)
         else:
-            return node
-        return _as_match(like, like.this.transform(rewritten), escape)
+            found = exp.column("value", table=relations[node.name])
+        return Value(found, type_of(node))
 
-    tree = written_out(expression.transform(rewritten))
+    value = written_expression(expression, resolve)
     try:
-        return tree.sql(
-            dialect="duckdb", unsupported_level=ErrorLevel.RAISE, comments=False, copy=False
-        )
+        text = duckdb_sql(value.node)
     except UnsupportedError:
         raise unsupported(
             expression,
             "has no form that is evaluated",
             "Leave out arguments that are rarely given.",
         ) from None
+    return f"CAST({text} AS DOUBLE)" if _is_quotient(expression, value.type) else text
 
 
-def _as_match(like: exp.Expr, subject: exp.Expr, escape: str) -> exp.Expr:
-    pattern = exp.Literal.string(_regular_expression(like.expression.name, escape, like))
-    options = exp.Literal.string("si" if isinstance(like, exp.ILike) else "s")
-    match = exp.Anonymous(this="regexp_full_match", expressions=[subject, pattern, options])
-    return exp.Not(this=match) if like.args.get("negate") else match
-
-
-def _regular_expression(pattern: str, escape: str, like: exp.Expr) -> str:
-    r"""The RE2 text that matches what a LIKE pattern matches.
-
-    >>> print(_regular_expression("a.b%", "!", exp.null()))
-    a\.b.*
-    """
-    if len(escape) > 1:
-        raise unsupported(
-            like, "has an escape of more than one character", "Choose one that is not in the text."
-        )
-    pieces: list[str] = []
-    characters = iter(pattern)
-    for character in characters:
-        if escape and character == escape:
-            following = next(characters, None)
-            if following is None:
-                raise unsupported(
-                    like, "ends with its escape character", "Write it twice to mean itself."
-                )
-            pieces.append(_literally(following))
-        elif character == "%":
-            pieces.append(".*")
-        else:
-            pieces.append("." if character == "_" else _literally(character))
-    return "".join(pieces)
-
-
-def _literally(character: str) -> str:
-    return f"\\{character}" if character in _SPECIAL else character
+def _is_quotient(expression: exp.Expr, found: SqlType) -> bool:
+    """Whether the value is a quotient, which is used as a double where nothing rounds it."""
+    is_decimal = found.kind is Kind.NUMERIC and found.scale is not None
+    return is_decimal and (
+        found.scale == QUOTIENT_PLACES or isinstance(expression.unnest(), exp.Div)
+    )

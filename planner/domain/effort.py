@@ -14,7 +14,8 @@ from typing import Any
 
 from sqlglot import exp
 
-from planner.domain.duckdb_functions import n_pieces, thresholds
+from planner.meaning.moments import n_pieces, thresholds
+from planner.meaning.table import N_CHARACTERS_OF_A_VALUE, longest_text
 from planner.sql.date_functions import Age, DateBin, DateDifference, TimeBucket, ToChar
 from planner.sql.nodes import PublicLookup
 
@@ -26,23 +27,14 @@ N_STEPS_A_CHARACTER = 2  # to copy a text, or to compare it
 N_STEPS_A_LETTER = 12  # to turn a letter into upper or lower case
 N_STEPS_A_MATCH = 5  # a character of a text and one of a pattern: RE2 without its tables
 N_STEPS_A_PIECE = 400  # of a pattern: a part of a moment as text, filled up
-N_LETTERS_A_PATTERN = 3  # letters for each of a pattern: Day is Wednesday
 N_WRITTEN_OUT = 4  # values of an IN that become comparisons; a longer list is looked up
-N_CHARACTERS_MIN = 32  # of a number, day or moment as text
+N_CHARACTERS_MIN = N_CHARACTERS_OF_A_VALUE
 
 _COSTLY = (
     *(exp.Cast, exp.TryCast, exp.Pow, exp.TimestampTrunc, exp.Interval, exp.Round, exp.LastDay),
     *(exp.DateFromParts, Age, DateDifference, TimeBucket, DateBin),
 )
 _SEARCHES = (exp.StrPosition, exp.Replace, exp.Trim)
-_WITHOUT_TEXT = (
-    *(exp.Predicate, exp.Connector, exp.Not, exp.Length, exp.StrPosition, exp.StartsWith),
-    *(exp.Extract, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg, exp.Pow),
-    *(exp.WidthBucket, exp.DateFromParts, exp.LastDay, Age, DateDifference),
-    *(TimeBucket, DateBin),
-)
-_TEXT_TYPES = frozenset({exp.DType.TEXT, exp.DType.VARCHAR})
-
 LengthOf = Callable[[exp.Expr], int]
 
 
@@ -140,14 +132,7 @@ def _length(node: exp.Expr, inner: list[int], length_of: LengthOf) -> int:
         return length_of(node)
     if isinstance(node, exp.Literal):
         return len(node.name) if node.is_string else 0
-    if isinstance(node, exp.DPipe | exp.Concat):
-        return sum(max(length, N_CHARACTERS_MIN) for length in inner)
-    if isinstance(node, exp.Cast | exp.TryCast):
-        return max(*inner, N_CHARACTERS_MIN) if node.to.this in _TEXT_TYPES else 0
-    if isinstance(node, _WITHOUT_TEXT):
-        return 0
-    written = N_LETTERS_A_PATTERN * len(node.expression.name) if isinstance(node, ToChar) else 0
-    return max([written, *inner])
+    return longest_text(node, inner)
 
 
 def _steps(node: exp.Expr, inner: list[int], length: int) -> int:

@@ -33,13 +33,13 @@ from planner.domain.comparisons import (
     comparable,
     plain_comparison,
 )
-from planner.domain.decimal_columns import with_exact_decimals
 from planner.domain.duckdb_text import duckdb_text
 from planner.domain.effort import N_STEPS_A_CELL, Effort, effort
 from planner.domain.evaluated import Evaluated, count_exact, read_values
 from planner.domain.exact_levels import stored_type
 from planner.domain.public import PublicRelation
 from planner.domain.watchdog import interrupted_after
+from planner.meaning.types import SqlType, of_duckdb
 from planner.sql.messages import position, shortened, shown, unsupported
 from planner.sql.nodes import PublicLookup
 
@@ -84,6 +84,7 @@ class Scratchpad:
         self._lookups: OrderedDict[str, tuple[int, dict[str, str]]] = OrderedDict()
         self._numbers = count()
         self._comparable: dict[tuple[str, str], Comparable | None] = {}
+        self._looked_up: dict[str, SqlType] = {}
         self._longest: dict[tuple[str, str], int] = {}
         self._lock = Lock()
         self._cache: BoundedCache[object, Evaluated] = BoundedCache(
@@ -149,8 +150,11 @@ class Scratchpad:
         allowance.steps(n_steps, work.n_nodes, expression)
         n_characters = _check_characters(work, n_cells, expression)
         places = {name: f"c{place}" for place, name in enumerate(axes)}
-        decimals = [name for name in axes if stored_type(by_name[name]) != by_name[name].sql_type]
-        text = duckdb_text(with_exact_decimals(expression, decimals), places)
+        text = duckdb_text(
+            expression,
+            places,
+            lambda node: self._type_of(by_name, node, is_probed=node.name in probes),
+        )
         key = (table, text, axes, tuple(sorted(probes.items())))
         known = self._cache.get(key)
         if known is not None:
@@ -209,6 +213,12 @@ class Scratchpad:
             self._longest[table, node.name] = known
         return known
 
+    def _type_of(self, by_name: Mapping[str, Axis], node: exp.Expr, *, is_probed: bool) -> SqlType:
+        """The type of a column, or of a value that is looked up by it."""
+        if isinstance(node, PublicLookup):
+            return self._looked_up[node.name]
+        return of_duckdb("DOUBLE" if is_probed else stored_type(by_name[node.name]))
+
     def _compared(self, expression: exp.Expr, table: str, probes: Probes) -> Evaluated | None:
         """The value of a plain comparison, without the database; None if it is not one."""
         comparison = plain_comparison(expression)
@@ -236,7 +246,7 @@ class Scratchpad:
                 _, (place, functions) = self._lookups.popitem(last=False)
                 for function in functions.values():
                     self._database.execute(f"DROP MACRO {function}")
-                    del self._longest["", function]
+                    del self._longest["", function], self._looked_up[function]
                 self._database.execute(f"DROP TABLE public_{place}")
             return known[1]
 
@@ -259,6 +269,7 @@ class Scratchpad:
         functions = {}
         for number, column in enumerate(table.values):
             functions[column] = f"public_{place}_{number}"
+            self._looked_up[functions[column]] = of_duckdb(table.values[column][0])
             self._longest["", functions[column]] = _longest(values[number])
             found = f"SELECT c{number} FROM public_{place} WHERE {key} = x"  # noqa: S608 - own names
             self._database.execute(f"CREATE MACRO {functions[column]}(x) AS ({found})")

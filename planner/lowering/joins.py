@@ -14,7 +14,7 @@ from sqlglot import exp
 from cube.axis import LevelValue, MeasureAxis, NumericAxis
 from cube.refusals import TooLarge, UnknownName, UnsupportedSql
 from planner.domain.public import Columns, PublicRelation
-from planner.lowering.outer import outer_sql
+from planner.lowering.outer import outer_sql, public_types
 from planner.lowering.parts import PlanningContext
 from planner.lowering.rows import Rows, lookups
 from planner.lowering.summands import conjuncts
@@ -156,7 +156,7 @@ def public_columns(query: exp.Query, world: PlanningContext, node: exp.Expr) -> 
     names = list(dict.fromkeys(str(table.meta.get(IS_PUBLIC, "")) for table in tables))
     if not names or "" in names:
         raise _not_public(node)
-    return world.public_rows(outer_sql(query), names)
+    return world.public_rows(outer_sql(query, public_types(world.public)), names)
 
 
 def _not_public(node: exp.Expr) -> UnsupportedSql:

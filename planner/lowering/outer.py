@@ -5,16 +5,18 @@ the same: queries, joins, windows, aggregates and the scalar functions that are 
 levels; no table function, no clock, no environment, no recursion.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from sqlglot import exp
-from sqlglot.errors import ErrorLevel, UnsupportedError
+from sqlglot.errors import UnsupportedError
 
 from cube.refusals import TooLarge, UnsupportedSql
 from planner.domain.allowed import FUNCTIONS, LEAVES, OPERATORS, check_details
-from planner.domain.duckdb_functions import written_out
 from planner.domain.effort import n_nodes_run
 from planner.domain.function_names import instead_of
+from planner.domain.public import PublicRelation
+from planner.meaning.types import SqlType, of_duckdb
+from planner.meaning.writing import RelationTypes, duckdb_sql, written_query
 from planner.sql.messages import unsupported
 from planner.sql.names import column_name
 
@@ -49,8 +51,14 @@ N_NODES_RUN_MAX = (
 )
 
 
-def outer_sql(tree: exp.Query) -> str:
+def outer_sql(tree: exp.Query, relations: RelationTypes) -> str:
     """The query in DuckDB's dialect.
+
+    Parameters
+    ----------
+    tree : Query
+    relations : callable
+        The types of the columns of the relations that it reads.
 
     Raises
     ------
@@ -69,16 +77,23 @@ def outer_sql(tree: exp.Query) -> str:
         check_details(node)
     check_run(tree)
     try:
-        return written_out(tree).sql(
-            dialect="duckdb",
-            unsupported_level=ErrorLevel.RAISE,
-            comments=False,
-        )
+        return duckdb_sql(written_query(tree, relations))
     except UnsupportedError:
         raise UnsupportedSql(
             "What is computed from the answers has no form in DuckDB.",
             hint="Leave out clauses that are rarely given, such as IGNORE NULLS.",
         ) from None
+
+
+def public_types(public: Mapping[str, PublicRelation]) -> RelationTypes:
+    """The types of the columns of public and synthetic tables, by their names in the outer SQL."""
+
+    def types(table: exp.Table) -> Mapping[str, SqlType]:
+        found = public.get(table.name)
+        known = {} if found is None else found.types
+        return {name.lower(): of_duckdb(sql_type) for name, sql_type in known.items()}
+
+    return types
 
 
 def check_run(tree: exp.Expr) -> None:

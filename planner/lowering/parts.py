@@ -30,6 +30,7 @@ from planner.lowering.generations import TableGenerations
 from planner.lowering.grouping import Grouping, check_values, grouping
 from planner.lowering.linear import linear_query
 from planner.lowering.rows import Rows
+from planner.meaning.types import ANSWER, INT4, TEXT, UNKNOWN, SqlType, of_duckdb
 from planner.optional_stopping import surer
 from planner.sql.messages import DIALECT
 from planner.sql.nodes import counts_cut_units, is_unit_count
@@ -48,6 +49,11 @@ N_DRAWN_MAX = 2**23  # of a formula's true value, for all groups: a second or tw
 N_CUMULATED_MAX = 2**25  # of the counts for a quantile, for all groups: likewise
 N_COLUMNS_MAX = 1000  # of a SELECT list or of GROUP BY; a wider result is of no use
 
+_TYPES = {
+    ColumnKind.GROUPING: INT4,
+    ColumnKind.SOURCE: TEXT,
+    ColumnKind.SUMMARY: UNKNOWN,
+}
 # An aggregate's text, its conditions if they differ from the SELECT's, and whether it is a total
 # over all groups.
 AggregateKey: TypeAlias = tuple[str, tuple[exp.Expr, ...], bool]
@@ -346,6 +352,16 @@ class PartBuilder:
             name = f"tacit_{kind.value}_{len(self._columns)}"
             self._columns[key] = self._by_name[name] = OutputColumn(name, kind, index, confidence)
         return exp.Column(this=exp.to_identifier(self._columns[key].name, quoted=True))
+
+    @property
+    def types(self) -> dict[str, SqlType]:
+        """The types of the relation's columns, as far as they decide what outer SQL means."""
+        return {name.lower(): self._type_of(one) for name, one in self._by_name.items()}
+
+    def _type_of(self, column: OutputColumn) -> SqlType:
+        if column.kind is ColumnKind.KEY:
+            return of_duckdb(self._keys[column.index].sql_type)
+        return _TYPES.get(column.kind, ANSWER)
 
     def shows(self, column: exp.Column) -> OutputColumn:
         """The column of the relation that a reference names."""

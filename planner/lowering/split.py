@@ -25,6 +25,7 @@ from planner.lowering.joins import joined_rows, values_of
 from planner.lowering.linear import is_linear
 from planner.lowering.lowering import Lowering
 from planner.lowering.nested_sums import inline_names, merge_sums
+from planner.lowering.outer import public_types
 from planner.lowering.parts import PartBuilder, PlanningContext
 from planner.lowering.probes import empty_rows, has_limit_zero, is_probe, shown_columns
 from planner.lowering.public_subqueries import exists_among, value_of
@@ -33,6 +34,7 @@ from planner.lowering.shown_rows import check_plain, clause_of_rows, rows_shown
 from planner.lowering.summands import conjuncts
 from planner.lowering.tables import Answered, Names, Relation, ShownAnswer, Tables, column_names
 from planner.lowering.units import count_of_units
+from planner.meaning.types import SqlType
 from planner.sql.messages import origin, position, unsupported
 from planner.sql.nodes import Held, aggregates_in
 from planner.sql.options import MANNER, NO_MANNER, REQUESTED, AnswerOptions
@@ -81,6 +83,11 @@ class Splitter:
         for _, meaning in relation.every_column():
             check_scalar(meaning)  # an unknown aggregate looks like a value of one row
         raise rows_shown(tree, relation)
+
+    def types(self, table: exp.Table) -> Mapping[str, SqlType]:
+        """The types of the columns of a relation that the outer SQL reads."""
+        part = next((one for one in self.parts if one.name == table.name), None)
+        return public_types(self._world.public)(table) if part is None else part.types
 
     def _query(self, query: exp.Expr, scope: _Scope) -> Relation:
         checkpoint()

@@ -3,7 +3,7 @@
 PostgreSQL's own, and the names of them that other dialects have: DATE_PART, DATEPART and YEAR(x)
 are EXTRACT; DATEADD, DATE_ADD and DATE_SUB add an interval; DATEDIFF and DATE_DIFF, whose arguments
 stand in four orders, are one node. What is read from a text is in `date_texts`. The grammar asks
-here (`dialect`); what the nodes mean to DuckDB is said in `planner.domain.duckdb_functions`.
+here (`dialect`); what the nodes mean to DuckDB is said in `planner.meaning.moments`.
 """
 
 from collections.abc import Callable
@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from sqlglot import exp
 
+PLACES = "places"  # in the meta data of an interval: the digits that its seconds are rounded to
 N_UNIT_FIRST = 3  # arguments of DATEDIFF, one of which is the unit
 
 

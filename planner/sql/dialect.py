@@ -20,11 +20,13 @@ from sqlglot.generators.postgres import PostgresGenerator
 from sqlglot.parsers.postgres import PostgresParser
 from sqlglot.tokenizer_core import TokenType
 
-from planner.sql.date_functions import DATE_FUNCTIONS
+from planner.sql.date_functions import DATE_FUNCTIONS, PLACES
 from planner.sql.date_texts import DATE_TEXTS
 from planner.sql.names import CompanionColumn
-from planner.sql.nodes import AS_WRITTEN, Held, PublicLookup
+from planner.sql.nodes import AS_WRITTEN, WRITTEN_FOR, Held, PublicLookup, Written
 from planner.sql.options import Option
+
+_FIELDS: Final = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
 
 
 class PrivacyClause(exp.Expression):
@@ -52,6 +54,45 @@ class TacitParser(PostgresParser):
                 exp.Version(this="TIMESTAMP", expression=self._parse_bitwise(), kind="AS OF")
             )
         return super()._parse_version()
+
+    # Overridden by its name: the base grammar takes a text apart, and loses signs and clocks.
+    def _parse_interval(
+        self, require_interval: bool = True, parse_function_unit: bool = True
+    ) -> exp.Add | exp.Interval | None:
+        index = self._index
+        if self._match(TokenType.INTERVAL):
+            places = self._parse_places()
+            if self._match(TokenType.STRING):
+                text = exp.Literal.string(self._prev.text).update_positions(self._prev)
+                unit, in_unit = self._parse_fields()
+                interval = exp.Interval(this=text, unit=unit)
+                interval.meta[PLACES] = places if in_unit is None else in_unit
+                return interval
+            self._retreat(index)
+        return super()._parse_interval(require_interval, parse_function_unit)
+
+    def _parse_places(self) -> int | None:
+        """``(3)``, behind INTERVAL or SECOND."""
+        words = [word.token_type for word in self._tokens[self._index : self._index + 3]]
+        if words != [TokenType.L_PAREN, TokenType.NUMBER, TokenType.R_PAREN]:
+            return None
+        places = int(self._tokens[self._index + 1].text)
+        self._advance(3)
+        return places
+
+    def _parse_fields(self) -> tuple[exp.Expr | None, int | None]:
+        """``MONTH``, ``YEAR TO MONTH`` or ``SECOND(3)``, behind an interval's text."""
+        found: list[exp.Expr] = []
+        places = None
+        while self._curr and self._curr.text.upper() in _FIELDS and len(found) < 2:  # noqa: PLR2004
+            found.append(exp.var(self._curr.text.upper()))
+            self._advance()
+            places = self._parse_places()
+            if not self._match_text_seq("TO"):
+                break
+        if len(found) < 2:  # noqa: PLR2004 - the first, and perhaps the last
+            return (found[0] if found else None), places
+        return exp.IntervalSpan(this=found[0], expression=found[1]), places
 
     # Overridden by its name: right after SELECT is where the base grammar looks for optional hints.
     def _parse_hint(self) -> exp.Hint | None:
@@ -113,6 +154,7 @@ class Tacit(Postgres):
             exp.StrPosition: lambda self, node: self.func("STRPOS", *node.iter_expressions()),
             Held: lambda _self, _node: "(SELECT ..)",
             CompanionColumn: lambda _self, node: str(node.args["text"]),
+            Written: lambda self, node: self.sql(node.meta[WRITTEN_FOR]),
             PublicLookup: lambda _self, node: str(node.meta["text"]),
         }
 

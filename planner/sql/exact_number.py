@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from cube.refusals import TooLarge, UnsupportedSql
 from planner.sql.messages import position, shortened, shown, unsupported
+from planner.sql.nodes import WRITTEN_FOR, Written
 
 N_DIGITS_MAX = 60
 EXPONENT_MAX = 60
@@ -76,13 +77,15 @@ def constant_value(node: exp.Expr) -> Fraction | None:
     (Fraction(-3, 1), Fraction(7, 2))
     """
     node = node.unnest()
+    if isinstance(node, Written):
+        node = node.meta[WRITTEN_FOR].unnest()
     if isinstance(node, exp.Literal) and not node.is_string:
         return exact_number(node.name, node)
     if isinstance(node, exp.Neg):
         operand = constant_value(node.this)
         return None if operand is None else -operand
     operation = _ARITHMETIC.get(type(node))
-    if operation is None or not isinstance(_leftmost(node), exp.Literal | exp.Neg):
+    if operation is None or not isinstance(_leftmost(node), exp.Literal | exp.Neg | Written):
         return None  # a long sum is asked about at each of its signs: most end here
     left, right = constant_value(node.this), constant_value(node.expression)
     if left is None or right is None:

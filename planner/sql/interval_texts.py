@@ -61,7 +61,7 @@ _ISO_NUMBER: Final = re.compile(r"-?(?=[0-9.])(?P<whole>[0-9]*)(?P<fraction>\.[0
 _FIELDS: Final = ("year", "month", "day", "hour", "minute", "second")
 
 
-class NoInterval(ValueError):  # noqa: N818 - says what a text is not
+class NoInterval(ValueError):
     """A text that PostgreSQL reads as no interval."""
 
 
@@ -358,9 +358,7 @@ def _rounded(value: IntervalValue, places: int | None) -> IntervalValue:
         raise NoInterval(str(places))
     unit = 10 ** (_PLACES_MAX - places)
     size = (abs(value.microseconds) + unit // 2) // unit * unit
-    return IntervalValue(
-        value.months, value.days, size if value.microseconds >= 0 else -size
-    )
+    return IntervalValue(value.months, value.days, size if value.microseconds >= 0 else -size)
 
 
 def _six_places(value: float) -> float:

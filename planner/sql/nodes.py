@@ -8,6 +8,7 @@ _IS_OUTPUT = "is_output"
 _COUNTS_UNITS, ALL, CUT = "counts_units", "all", "cut"
 WAS_CUT = "WAS_CUT"  # the condition that rows of a unit were left out
 AS_WRITTEN = "as_written"  # in the same: the analyst's text
+WRITTEN_FOR = "written_for"  # in the meta data of what was written for DuckDB: the node as it was
 IS_INSTANT = "is_instant"  # in the meta data of a timestamp of UTC that a client sent with a zone
 IS_PUBLIC = "is_public"  # in the meta data of a public relation, and of a value read from one
 
@@ -16,6 +17,12 @@ class Held(exp.Expression):
     """A subquery inside an expression, out of the way until the expression is rewritten."""
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True}
+
+
+class Written(exp.Expression):
+    """SQL for DuckDB: a template, and the parts that stand in it."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "expressions": False}
 
 
 class PublicLookup(exp.Anonymous):

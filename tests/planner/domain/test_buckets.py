@@ -10,8 +10,8 @@ from cube.axis import IntegerAxis, MeasureAxis, NumericAxis
 from cube.refusals import Refused, UnsupportedSql
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from planner.domain.duckdb_functions import N_BUCKETS_MAX
 from planner.domain.scratchpad import Scratchpad
+from planner.meaning.moments import N_BUCKETS_MAX
 from planner.planner import Planner
 from tests.planner.domain.test_polynomials import scalar
 from tests.planner.people import part_of

@@ -1,0 +1,392 @@
+"""Functions of days, moments and intervals; and WIDTH_BUCKET.
+
+    TO_CHAR(x, 'YYYY-MM')            the year in four digits || '-' || the month in two
+    WIDTH_BUCKET(x, 0, 10, 2)        CASE WHEN x < 0 THEN 0 WHEN x < 5 THEN 1 WHEN x < 10 THEN 2 ..
+    DATE_BIN('7 days', x, y)         time_bucket('7 days', x as a timestamp, y as a timestamp)
+    EXTRACT(SECOND FROM x)           its microseconds, times 0.000001
+
+Patterns and numbers of buckets are literals, so that the length of what is written is known.
+"""
+
+import re
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import pairwise
+from typing import Final
+
+from sqlglot import exp
+
+from planner.meaning.number_patterns import write_number
+from planner.meaning.types import (
+    DATE,
+    INT4,
+    INT8,
+    INTERVAL,
+    MOMENTS,
+    REAL,
+    TEXT,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    WHOLE,
+    Kind,
+    SqlType,
+)
+from planner.meaning.written import Call, Value, Writer, read_as
+from planner.sql.date_functions import DateBin, ToChar
+from planner.sql.exact_number import constant_value
+from planner.sql.messages import unsupported
+
+N_BUCKETS_MAX: Final = 1000
+N_THRESHOLD_PLACES: Final = 18  # of a threshold that is no decimal: finer than any column's
+
+Part = Callable[[exp.Expr], exp.Expr]
+
+_NAME_WIDTH: Final = 9  # of a month's or a day's name, filled up with blanks without FM
+
+
+def _extract(unit: str) -> Part:
+    return lambda moment: exp.Extract(this=exp.var(unit), expression=moment)
+
+
+def _plus(part: Part, number: int) -> Part:
+    return lambda moment: exp.paren(
+        exp.Add(this=part(moment), expression=exp.Literal.number(number)), copy=False
+    )
+
+
+def _week_of(unit: str) -> Part:
+    """Weeks that begin with the first day of the year or the month."""
+
+    def week(moment: exp.Expr) -> exp.Expr:
+        days = exp.Cast(this=_plus(_extract(unit), 6)(moment), to=exp.DType.BIGINT.into_expr())
+        return exp.IntDiv(this=days, expression=exp.Literal.number(7))
+
+    return week
+
+
+def _modulo(part: Part, divisor: int) -> Part:
+    return lambda moment: exp.paren(
+        exp.Mod(this=part(moment), expression=exp.Literal.number(divisor)), copy=False
+    )
+
+
+def _half_day(moment: exp.Expr) -> exp.Expr:
+    """The hour on a clock of twelve: 12, 1, .., 11."""
+    return _plus(_modulo(_plus(_extract("HOUR"), 11), 12), 1)(moment)
+
+
+# By pattern, the number and its digits.
+_NUMBERS: dict[str, tuple[Part, int]] = {
+    "YYYY": (_extract("YEAR"), 4),
+    "IYYY": (_extract("ISOYEAR"), 4),
+    "YY": (_modulo(_extract("YEAR"), 100), 2),
+    "MM": (_extract("MONTH"), 2),
+    "DDD": (_extract("DOY"), 3),
+    "DD": (_extract("DAY"), 2),
+    "D": (_plus(_extract("DOW"), 1), 1),
+    "ID": (_extract("ISODOW"), 1),
+    "IW": (_extract("WEEK"), 2),
+    "WW": (_week_of("DOY"), 2),
+    "W": (_week_of("DAY"), 1),
+    "Q": (_extract("QUARTER"), 1),
+    "HH24": (_extract("HOUR"), 2),
+    "HH12": (_half_day, 2),
+    "HH": (_half_day, 2),
+    "MI": (_extract("MINUTE"), 2),
+    "SS": (_extract("SECOND"), 2),
+}
+# By pattern in lower case, DuckDB's for the name.
+_NAMES = {"month": "%B", "mon": "%b", "day": "%A", "dy": "%a", "am": "%p", "pm": "%p"}
+_CASES = [word for name in _NAMES for word in (name, name.upper(), name.capitalize())]
+_MONTHS = re.compile(r"mon|quarter|year|decade|centur|millenn", re.IGNORECASE)
+_WORDS = "|".join(sorted([*_NUMBERS, *_CASES], key=len, reverse=True))
+_PIECE = re.compile(rf'"(?P<quoted>[^"]*)"|(?P<fill>FM)?(?P<word>{_WORDS})|(?P<other>[^A-Za-z"])')
+
+
+def check_written(node: exp.Expr) -> None:
+    """Raise UnsupportedSql if the buckets of a function cannot be written out."""
+    if isinstance(node, exp.WidthBucket):
+        thresholds(node)
+    if isinstance(node, DateBin) and _MONTHS.search(node.this.sql()):
+        raise unsupported(
+            node,
+            "has months in its stride",
+            "TIME_BUCKET(INTERVAL '2 months', x) has buckets of them.",
+        )
+
+
+def _check_pattern(node: ToChar) -> None:
+    pattern = node.expression
+    read = "".join(match[0] for match in _pieces(node))
+    if read != pattern.name:
+        raise unsupported(
+            node,
+            f"has {pattern.name[len(read) :]!a} in its pattern, which is not supported",
+            "YYYY, MM, DD, Month, Mon, Day, Dy, Q, IW, IYYY, HH24, MI and SS are; put text between "
+            'double quotes, as in YYYY"Q"Q.',
+        )
+
+
+def n_pieces(node: ToChar) -> int:
+    """How many pieces the pattern of TO_CHAR has, at most."""
+    return len(node.expression.name)
+
+
+def _pieces(node: ToChar) -> list[re.Match[str]]:
+    """The pieces of a pattern, up to what cannot be read."""
+    pieces, pattern, place = [], node.expression.name, 0
+    while (match := _PIECE.match(pattern, place)) is not None:
+        pieces.append(match)
+        place = match.end()
+    return pieces
+
+
+def thresholds(node: exp.Expr) -> list[exp.Expr]:
+    """The numbers at which the buckets of WIDTH_BUCKET begin, and the last one ends."""
+    given = node.args.get("threshold")
+    if given is not None:
+        values = [constant_value(one) for one in given.expressions]
+        numbers = [value for value in values if value is not None]
+        is_known = len(numbers) == len(values) and numbers
+    else:
+        numbers = _equal_buckets(node)
+        is_known = numbers
+    if not is_known or any(one >= other for one, other in pairwise(numbers)):
+        raise unsupported(
+            node,
+            "needs buckets that are numbers in increasing order",
+            f"WIDTH_BUCKET(x, 0, 100, 10) has 10 equal ones; {N_BUCKETS_MAX} are allowed.",
+        )
+    return [_number(one) for one in numbers]
+
+
+def _equal_buckets(node: exp.Expr) -> list[Fraction]:
+    """The thresholds of ``WIDTH_BUCKET(x, low, high, n)``; none if they are no such numbers."""
+    low, high, count = (
+        constant_value(node.args[name]) for name in ("min_value", "max_value", "num_buckets")
+    )
+    if low is None or high is None or count is None or count.denominator != 1:
+        return []
+    if not 1 <= count <= N_BUCKETS_MAX:
+        return []
+    return [low + (high - low) * place / count for place in range(int(count) + 1)]
+
+
+def _number(value: Fraction) -> exp.Expr:
+    """A decimal literal; of a number that is no decimal, the next one above with enough places.
+
+    No level of a column lies between: so less than the one is less than the other.
+    """
+    scaled = value * 10**N_THRESHOLD_PLACES
+    whole = -(-scaled.numerator // scaled.denominator)
+    digits = f"{abs(whole):0{N_THRESHOLD_PLACES + 1}d}"
+    point = len(digits) - N_THRESHOLD_PLACES
+    text = f"{digits[:point]}.{digits[point:]}".rstrip("0").removesuffix(".")
+    literal = exp.Literal.number(text)
+    return exp.Neg(this=literal) if whole < 0 else literal
+
+
+def write_width_bucket(call: Call) -> Value:
+    """WIDTH_BUCKET, as the comparisons that it stands for."""
+    return Value(_as_case(call.node), INT4)
+
+
+def _as_case(node: exp.Expr) -> exp.Expr:
+    limits = thresholds(node)
+    case = exp.Case()
+    for place, limit in enumerate(limits):
+        below = exp.LT(this=exp.paren(node.this), expression=limit)
+        case.append("ifs", exp.If(this=below, true=exp.Literal.number(place)))
+    last = exp.GTE(this=exp.paren(node.this), expression=limits[-1].copy())  # and not where NULL
+    case.append("ifs", exp.If(this=last, true=exp.Literal.number(len(limits))))
+    return case
+
+
+def _as_text(node: ToChar) -> exp.Expr:
+    """Texts one after the other, with an empty one first: NULL if any piece is."""
+    whole: exp.Expr = exp.Literal.string("")
+    for match in _pieces(node):
+        whole = exp.DPipe(this=whole, expression=_piece(match, node.this))
+    return exp.paren(whole, copy=False)
+
+
+def _piece(match: re.Match[str], moment: exp.Expr) -> exp.Expr:
+    word = match["word"]
+    if word is None:
+        return exp.Literal.string(match["other"] or match["quoted"] or "")
+    is_filled = match["fill"] is None
+    if word in _NUMBERS:
+        part, width = _NUMBERS[word]
+        text = exp.cast(part(moment.copy()), exp.DType.VARCHAR, copy=False)
+        arguments = [text, exp.Literal.number(width), exp.Literal.string("0")]
+        return exp.Anonymous(this="lpad", expressions=arguments) if is_filled else text
+    as_moment = exp.cast(moment.copy(), exp.DType.TIMESTAMP, copy=False)
+    code = exp.Literal.string(_NAMES[word.lower()])
+    name: exp.Expr = exp.Anonymous(this="strftime", expressions=[as_moment, code])
+    if word.isupper() or word.islower():
+        name = exp.Upper(this=name) if word.isupper() else exp.Lower(this=name)
+    if is_filled and word.lower() in ("month", "day"):
+        blank = exp.Literal.string(" ")
+        name = exp.Anonymous(
+            this="rpad", expressions=[name, exp.Literal.number(_NAME_WIDTH), blank]
+        )
+    return name
+
+
+def write_to_char(call: Call) -> Value:
+    """TO_CHAR of a moment or a number, with a literal pattern."""
+    value, pattern = call.value(), call.value("expression")
+    call.constant(pattern)
+    if value.type.is_number:
+        return write_number(call, value, pattern.node.name)
+    if value.type.kind is Kind.INTERVAL:
+        raise call.refused("writes an interval by a pattern", "Take parts of it with EXTRACT.")
+    if value.type.kind not in (*MOMENTS, Kind.UNKNOWN):
+        raise call.refused("is of no moment and of no number", "Cast it to DATE or NUMERIC.")
+    node = call.node
+    if isinstance(node, ToChar):
+        _check_pattern(node)
+        return Value(_as_text(node), TEXT)
+    return call.kept(TEXT)
+
+
+def moment(value: Value) -> Value:
+    """A part that has to be a day or a moment; a text between quotes is read as one."""
+    value = read_as(value, TIMESTAMP)
+    if value.type.kind not in (*MOMENTS, Kind.UNKNOWN, Kind.LITERAL):
+        raise unsupported(
+            value.node, f"is no moment but a {value.type.name}", "Cast it, as in x::date."
+        )
+    return value
+
+
+def write_age(call: Call) -> Value:
+    """AGE(later, earlier)."""
+    parts = [moment(call.value()), moment(call.value("expression"))]
+    return call.sql("age(CAST({0} AS TIMESTAMP), CAST({1} AS TIMESTAMP))", INTERVAL, *parts)
+
+
+def write_difference(call: Call) -> Value:
+    """DATE_DIFF(unit, start, end)."""
+    unit = call.node.args["unit"].name.lower()
+    parts = [moment(call.value()), moment(call.value("expression"))]
+    return call.sql(f"date_diff('{unit}', {{0}}, {{1}})", INT8, *parts)
+
+
+def write_bucket(call: Call) -> Value:
+    """TIME_BUCKET(width, moment, origin), as DuckDB has it."""
+    found = [call.value(), moment(call.value("expression"))]
+    origin = call.maybe("origin")
+    if origin is not None:
+        found.append(origin)
+        return call.sql("time_bucket({0}, {1}, {2})", found[1].type, *found)
+    return call.sql("time_bucket({0}, {1})", found[1].type, *found)
+
+
+def write_bin(call: Call) -> Value:
+    """DATE_BIN(stride, moment, origin)."""
+    parts = [call.value(), moment(call.value("expression")), moment(call.value("origin"))]
+    template = "time_bucket({0}, CAST({1} AS TIMESTAMP), CAST({2} AS TIMESTAMP))"
+    return call.sql(template, TIMESTAMP, *parts)
+
+
+_YEARS_OF: dict[str, int] = {"CENTURY": 100, "MILLENNIUM": 1000}
+
+
+def write_date_trunc(call: Call) -> Value:
+    """DATE_TRUNC(unit, moment): centuries begin with a year 1."""
+    value = read_as(call.value(), TIMESTAMP)
+    unit = call.node.args["unit"].name.upper().removesuffix("S")
+    kind = value.type.kind
+    gives = value.type if kind in (Kind.INTERVAL, Kind.TIMESTAMPTZ, Kind.UNKNOWN) else TIMESTAMP
+    if unit in _YEARS_OF and kind in (Kind.DATE, Kind.TIMESTAMP):
+        n_years = _YEARS_OF[unit]
+        template = (
+            f"CAST(make_date((year({{0}}) - 1) // {n_years} * {n_years} + 1, 1, 1) AS TIMESTAMP)"
+        )
+        return call.sql(template, gives, value)
+    if kind is Kind.DATE:
+        return call.sql(f"date_trunc('{unit.lower()}', CAST({{0}} AS TIMESTAMP))", gives, value)
+    return call.sql(f"date_trunc('{unit.lower()}', {{0}})", gives, value)
+
+
+# By field, DuckDB's whole number and the places that are behind the point of it.
+_FRACTIONS: dict[str, tuple[str, int]] = {
+    "SECOND": ("microsecond({0})", 6),
+    "MILLISECOND": ("microsecond({0})", 3),
+    "MICROSECOND": ("microsecond({0})", 0),
+}
+_EPOCH_OF_INTERVAL = (
+    "list_transform([{0}], LAMBDA x: CAST((CAST(year(x) AS HUGEINT) * 31557600 + "
+    "CAST(month(x) AS HUGEINT) * 2592000 + CAST(day(x) AS HUGEINT) * 86400 + "
+    "CAST(hour(x) AS HUGEINT) * 3600 + minute(x) * 60) * 1000000 + microsecond(x) "
+    "AS DECIMAL(24, 0)) * 0.000001)[1]"
+)
+
+
+def write_extract(call: Call) -> Value:  # noqa: PLR0911 - one for each kind of field
+    """EXTRACT(field FROM x): a NUMERIC, of which most fields are whole."""
+    field = call.node.this.name.upper()
+    field = field if field in ("CENTURIES", "MILLENNIA") else field.removesuffix("S")
+    value = read_as(call.value("expression"), TIMESTAMP)
+    kind = value.type.kind
+    if field in _FRACTIONS and kind is not Kind.UNKNOWN:
+        number, places = _FRACTIONS[field]
+        source = number if kind is not Kind.DATE else "microsecond(CAST({0} AS TIMESTAMP))"
+        if not places:
+            return call.sql(source, WHOLE, value)
+        unit = "0." + "1".rjust(places, "0")
+        gives = SqlType(Kind.NUMERIC, places, 6 if field == "SECOND" else 3)
+        return call.sql(f"(CAST({source} AS DECIMAL(9, 0)) * {unit})", gives, value)
+    if field == "EPOCH" and kind is Kind.INTERVAL:
+        return call.sql(_EPOCH_OF_INTERVAL, SqlType(Kind.NUMERIC, 6, 6), value)
+    if field == "EPOCH" and kind is Kind.DATE:
+        return call.sql("CAST(epoch({0}) AS BIGINT)", WHOLE, value)
+    if field == "EPOCH" and kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
+        template = "(CAST(epoch_us({0}) AS DECIMAL(19, 0)) * 0.000001)"
+        return call.sql(template, SqlType(Kind.NUMERIC, 6, 6), value)
+    if field == "JULIAN":
+        if kind is Kind.DATE:
+            return call.sql("CAST(julian({0}) AS BIGINT)", WHOLE, value)
+        return call.sql("julian({0})", REAL, value)
+    return call.sql(f"extract({field.lower()} FROM {{0}})", WHOLE, value)
+
+
+def write_date_from_parts(call: Call) -> Value:
+    """MAKE_DATE(year, month, day)."""
+    parts = [read_as(call.value(name), INT4) for name in ("year", "month", "day")]
+    return call.sql("make_date({0}, {1}, {2})", DATE, *parts)
+
+
+def write_last_day(call: Call) -> Value:
+    """LAST_DAY(x), as other dialects have it."""
+    return call.sql("last_day({0})", DATE, moment(call.value()))
+
+
+def write_at_time_zone(call: Call) -> Value:
+    """``x AT TIME ZONE 'Europe/Oslo'``: an instant of a moment, and a moment of an instant."""
+    value, zone = moment(call.value()), call.constant(call.value("zone"))
+    if not _ZONE.fullmatch(zone):
+        raise call.refused("names no time zone by its region", "Write it as in 'Europe/Oslo'.")
+    kind = value.type.kind
+    quoted = f"'{zone}'"
+    if kind is Kind.TIMESTAMPTZ:
+        return call.sql(f"timezone({quoted}, {{0}})", TIMESTAMP, value)
+    if kind is Kind.DATE:
+        return call.sql(f"timezone({quoted}, CAST({{0}} AS TIMESTAMPTZ))", TIMESTAMP, value)
+    return call.sql(f"timezone({quoted}, CAST({{0}} AS TIMESTAMP))", TIMESTAMPTZ, value)
+
+
+_ZONE = re.compile(r"UTC|GMT|[A-Z][A-Za-z_]*(/[A-Za-z_+-]+)+")
+
+
+def interval_part(template: str) -> Writer:
+    """A function of one interval."""
+
+    def write(call: Call) -> Value:
+        value = read_as(call.value(), INTERVAL)
+        if value.type.kind not in (Kind.INTERVAL, Kind.UNKNOWN):
+            raise call.refused("is of no interval", "Cast it, as in x::interval.")
+        return call.sql(template, INTERVAL, value)
+
+    return write

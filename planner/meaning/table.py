@@ -1,0 +1,195 @@
+"""The table: every function, operator and cast that has one meaning everywhere.
+
+Each has a writer, which knows the types of its parts, and perhaps a bound for the length of its
+result, of those of its parts; without one no result is longer than the longest part. `FUNCTIONS`
+has those that are called by a name. Whoever adds one adds a line to docs/sql.md, and an
+expression to the test that asks PostgreSQL.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from sqlglot import exp
+
+from planner.meaning import casts, moments, numbers, operators, texts
+from planner.meaning.types import BOOLEAN
+from planner.meaning.written import Writer
+from planner.sql.date_functions import Age, DateBin, DateDifference, TimeBucket, ToChar
+
+Length: TypeAlias = Callable[[exp.Expr, Sequence[int]], int]
+
+N_CHARACTERS_OF_A_VALUE: Final = 32  # of a number, day or moment as text
+N_LETTERS_A_PATTERN: Final = 3  # letters for each of a pattern: Day is Wednesday
+NO_TEXT: Final = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What a node means.
+
+    Parameters
+    ----------
+    write : callable
+    name : str
+        Of a function; empty for an operator.
+    longest : callable, optional
+        The most characters of the result, of the node and of the lengths of its parts.
+    """
+
+    write: Writer
+    name: str = ""
+    longest: Length | None = None
+
+
+def longest_text(node: exp.Expr, inner: Sequence[int]) -> int:
+    """The most characters of a node's value, of those of its parts; 0 if it is no text."""
+    meaning = MEANINGS.get(type(node))
+    if meaning is not None and meaning.longest is not None:
+        return meaning.longest(node, inner)
+    return max(inner, default=NO_TEXT)
+
+
+def _no_text(_node: exp.Expr, _inner: Sequence[int]) -> int:
+    return NO_TEXT
+
+
+def _together(node: exp.Expr, inner: Sequence[int]) -> int:
+    """All parts one after the other, each at least as long as a number."""
+    every = sum(max(length, N_CHARACTERS_OF_A_VALUE) for length in inner)
+    separators = len(inner) * inner[0] if isinstance(node, exp.ConcatWs) and inner else 0
+    return every + separators
+
+
+def _of_pattern(node: exp.Expr, _inner: Sequence[int]) -> int:
+    return N_LETTERS_A_PATTERN * len(node.expression.name) + N_LETTERS_A_PATTERN
+
+
+def _cast(_node: exp.Expr, inner: Sequence[int]) -> int:
+    return max(*inner, N_CHARACTERS_OF_A_VALUE, 2 * N_CHARACTERS_OF_A_VALUE) if inner else NO_TEXT
+
+
+def _filled(node: exp.Expr, _inner: Sequence[int]) -> int:
+    return _whole(node.expression)
+
+
+def _repeated(node: exp.Expr, inner: Sequence[int]) -> int:
+    return _whole(node.args["times"]) * max(inner, default=0)
+
+
+def _whole(node: exp.Expr) -> int:
+    return int(node.name) if isinstance(node, exp.Literal) and node.name.isdecimal() else 0
+
+
+def _put_in(_node: exp.Expr, inner: Sequence[int]) -> int:
+    return sum(inner)
+
+
+def _replaced(node: exp.Expr, inner: Sequence[int]) -> int:
+    """Each character may give way to the replacement."""
+    put = node.args.get("replacement")
+    size = len(put.name) if isinstance(put, exp.Literal) else max(inner, default=0)
+    return (max(inner, default=0) + 1) * (size + 1)
+
+
+def _one(_node: exp.Expr, _inner: Sequence[int]) -> int:
+    return 1
+
+
+_MEANINGS: Final[dict[type[exp.Expr], Meaning]] = {
+    # Constants and what stands around values.
+    exp.Literal: Meaning(numbers.write_literal),
+    exp.Boolean: Meaning(lambda call: call.kept(BOOLEAN), longest=_no_text),
+    exp.Paren: Meaning(operators.write_paren),
+    exp.Interval: Meaning(casts.write_interval, longest=_no_text),
+    exp.Cast: Meaning(casts.write_cast, longest=_cast),
+    # Truth.
+    **dict.fromkeys((exp.And, exp.Or, exp.Not), Meaning(operators.write_truth, longest=_no_text)),
+    **dict.fromkeys(
+        (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ),
+        Meaning(operators.write_comparison, longest=_no_text),
+    ),
+    exp.Between: Meaning(operators.write_between, longest=_no_text),
+    exp.In: Meaning(operators.write_in, longest=_no_text),
+    exp.Is: Meaning(operators.write_is, longest=_no_text),
+    exp.Like: Meaning(texts.write_like, longest=_no_text),
+    exp.ILike: Meaning(texts.write_like, longest=_no_text),
+    exp.Escape: Meaning(texts.write_escape, longest=_no_text),
+    exp.SimilarTo: Meaning(texts.write_similar, longest=_no_text),
+    exp.RegexpLike: Meaning(texts.write_regular, longest=_no_text),
+    exp.RegexpILike: Meaning(texts.write_regular, longest=_no_text),
+    # Choices.
+    exp.Case: Meaning(operators.write_case),
+    exp.If: Meaning(operators.write_if),
+    exp.Coalesce: Meaning(operators.write_coalesce, "COALESCE"),
+    exp.Greatest: Meaning(operators.write_coalesce, "GREATEST"),
+    exp.Least: Meaning(operators.write_coalesce, "LEAST"),
+    exp.Nullif: Meaning(operators.write_nullif, "NULLIF"),
+    # Numbers.
+    exp.Add: Meaning(numbers.write_add, longest=_no_text),
+    exp.Sub: Meaning(numbers.write_sub, longest=_no_text),
+    exp.Mul: Meaning(numbers.write_mul, longest=_no_text),
+    exp.Div: Meaning(numbers.write_div, longest=_no_text),
+    exp.IntDiv: Meaning(numbers.write_int_div, "DIV", _no_text),
+    exp.Mod: Meaning(numbers.write_mod, "MOD", _no_text),
+    exp.Neg: Meaning(numbers.write_neg, longest=_no_text),
+    exp.Pow: Meaning(numbers.write_pow, "POWER", _no_text),
+    exp.Abs: Meaning(numbers.write_abs, "ABS", _no_text),
+    exp.Cbrt: Meaning(
+        numbers.double_function("(sign({0}) * pow(abs(CAST({0} AS DOUBLE)), 1.0 / 3))"),
+        "CBRT",
+        _no_text,
+    ),
+    exp.Ceil: Meaning(numbers.rounding("ceil"), "CEIL", _no_text),
+    exp.Exp: Meaning(numbers.write_exp, "EXP", _no_text),
+    exp.Floor: Meaning(numbers.rounding("floor"), "FLOOR", _no_text),
+    exp.Ln: Meaning(numbers.real_function("ln({0})"), "LN", _no_text),
+    exp.Log: Meaning(numbers.write_log, "LOG", _no_text),
+    exp.Round: Meaning(numbers.write_round, "ROUND", _no_text),
+    exp.Sign: Meaning(numbers.write_sign, "SIGN", _no_text),
+    exp.Sqrt: Meaning(numbers.real_function("sqrt({0})"), "SQRT", _no_text),
+    exp.Trunc: Meaning(numbers.write_trunc, "TRUNC", _no_text),
+    exp.WidthBucket: Meaning(moments.write_width_bucket, "WIDTH_BUCKET", _no_text),
+    # Texts.
+    exp.DPipe: Meaning(texts.write_joined, longest=_together),
+    exp.Ascii: Meaning(texts.write_ascii, "ASCII", _no_text),
+    exp.Chr: Meaning(texts.write_chr, "CHR", _one),
+    exp.Concat: Meaning(texts.write_concat, "CONCAT", _together),
+    exp.ConcatWs: Meaning(texts.write_concat_ws, "CONCAT_WS", _together),
+    exp.Initcap: Meaning(texts.write_initcap, "INITCAP"),
+    exp.Left: Meaning(texts.write_left, "LEFT"),
+    exp.Length: Meaning(texts.write_length, "LENGTH", _no_text),
+    exp.Lower: Meaning(texts.text_function("lower({0})"), "LOWER"),
+    exp.Overlay: Meaning(texts.write_overlay, "OVERLAY", _put_in),
+    exp.Pad: Meaning(texts.write_pad, "LPAD", _filled),
+    exp.RegexpReplace: Meaning(texts.write_regular_replace, "REGEXP_REPLACE", _replaced),
+    exp.Repeat: Meaning(texts.write_repeat, "REPEAT", _repeated),
+    exp.Replace: Meaning(texts.write_replace, "REPLACE", _replaced),
+    exp.Reverse: Meaning(texts.text_function("reverse({0})"), "REVERSE"),
+    exp.Right: Meaning(texts.write_right, "RIGHT"),
+    exp.SplitPart: Meaning(texts.write_split_part, "SPLIT_PART"),
+    exp.StartsWith: Meaning(
+        texts.text_function("starts_with({0}, {1})", "expression", gives=BOOLEAN),
+        "STARTS_WITH",
+        _no_text,
+    ),
+    exp.StrPosition: Meaning(texts.write_position, "STRPOS", _no_text),
+    exp.Substring: Meaning(texts.write_substring, "SUBSTRING"),
+    exp.Translate: Meaning(texts.write_translate, "TRANSLATE"),
+    exp.Trim: Meaning(texts.write_trim, "TRIM"),
+    exp.Upper: Meaning(texts.text_function("upper({0})"), "UPPER"),
+    # Days, moments and intervals.
+    Age: Meaning(moments.write_age, "AGE", _no_text),
+    DateBin: Meaning(moments.write_bin, "DATE_BIN", _no_text),
+    DateDifference: Meaning(moments.write_difference, "DATE_DIFF", _no_text),
+    TimeBucket: Meaning(moments.write_bucket, "TIME_BUCKET", _no_text),
+    ToChar: Meaning(moments.write_to_char, "TO_CHAR", _of_pattern),
+    exp.AtTimeZone: Meaning(moments.write_at_time_zone, longest=_no_text),
+    exp.DateFromParts: Meaning(moments.write_date_from_parts, "MAKE_DATE", _no_text),
+    exp.Extract: Meaning(moments.write_extract, "EXTRACT", _no_text),
+    exp.LastDay: Meaning(moments.write_last_day, "LAST_DAY", _no_text),
+    exp.TimestampTrunc: Meaning(moments.write_date_trunc, "DATE_TRUNC", _no_text),
+}
+MEANINGS: Final = _MEANINGS
+FUNCTIONS: Final = {kind: one.name for kind, one in _MEANINGS.items() if one.name}
+OPERATORS: Final = frozenset(kind for kind, one in _MEANINGS.items() if not one.name)

@@ -1,0 +1,349 @@
+"""Functions of texts, and matches of patterns.
+
+Positions and lengths are in characters from 1, and what lies before the first is cut off as
+PostgreSQL cuts it: SUBSTRING('abc', -1, 3) is 'a'. Texts are compared by their code points.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from sqlglot import exp
+
+from planner.meaning.casts import as_text
+from planner.meaning.patterns import of_like, of_regular, of_similar
+from planner.meaning.types import BOOLEAN, INT4, OTHER, TEXT, Kind, SqlType
+from planner.meaning.written import Call, Value, Writer, as_it_was, read_as, written
+from planner.sql.exact_number import constant_value
+from planner.sql.messages import unsupported
+
+N_REPEATED_MAX: Final = 10_000  # characters that a filled or repeated text is made of
+
+
+def text_function(template: str, *names: str, gives: SqlType = TEXT) -> Writer:
+    """A function of texts alone; the first is `this`."""
+
+    def write(call: Call) -> Value:
+        parts = [call.text(call.value(name)) for name in ("this", *names)]
+        return call.sql(template, gives, *parts)
+
+    return write
+
+
+def whole(value: Value) -> Value:
+    """A part that has to be a whole number."""
+    value = read_as(value, INT4)
+    if not value.type.is_integer and value.type.kind is not Kind.UNKNOWN:
+        raise unsupported(value.node, "is no whole number", "Cast it, as in x::int.")
+    return value
+
+
+def write_concat(call: Call) -> Value:
+    """CONCAT(..): NULLs are left out."""
+    parts = [_shown(call, value) for value in call.values()]
+    template = ", ".join(f"{{{place}}}" for place in range(len(parts)))
+    return call.sql(f"concat({template})", TEXT, *parts)
+
+
+def write_concat_ws(call: Call) -> Value:
+    """CONCAT_WS(separator, ..): NULLs are left out."""
+    separator, *others = call.values()
+    parts = [call.text(separator), *(_shown(call, value) for value in others)]
+    template = ", ".join(f"{{{place}}}" for place in range(len(parts)))
+    return call.sql(f"concat_ws({template})", TEXT, *parts)
+
+
+def _shown(call: Call, value: Value) -> Value:
+    """A value as CONCAT shows it: booleans in one letter."""
+    if value.type.kind is Kind.BOOLEAN:
+        return call.sql("left(CAST({0} AS VARCHAR), 1)", TEXT, value)
+    return as_text(Call(value.node, call.type_of), value)
+
+
+def write_joined(call: Call) -> Value:
+    """``||``, one side of which is a text."""
+    one, other = call.value("this"), call.value("expression")
+    kinds = {one.type.kind, other.type.kind}
+    if Kind.OTHER in kinds:
+        return call.kept(OTHER)
+    if not kinds & {Kind.TEXT, Kind.LITERAL, Kind.UNKNOWN}:
+        raise call.refused("joins no text", "Cast one of them, as in x::text.")
+    parts = [as_text(Call(value.node, call.type_of), value) for value in (one, other)]
+    return call.sql("({0} || {1})", TEXT, *parts)
+
+
+def write_substring(call: Call) -> Value:
+    """SUBSTRING(text, start, length), and SUBSTRING(text FROM pattern)."""
+    text, start, length = call.text(call.value()), call.maybe("start"), call.maybe("length")
+    if start is not None and start.is_text_constant and length is None:
+        return _matched(call, text, start)
+    first = Value(exp.Literal.number(1), INT4) if start is None else whole(start)
+    known = constant_value(as_it_was(first.node))
+    if length is None:
+        if known is not None:
+            return call.sql(f"substr({{0}}, {max(int(known), 1)})", TEXT, text)
+        return call.sql("substr({0}, greatest({1}, 1))", TEXT, text, first)
+    length = whole(length)
+    size = constant_value(as_it_was(length.node))
+    if size is not None and size < 0:
+        raise call.refused("has a negative length", "Lengths are 0 or more.")
+    if known is not None and size is not None:
+        end = int(known) + int(size)
+        begin = max(int(known), 1)
+        return call.sql(f"substr({{0}}, {begin}, {max(end - begin, 0)})", TEXT, text)
+    template = (
+        "CASE WHEN {2} < 0 THEN error('negative substring length not allowed') ELSE "
+        "substr({0}, greatest(CAST({1} AS BIGINT), 1), "
+        "greatest(CAST({1} AS BIGINT) + {2} - greatest(CAST({1} AS BIGINT), 1), 0)) END"
+    )
+    return call.sql(template, TEXT, text, first, length)
+
+
+def _matched(call: Call, text: Value, pattern: Value) -> Value:
+    """What a regular expression matches, or its first group; NULL of no match."""
+    found = of_regular(pattern.node.unnest().name, call.node, takes_part=True)
+    group = 1 if _has_group(found) else 0
+    quoted = _quoted(f"(?s){found}")
+    extracted = f"regexp_extract({{0}}, {quoted}, {group})"
+    template = f"CASE WHEN regexp_matches({{0}}, {quoted}) THEN {extracted} END"
+    return call.sql(template, TEXT, text)
+
+
+def _has_group(pattern: str) -> bool:
+    plain = pattern.replace(r"\\", "").replace(r"\(", "").replace("(?:", "")
+    return "(" in plain
+
+
+def _quoted(text: str) -> str:
+    """A text between quotes, in a template."""
+    return "'" + text.replace("'", "''").replace("{", "{{").replace("}", "}}") + "'"
+
+
+def write_left(call: Call) -> Value:
+    """LEFT(text, n): without the last -n, if that is negative."""
+    return call.sql(
+        "left({0}, {1})", TEXT, call.text(call.value()), whole(call.value("expression"))
+    )
+
+
+def write_right(call: Call) -> Value:
+    """RIGHT(text, n): without the first -n, if that is negative."""
+    template = "right({0}, CAST({1} AS BIGINT))"
+    return call.sql(template, TEXT, call.text(call.value()), whole(call.value("expression")))
+
+
+def write_pad(call: Call) -> Value:
+    """LPAD and RPAD: cut at the end to the length, filled up with blanks or another text."""
+    text, size = call.text(call.value()), whole(call.value("expression"))
+    fill = call.maybe("fill_pattern")
+    filler = " " if fill is None else call.constant(fill)
+    n_characters = _count(call, size)
+    if not filler:
+        return call.sql(f"left({{0}}, {n_characters})", TEXT, text)
+    name = "lpad" if call.node.args.get("is_left") else "rpad"
+    return call.sql(f"{name}({{0}}, {n_characters}, {_quoted(filler)})", TEXT, text)
+
+
+def _count(call: Call, value: Value) -> int:
+    """A constant number of characters or times, within what is made at once."""
+    number = constant_value(as_it_was(value.node))
+    if number is None or number > N_REPEATED_MAX:
+        raise call.refused(
+            f"makes texts of a length that is no constant up to {N_REPEATED_MAX}",
+            "Write a smaller number.",
+        )
+    return max(int(number), 0)
+
+
+def write_repeat(call: Call) -> Value:
+    """REPEAT(text, n)."""
+    times = _count(call, whole(call.value("times")))
+    return call.sql(f"repeat({{0}}, {times})", TEXT, call.text(call.value()))
+
+
+def write_trim(call: Call) -> Value:
+    """TRIM, LTRIM, RTRIM and BTRIM, of blanks or of a set of characters."""
+    name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(
+        str(call.node.args.get("position")), "trim"
+    )
+    text, characters = call.text(call.value()), call.maybe("expression")
+    if characters is None:
+        return call.sql(f"{name}({{0}}, ' ')", TEXT, text)
+    return call.sql(f"{name}({{0}}, {{1}})", TEXT, text, call.text(characters))
+
+
+def write_split_part(call: Call) -> Value:
+    """SPLIT_PART(text, delimiter, n): from the end, if n is negative."""
+    text, delimiter = call.text(call.value()), call.text(call.value("delimiter"))
+    place = whole(call.value("part_index"))
+    known = constant_value(as_it_was(place.node))
+    if known is None or known == 0:
+        raise call.refused("needs a place that is a constant, and not 0", "The first is 1.")
+    template = (
+        f"CASE WHEN {{1}} = '' THEN CASE WHEN {int(known)} IN (1, -1) THEN {{0}} ELSE '' END "
+        f"ELSE split_part({{0}}, {{1}}, {int(known)}) END"
+    )
+    return call.sql(template, TEXT, text, delimiter)
+
+
+def write_initcap(call: Call) -> Value:
+    """INITCAP(text): a word is what is made of letters and digits."""
+    template = (
+        r"list_reduce(list_transform(regexp_extract_all({0}, '[\pL\pN]+|[^\pL\pN]+'), "
+        "LAMBDA word: upper(left(word, 1)) || lower(substr(word, 2))), LAMBDA a, b: a || b, '')"
+    )
+    return call.sql(template, TEXT, call.text(call.value()))
+
+
+def write_overlay(call: Call) -> Value:
+    """OVERLAY(text PLACING other FROM start FOR length)."""
+    text, other = call.text(call.value()), call.text(call.value("expression"))
+    start, length = whole(call.value("from_")), call.maybe("for_")
+    known = constant_value(as_it_was(start.node))
+    if known is not None and known < 1:
+        raise call.refused("begins before the first character", "The first is 1.")
+    size = (
+        Value(written(call.node, "length({0})", other.node), INT4)
+        if length is None
+        else whole(length)
+    )
+    template = (
+        "(substr({0}, 1, greatest(CAST({2} AS BIGINT) - 1, 0)) || {1} || "
+        "substr({0}, greatest(CAST({2} AS BIGINT) + {3}, 1)))"
+    )
+    return call.sql(template, TEXT, text, other, start, size)
+
+
+def write_translate(call: Call) -> Value:
+    """TRANSLATE(text, from, to), of two literals."""
+    text = call.text(call.value())
+    one, other = call.constant(call.value("from_")), call.constant(call.value("to"))
+    seen: dict[str, str] = {}
+    for place, character in enumerate(one):
+        seen.setdefault(character, other[place] if place < len(other) else "")
+    kept = sorted(seen, key=lambda character: not seen[character])  # what is left out comes last
+    source, target = "".join(kept), "".join(seen[character] for character in kept)
+    return call.sql(f"translate({{0}}, {_quoted(source)}, {_quoted(target)})", TEXT, text)
+
+
+def write_replace(call: Call) -> Value:
+    """REPLACE(text, from, to)."""
+    put = call.maybe("replacement") or Value(exp.Literal.string(""), TEXT)
+    parts = [call.text(call.value()), call.text(call.value("expression")), call.text(put)]
+    return call.sql("CASE WHEN {1} = '' THEN {0} ELSE replace({0}, {1}, {2}) END", TEXT, *parts)
+
+
+def write_chr(call: Call) -> Value:
+    """CHR(n)."""
+    (number,) = call.values()
+    known = constant_value(as_it_was(whole(number).node))
+    if known is not None and not 1 <= known <= 0x10FFFF:  # noqa: PLR2004 - the last code point
+        raise call.refused("is no character", "CHR(65) is A.")
+    template = (
+        "CASE WHEN {0} < 1 THEN error('CHR of no character') ELSE chr(CAST({0} AS INTEGER)) END"
+    )
+    return call.sql(template, TEXT, number)
+
+
+def write_ascii(call: Call) -> Value:
+    """ASCII(text): 0 of an empty one."""
+    return call.sql("CASE WHEN {0} = '' THEN 0 ELSE ord({0}) END", INT4, call.text(call.value()))
+
+
+def write_position(call: Call) -> Value:
+    """STRPOS and POSITION."""
+    parts = [call.text(call.value()), call.text(call.value("substr"))]
+    return call.sql("CAST(strpos({0}, {1}) AS INTEGER)", INT4, *parts)
+
+
+def write_length(call: Call) -> Value:
+    """LENGTH(text), in characters."""
+    return call.sql("CAST(length({0}) AS INTEGER)", INT4, call.text(call.value()))
+
+
+def write_like(call: Call) -> Value:
+    """LIKE and ILIKE; with a literal pattern, by a regular expression."""
+    escape = "\\"
+    if isinstance(call.node.parent, exp.Escape):
+        character = call.node.parent.expression
+        escape = character.name if isinstance(character, exp.Literal) else escape
+    return _like(call, escape)
+
+
+def _like(call: Call, escape: str) -> Value:
+    text, pattern = call.text(call.value()), call.text(call.value("expression"))
+    if not pattern.is_text_constant:
+        raise call.refused("needs a literal pattern", "Write the pattern between quotes.")
+    found = of_like(pattern.node.unnest().name, escape, call.node)
+    flags = "si" if isinstance(call.node, exp.ILike) else "s"
+    template = f"regexp_full_match({{0}}, {_quoted(found)}, '{flags}')"
+    return call.sql(_negated(call, template), BOOLEAN, text)
+
+
+def _negated(call: Call, template: str) -> str:
+    return f"(NOT {template})" if call.node.args.get("negate") else template
+
+
+def write_escape(call: Call) -> Value:
+    """LIKE .. ESCAPE, which the match looks at itself."""
+    return call.value()
+
+
+def write_similar(call: Call) -> Value:
+    """SIMILAR TO."""
+    text, pattern = call.text(call.value()), call.constant(call.value("expression"))
+    escape = "\\"
+    if isinstance(call.node.parent, exp.Escape):
+        escape = call.node.parent.expression.name
+    found = of_similar(pattern, escape, call.node)
+    return call.sql(f"regexp_full_match({{0}}, {_quoted(found)}, 's')", BOOLEAN, text)
+
+
+def write_regular(call: Call) -> Value:
+    """``~`` and ``~*``."""
+    text, pattern = call.text(call.value()), call.constant(call.value("expression"))
+    flag = call.maybe("flag")
+    given = "" if flag is None else call.constant(flag)
+    if set(given) - set("icsn") or "n" in given:
+        raise call.refused("has flags that are not evaluated", "i is: letter case does not count.")
+    is_blind = isinstance(call.node, exp.RegexpILike) or "i" in given
+    found = of_regular(pattern, call.node)
+    template = f"regexp_matches({{0}}, {_quoted(found)}, '{'si' if is_blind else 's'}')"
+    return call.sql(template, BOOLEAN, text)
+
+
+def write_regular_replace(call: Call) -> Value:
+    """REGEXP_REPLACE(text, pattern, replacement, flags)."""
+    text = call.text(call.value())
+    pattern = of_regular(call.constant(call.value("expression")), call.node, takes_part=True)
+    put = _replacement(call, call.constant(call.value("replacement")))
+    modifiers = call.maybe("modifiers")
+    flags = "" if modifiers is None else call.constant(modifiers)
+    if set(flags) - set("gi"):
+        raise call.refused("has flags that are not evaluated", "g and i are.")
+    template = f"regexp_replace({{0}}, {_quoted(pattern)}, {_quoted(put)}, '{flags}s')"
+    return call.sql(template, TEXT, text)
+
+
+def _replacement(call: Call, text: str) -> str:
+    r"""What is put in place of a match: \1 is its first group, and so it is in RE2."""
+    pieces, place = [], 0
+    while place < len(text):
+        character = text[place]
+        following = text[place + 1 : place + 2]
+        if character != "\\":
+            pieces.append(character)
+            place += 1
+        elif following == "&":
+            pieces.append("\\0")
+            place += 2
+        elif following.isdigit() or following == "\\":
+            pieces.append(character + following)
+            place += 2
+        else:
+            raise call.refused("puts in a backslash alone", r"Write \\ to mean one.")
+    return "".join(pieces)
+
+
+def longest(lengths: Sequence[int]) -> int:
+    """The length of a text that is no longer than one of those it is made of."""
+    return max(lengths, default=0)

@@ -1,0 +1,218 @@
+"""The types of expressions, as far as they decide what an operator or a cast means.
+
+Whole numbers, NUMERIC and DOUBLE PRECISION are divided and rounded in three ways. A text between
+quotes has no type before it stands beside something that has. NUMERIC is a DECIMAL in DuckDB where
+its digits are known; elsewhere it is a double: quotients of answers, powers, averages.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final
+
+from sqlglot import exp
+
+
+class Kind(Enum):
+    """A type's name, without its digits."""
+
+    UNKNOWN = auto()  # nothing is known of it: DuckDB decides
+    LITERAL = auto()  # a text between quotes, or NULL, before it is read as something
+    BOOLEAN = auto()
+    INT2 = auto()
+    INT4 = auto()
+    INT8 = auto()
+    NUMERIC = auto()
+    FLOAT = auto()
+    TEXT = auto()
+    DATE = auto()
+    TIMESTAMP = auto()
+    TIMESTAMPTZ = auto()
+    TIME = auto()
+    INTERVAL = auto()
+    OTHER = auto()  # arrays and the like
+
+
+@dataclass(frozen=True, slots=True)
+class SqlType:
+    """A type.
+
+    Parameters
+    ----------
+    kind : Kind
+    scale : int, optional
+        Of a NUMERIC that is a DECIMAL in DuckDB: its digits behind the point there.
+    digits : int, optional
+        Of a NUMERIC: the digits behind the point that PostgreSQL shows, where they are known.
+    is_answer : bool
+        Of a NUMERIC: whether it is an answer, or computed from some: a real number.
+    """
+
+    kind: Kind
+    scale: int | None = None
+    digits: int | None = None
+    is_answer: bool = False
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether it is a whole-number type."""
+        return self.kind in _INTEGERS
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is any type of numbers."""
+        return self.kind in _NUMBERS
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether DuckDB has its values as whole numbers or decimals."""
+        return self.is_integer or (self.kind is Kind.NUMERIC and self.scale is not None)
+
+    @property
+    def places(self) -> int:
+        """Digits behind the point of an exact number."""
+        return self.scale or 0
+
+    @property
+    def name(self) -> str:
+        """Its name in SQL."""
+        return _NAMES.get(self.kind, "unknown")
+
+
+_INTEGERS: Final = (Kind.INT2, Kind.INT4, Kind.INT8)
+_NUMBERS: Final = (*_INTEGERS, Kind.NUMERIC, Kind.FLOAT)
+MOMENTS: Final = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
+_NAMES: Final = {
+    Kind.BOOLEAN: "boolean",
+    Kind.INT2: "smallint",
+    Kind.INT4: "integer",
+    Kind.INT8: "bigint",
+    Kind.NUMERIC: "numeric",
+    Kind.FLOAT: "double precision",
+    Kind.TEXT: "text",
+    Kind.LITERAL: "text",
+    Kind.DATE: "date",
+    Kind.TIMESTAMP: "timestamp",
+    Kind.TIMESTAMPTZ: "timestamp with time zone",
+    Kind.TIME: "time",
+    Kind.INTERVAL: "interval",
+}
+
+UNKNOWN: Final = SqlType(Kind.UNKNOWN)
+LITERAL: Final = SqlType(Kind.LITERAL)
+BOOLEAN: Final = SqlType(Kind.BOOLEAN)
+INT2: Final = SqlType(Kind.INT2)
+INT4: Final = SqlType(Kind.INT4)
+INT8: Final = SqlType(Kind.INT8)
+FLOAT: Final = SqlType(Kind.FLOAT)
+TEXT: Final = SqlType(Kind.TEXT)
+DATE: Final = SqlType(Kind.DATE)
+TIMESTAMP: Final = SqlType(Kind.TIMESTAMP)
+TIMESTAMPTZ: Final = SqlType(Kind.TIMESTAMPTZ)
+TIME: Final = SqlType(Kind.TIME)
+INTERVAL: Final = SqlType(Kind.INTERVAL)
+OTHER: Final = SqlType(Kind.OTHER)
+REAL: Final = SqlType(Kind.NUMERIC)  # a NUMERIC that is a double here: an average, a power
+ANSWER: Final = SqlType(Kind.NUMERIC, is_answer=True)
+WHOLE: Final = SqlType(Kind.NUMERIC, 0, 0)
+
+_DUCKDB: Final = {
+    "BOOLEAN": BOOLEAN,
+    **dict.fromkeys(("TINYINT", "UTINYINT", "SMALLINT"), INT2),
+    **dict.fromkeys(("USMALLINT", "INTEGER"), INT4),
+    **dict.fromkeys(("UINTEGER", "BIGINT"), INT8),
+    **dict.fromkeys(("UBIGINT", "HUGEINT", "UHUGEINT"), WHOLE),
+    **dict.fromkeys(("FLOAT", "DOUBLE"), FLOAT),
+    "VARCHAR": TEXT,
+    "DATE": DATE,
+    "TIMESTAMP": TIMESTAMP,
+    "TIMESTAMP WITH TIME ZONE": TIMESTAMPTZ,
+    "TIME": TIME,
+    "INTERVAL": INTERVAL,
+}
+_DECIMAL: Final = re.compile(r"DECIMAL\(\d+,\s*(\d+)\)")
+
+_CASTS: Final[dict[exp.DType, SqlType]] = {
+    exp.DType.BOOLEAN: BOOLEAN,
+    exp.DType.TINYINT: INT2,
+    exp.DType.SMALLINT: INT2,
+    exp.DType.INT: INT4,
+    exp.DType.BIGINT: INT8,
+    exp.DType.FLOAT: FLOAT,
+    exp.DType.DOUBLE: FLOAT,
+    exp.DType.TEXT: TEXT,
+    exp.DType.VARCHAR: TEXT,
+    exp.DType.CHAR: TEXT,
+    exp.DType.BPCHAR: TEXT,
+    exp.DType.DATE: DATE,
+    exp.DType.TIMESTAMP: TIMESTAMP,
+    exp.DType.TIMESTAMPTZ: TIMESTAMPTZ,
+    exp.DType.TIME: TIME,
+    exp.DType.INTERVAL: INTERVAL,
+    exp.DType.DECIMAL: REAL,
+}
+CAST_TYPES: Final = frozenset(_CASTS)
+
+
+def of_duckdb(name: str) -> SqlType:
+    """The type of a column that DuckDB has.
+
+    >>> of_duckdb("DECIMAL(9,2)").scale, of_duckdb("VARCHAR").name
+    (2, 'text')
+    """
+    match = _DECIMAL.fullmatch(name)
+    if match is not None:
+        return SqlType(Kind.NUMERIC, int(match[1]), int(match[1]))
+    return _DUCKDB.get(name, UNKNOWN)
+
+
+def of_cast(to: exp.DataType) -> SqlType:
+    """The type that a cast names."""
+    return _CASTS.get(to.this, OTHER if to.this in exp.DataType.NESTED_TYPES else UNKNOWN)
+
+
+def arithmetic_type(one: SqlType, other: SqlType) -> SqlType:
+    """The type in which two numbers are added; UNKNOWN if one of them is."""
+    if one.kind is Kind.UNKNOWN or other.kind is Kind.UNKNOWN:
+        return UNKNOWN
+    if one.is_answer or other.is_answer:
+        return ANSWER
+    if Kind.FLOAT in (one.kind, other.kind):
+        return FLOAT
+    if one.is_integer and other.is_integer:
+        return max(one, other, key=lambda it: _INTEGERS.index(it.kind))
+    if not (one.is_exact and other.is_exact):
+        return REAL
+    is_shown = None not in (_digits(one), _digits(other))
+    return SqlType(
+        Kind.NUMERIC,
+        max(one.places, other.places),
+        max(_digits(one) or 0, _digits(other) or 0) if is_shown else None,
+    )
+
+
+def _digits(one: SqlType) -> int | None:
+    return 0 if one.is_integer else one.digits
+
+
+def common_type(types: Iterable[SqlType]) -> SqlType | None:
+    """The type of which values of several types are compared; None if there is none.
+
+    Of texts between quotes alone it is text.
+    """
+    found: SqlType | None = None
+    for one in types:
+        if one.kind is Kind.LITERAL:
+            continue
+        if found is None or found == one:
+            found = one
+        elif Kind.UNKNOWN in (found.kind, one.kind):
+            found = UNKNOWN
+        elif found.is_number and one.is_number:
+            found = arithmetic_type(found, one)
+        elif found.kind in MOMENTS and one.kind in MOMENTS:
+            found = max(found, one, key=lambda it: MOMENTS.index(it.kind))
+        elif found.kind is not one.kind and {found.kind, one.kind} != {Kind.TIME, Kind.INTERVAL}:
+            return None
+    return TEXT if found is None else found
