@@ -20,7 +20,7 @@ OPERATORS: frozenset[type[exp.Expr]] = table.OPERATORS
 LEAVES: frozenset[type[exp.Expr]] = frozenset(
     {
         *(exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null),
-        *(exp.DataType, exp.DataTypeParam, exp.Var),
+        *(exp.DataType, exp.DataTypeParam, exp.Var, exp.IntervalSpan),
     }
 )
 FUNCTIONS: dict[type[exp.Expr], str] = table.FUNCTIONS
@@ -64,7 +64,8 @@ def check_scalar(expression: exp.Expr) -> None:
 
 def check_details(node: exp.Expr) -> None:
     """Raise UnsupportedSql if a node that may be on the list is used as it must not be."""
-    if isinstance(node, exp.DataType) and (node.this not in TYPES or node.args.get("nested")):
+    is_type = isinstance(node, exp.DataType) and not isinstance(node, exp.IntervalSpan)
+    if is_type and (node.this not in TYPES or node.args.get("nested")):
         raise unsupported(
             node,
             "is not a type that public levels are cast to",

@@ -89,7 +89,7 @@ def write_number(call: Call, value: Value, pattern: str) -> Value:
     # The digits without the point, filled up with zeros; more than fit are shown as signs.
     template = (
         f"list_transform([CAST({rounded} AS DECIMAL(38, {places}))], LAMBDA x: "
-        f"CASE WHEN abs(x) >= {10**n_before} THEN {{1}} ELSE "
+        f"CASE WHEN x IS NULL THEN NULL WHEN abs(x) >= {10**n_before} THEN {{1}} ELSE "
         f"list_transform([lpad(replace(CAST(abs(x) AS VARCHAR), '.', ''), {total}, '0')], "
         "LAMBDA d: "
         "{2})[1] END)[1]"
@@ -188,29 +188,27 @@ def _digits_behind(found: _Pattern) -> list[str]:
 
 def _signed(found: _Pattern, pieces: list[str]) -> str:
     """The pieces with the sign, which stands before the first digit that is shown."""
-    body = " || ".join(pieces)
+    first = next(at for at, one in enumerate(found.pieces) if one in ("9", "0", "."))
+    before = "".join(f"{piece} || " for piece in pieces[:first])
+    body = " || ".join(pieces[first:])
     if found.sign in ("MI", "SG"):
-        return f"({body})"
+        return f"({before}{body})"
     if found.sign == "PR":
         if not found.fills:
-            return f"(CASE WHEN x < 0 THEN '<' || ({body}) || '>' ELSE {body} END)"
-        blanks = _blanks(body)
-        return f"(CASE WHEN x < 0 THEN {blanks.format('<')} || '>' ELSE ' ' || ({body}) || ' ' END)"
-    minus, plus = ("'-'", "'+'") if found.sign == "S" else ("'-'", "' '" if found.fills else "''")
-    sign = f"CASE WHEN x < 0 THEN {minus} ELSE {plus} END"
+            return f"({before}CASE WHEN x < 0 THEN '<' || {body} || '>' ELSE {body} END)"
+        less = _beside(body, "'<'")
+        return f"({before}CASE WHEN x < 0 THEN {less} || '>' ELSE ' ' || {body} || ' ' END)"
+    plus = "'+'" if found.sign == "S" else _blank(found.fills)
+    sign = f"CASE WHEN x < 0 THEN '-' ELSE {plus} END"
     if found.sign == "S" and not found.is_sign_first:
-        return f"(({body}) || {sign})"
-    return (
-        f"list_transform([{body}], LAMBDA b: repeat(' ', length(b) - length(ltrim(b, ' '))) || "
-        f"{sign} || ltrim(b, ' '))[1]"
-    )
+        return f"({before}{body} || {sign})"
+    return f"({before}{_beside(body, sign)})"
 
 
-def _blanks(body: str) -> str:
-    return (
-        f"list_transform([{body}], LAMBDA b: repeat(' ', length(b) - length(ltrim(b, ' '))) || "
-        "'{}' || ltrim(b, ' '))[1]"
-    )
+def _beside(body: str, sign: str) -> str:
+    """A sign between the blanks before the first digit and that digit."""
+    blanks = "repeat(' ', length(b) - length(ltrim(b, ' ')))"
+    return f"list_transform([{body}], LAMBDA b: {blanks} || {sign} || ltrim(b, ' '))[1]"
 
 
 def _overflow(found: _Pattern) -> str:

@@ -177,7 +177,7 @@ _MEANINGS: Final[dict[type[exp.Expr], Meaning]] = {
     exp.Substring: Meaning(texts.write_substring, "SUBSTRING"),
     exp.Translate: Meaning(texts.write_translate, "TRANSLATE"),
     exp.Trim: Meaning(texts.write_trim, "TRIM"),
-    exp.Upper: Meaning(texts.text_function("upper({0})"), "UPPER"),
+    exp.Upper: Meaning(texts.text_function(texts.UPPER), "UPPER"),
     # Days, moments and intervals.
     Age: Meaning(moments.write_age, "AGE", _no_text),
     DateBin: Meaning(moments.write_bin, "DATE_BIN", _no_text),

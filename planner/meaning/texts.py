@@ -16,6 +16,9 @@ from planner.meaning.written import Call, Value, Writer, as_it_was, read_as, wri
 from planner.sql.exact_number import constant_value
 from planner.sql.messages import unsupported
 
+_FROM_1: Final = "CASE WHEN {0} < 1 THEN 1 ELSE CAST({0} AS BIGINT) END"
+# A sharp s has no capital in PostgreSQL; in DuckDB it has.
+UPPER: Final = "replace(upper(replace({0}, 'ß', chr(1))), chr(1), 'ß')"
 N_REPEATED_MAX: Final = 10_000  # characters that a filled or repeated text is made of
 
 
@@ -81,7 +84,7 @@ def write_substring(call: Call) -> Value:
     if length is None:
         if known is not None:
             return call.sql(f"substr({{0}}, {max(int(known), 1)})", TEXT, text)
-        return call.sql("substr({0}, greatest({1}, 1))", TEXT, text, first)
+        return call.sql(f"substr({{0}}, {_FROM_1.format('{1}')})", TEXT, text, first)
     length = whole(length)
     size = constant_value(as_it_was(length.node))
     if size is not None and size < 0:
@@ -90,10 +93,10 @@ def write_substring(call: Call) -> Value:
         end = int(known) + int(size)
         begin = max(int(known), 1)
         return call.sql(f"substr({{0}}, {begin}, {max(end - begin, 0)})", TEXT, text)
+    begin = _FROM_1.format("{1}")
     template = (
         "CASE WHEN {2} < 0 THEN error('negative substring length not allowed') ELSE "
-        "substr({0}, greatest(CAST({1} AS BIGINT), 1), "
-        "greatest(CAST({1} AS BIGINT) + {2} - greatest(CAST({1} AS BIGINT), 1), 0)) END"
+        f"substr({{0}}, {begin}, greatest(CAST({{1}} AS BIGINT) + {{2}} - {begin}, 0)) END"
     )
     return call.sql(template, TEXT, text, first, length)
 
@@ -207,8 +210,8 @@ def write_overlay(call: Call) -> Value:
         else whole(length)
     )
     template = (
-        "(substr({0}, 1, greatest(CAST({2} AS BIGINT) - 1, 0)) || {1} || "
-        "substr({0}, greatest(CAST({2} AS BIGINT) + {3}, 1)))"
+        "(left({0}, CAST({2} AS BIGINT) - 1) || {1} || "
+        "substr({0}, CASE WHEN {2} + {3} < 1 THEN 1 ELSE CAST({2} AS BIGINT) + {3} END))"
     )
     return call.sql(template, TEXT, text, other, start, size)
 
