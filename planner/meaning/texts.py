@@ -93,10 +93,11 @@ def write_substring(call: Call) -> Value:
         end = int(known) + int(size)
         begin = max(int(known), 1)
         return call.sql(f"substr({{0}}, {begin}, {max(end - begin, 0)})", TEXT, text)
-    begin = _FROM_1.format("{1}")
+    first_place = _FROM_1.format("{1}")
     template = (
         "CASE WHEN {2} < 0 THEN error('negative substring length not allowed') ELSE "
-        f"substr({{0}}, {begin}, greatest(CAST({{1}} AS BIGINT) + {{2}} - {begin}, 0)) END"
+        f"substr({{0}}, {first_place}, "
+        f"greatest(CAST({{1}} AS BIGINT) + {{2}} - {first_place}, 0)) END"
     )
     return call.sql(template, TEXT, text, first, length)
 

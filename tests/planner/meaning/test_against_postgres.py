@@ -446,7 +446,7 @@ def theirs(connection: psycopg.Connection, sql: str, axes: tuple[str, ...]) -> l
     tables = "".join(f", levels_{name}" for name in axes)
     places = ", ".join(f"levels_{name}.place" for name in axes) or "1"
     source = f"FROM (VALUES (1)) AS one (one){tables} ORDER BY {places}"
-    text = f"SELECT {sql} {source}"  # noqa: S608 - expressions of this module
+    text = f"SELECT {sql} {source}"
     try:
         return [value for (value,) in connection.execute(text).fetchall()]
     except psycopg.Error as error:

@@ -176,7 +176,10 @@ def _iso(draws: random.Random) -> str:
         return f"P{date}" + draws.choice(["", "T04:05:06", "T4:5", "T040506"])
     if draws.random() < 0.1:
         return "P" + draws.choice(["00010203", "00010203T040506", "0001", "1", "00010203T04:05"])
-    number = lambda: draws.choice(["", "-"]) + str(draws.randint(0, 30)) + draws.choice(["", ".5"])  # noqa: E731
+
+    def number() -> str:
+        return f"{draws.choice(['', '-'])}{draws.randint(0, 30)}{draws.choice(['', '.5'])}"
+
     date = "".join(number() + unit for unit in "YMWD" if draws.random() < 0.4)
     time = "".join(number() + unit for unit in "HMS" if draws.random() < 0.4)
     return f"P{date}" + (f"T{time}" if time or draws.random() < 0.1 else "")
