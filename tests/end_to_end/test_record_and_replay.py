@@ -17,6 +17,7 @@ import pytest
 from scipy import stats
 
 from accountant.noise.laplace import LatticeNoise, SystemNoise
+from cube.exponential import epsilon_units_of
 from local_dp.campaign import Attribute, Campaign, Combination
 from local_dp.campaign_text import campaign_text
 from local_dp.channels.local_hashing import LocalHashing
@@ -89,7 +90,7 @@ CHANNELS = (
 def asked_by(channel: Any) -> Asked:
     """A campaign of one question, which says just what its channel loses."""
     question = (Combination(("q",), channel),)
-    campaign = Campaign("one", (QUESTION,), question, ((0,),), channel.epsilon_units)
+    campaign = Campaign("one", (QUESTION,), question, ((0,),), epsilon_units_of(channel.ratio))
     return check_campaign(campaign_text(campaign))
 
 
