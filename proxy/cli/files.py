@@ -9,6 +9,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from cube.refusals import ConfigurationInvalid
+from proxy.api.clean_arrow import clean_table
 
 _WRITERS: Final[dict[str, Callable[[pa.Table, Path], object]]] = {
     ".parquet": pq.write_table,
@@ -33,7 +34,7 @@ def table_writer(output: Path) -> Callable[[pa.Table], None]:
 
     def write(data: pa.Table) -> None:
         try:
-            write_table(data, output)
+            write_table(clean_table(data), output)
         except OSError as error:
             raise not_written(output, error) from None
 

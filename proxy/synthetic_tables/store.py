@@ -30,6 +30,7 @@ import pyarrow.parquet as pq
 
 from cube.refusals import NameTaken, StoreUnavailable, UnknownName
 from planner.cache import BoundedCache
+from proxy.api.clean_arrow import clean_table
 from proxy.config.synthetic_limits import DEFAULT_LIMITS, SyntheticLimits
 from proxy.monitoring.logs import write_log
 from proxy.synthetic_tables.record import Key, SyntheticRecord
@@ -334,7 +335,7 @@ def _write(path: Path, parts: Iterable[pa.Table], schema: pa.Schema) -> tuple[in
     n_rows = n_bytes = 0
     with pq.ParquetWriter(path, schema) as writer:
         for part in parts:
-            rows = part.cast(schema)
+            rows = clean_table(part.cast(schema))
             writer.write_table(rows, row_group_size=N_ROWS_OF_GROUP)
             n_rows, n_bytes = n_rows + rows.num_rows, n_bytes + rows.nbytes
             del part, rows

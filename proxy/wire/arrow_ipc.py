@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from cube.pace import checkpoint
 from cube.refusals import InvalidRequest, TooLarge
+from proxy.api.clean_arrow import clean_batches
 from proxy.protocol import flight_pb2
 from proxy.wire.ipc_header import may_be_compressed
 
@@ -25,11 +26,15 @@ def schema_bytes(schema: pa.Schema) -> bytes:
 
 
 def stream_bytes(table: pa.Table) -> bytes:
-    """The table as one Arrow IPC stream, in batches of about `BATCH_BYTES`."""
+    """The table as one Arrow IPC stream, in batches of about `BATCH_BYTES`.
+
+    Each batch is cleaned: the bytes are those of the rows, and zeros.
+    """
+    n_parts = 1 + table.nbytes // BATCH_BYTES
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
-        n_parts = 1 + table.nbytes // BATCH_BYTES
-        writer.write_table(table, max_chunksize=max(1, -(-table.num_rows // n_parts)))
+        for batch in clean_batches(table, max(1, -(-table.num_rows // n_parts))):
+            writer.write_batch(batch)
     return bytes(sink.getvalue())
 
 
