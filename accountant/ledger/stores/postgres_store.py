@@ -219,16 +219,19 @@ class PostgresStore:
             found = None
         if found is None or found.ledger_id != self._identity.ledger_id:
             self._lost = "is not the one that this process began with"
-        elif self._last is not None:
-            last = read_some(connection, self._entries, self._last.seq - 1, limit=1)
-            if last != [self._last]:
-                self._lost = "has lost entries that it held"
+        elif not self._holds_last(connection):
+            self._lost = "has lost entries that it held"
         if self._lost is not None:
             raise self._unavailable(None)
 
+    def _holds_last(self, connection: psycopg.Connection) -> bool:
+        last = self._last  # read once: another thread may commit meanwhile
+        return last is None or read_some(connection, self._entries, last.seq - 1, limit=1) == [last]
+
     def _saw(self, entries: list[Entry]) -> None:
         # The writer's thread and a reader's may both be here; an older entry is valid, too.
-        if entries and (self._last is None or entries[-1].seq > self._last.seq):
+        last = self._last
+        if entries and (last is None or entries[-1].seq > last.seq):
             self._last = entries[-1]
 
     @contextlib.contextmanager

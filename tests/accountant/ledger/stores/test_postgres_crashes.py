@@ -10,10 +10,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Self
+from typing import LiteralString, Self, cast
 
+import psycopg
 import pytest
 
 from accountant.ledger.entries import GENESIS, Entry
@@ -186,6 +187,101 @@ def kill_clients(server: PostgresServer, n_times: int) -> None:
     assert len(set(bodies)) == len(bodies)
     assert set(printed) <= set(bodies)
     assert len(printed) >= 2 * n_times
+
+
+class Readers:
+    """Threads that read a store again and again, each trying again until it is told."""
+
+    def __init__(self, store: PostgresStore, n_threads: int) -> None:
+        self._store = store
+        self.n_reads = 0
+        self.problems: list[Exception] = []
+        self._is_over = threading.Event()
+        self._threads = [threading.Thread(target=self._work) for _ in range(n_threads)]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._is_over.set()
+        for thread in self._threads:
+            thread.join(SECONDS)
+
+    def _work(self) -> None:
+        seq = 0
+        try:
+            while not self._is_over.is_set():
+                with contextlib.suppress(LedgerUnavailable):
+                    seq = self._looked(seq)
+        except Exception as error:  # noqa: BLE001 - the test says what it is
+            self.problems.append(error)
+
+    def _looked(self, seq: int) -> int:
+        try:
+            for entry in self._store.entries_after(seq):
+                seq = entry.seq
+        except LedgerLost as error:  # it is a LedgerUnavailable, but one for good
+            raise RuntimeError(f"a server says {error.message}") from error
+        self.n_reads += 1
+        return max(seq - 1, 0)
+
+
+def end_any_session(server: PostgresServer, seconds: float, n_times_least: int) -> None:
+    """End sessions of readers and writers alike, idle or not; each store goes on for ever."""
+    n_times, end = 0, time.monotonic() + seconds
+    moments = random.Random(3)  # noqa: S311 - no secret
+    with Workers(server.location()) as workers, contextlib.ExitStack() as stack:
+        readers = [stack.enter_context(Readers(store, 2)) for store in workers.stores]
+        with server.connect() as connection:
+            while n_times < n_times_least or time.monotonic() < end:
+                connection.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                    " WHERE application_name = 'tacit' AND random() < 0.7"
+                )
+                n_times += 1
+                time.sleep(moments.uniform(0, 0.004))
+                assert [one for reader in readers for one in reader.problems] == []
+                assert workers.problems == []
+        workers.wait_for_more(5)
+    check(server, workers)
+    assert all(reader.n_reads for reader in readers)
+
+
+def test_readers_and_writers_whose_sessions_end_go_on(server: PostgresServer) -> None:
+    end_any_session(server, 0, 60)
+
+
+@pytest.mark.slow
+def test_readers_and_writers_whose_sessions_end_for_minutes_go_on(server: PostgresServer) -> None:
+    end_any_session(server, 180, 1_000)
+
+
+class Overtaken:
+    """A connection that is slow: each time that it is asked for entries, one more has come."""
+
+    def __init__(self, connection: psycopg.Connection, store: PostgresStore) -> None:
+        self._connection = connection
+        self._store = store
+
+    def execute(
+        self, query: LiteralString, params: Sequence[object] | None = None
+    ) -> psycopg.Cursor:
+        if params is not None and len(params) == 2:
+            append_if_absent(self._store, "one that came meanwhile")
+        return self._connection.execute(query, params)
+
+
+def test_an_entry_that_comes_while_a_connection_is_checked_is_no_loss(
+    server: PostgresServer,
+) -> None:
+    with contextlib.closing(open_postgres_store(server.location())) as store:
+        append_if_absent(store, "first")
+        with server.connect() as connection:
+            slow = cast("psycopg.Connection", Overtaken(connection, store))
+            store._check_connection(slow)  # a moment that nobody can choose
+        assert [one.body for one in store.entries_after(0)] == ["first", "one that came meanwhile"]
 
 
 def test_a_server_killed_under_load_keeps_what_it_acknowledged(server: PostgresServer) -> None:
