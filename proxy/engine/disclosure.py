@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from accountant.ledger.budget import Budget
 from accountant.ledger.limits import Payer
 from cube.refusals import CostAboveCap, NotCovered
 from cube.shortfall import Shortfall
@@ -32,21 +31,20 @@ from proxy.engine.alternatives import advised
 from proxy.engine.consistency import consistent
 from proxy.engine.results import AnsweredAggregate, AnsweredPart
 from proxy.engine.system_views import TableRecord
-from proxy.tables.disclosure import shown_instead, shown_spent
+from proxy.tables.disclosure import shown_entries, shown_whole_budget
 from proxy.tables.empty_history import EmptyHistory
 from proxy.tables.private_table import ServedTable
 
 
 def shown_record(table: ServedTable, caller: Caller) -> TableRecord:
     """The content of the `data_privacy` views on one table, for a caller."""
-    record = TableRecord.of(table.info, table.gate, caller)
-    if shown_instead(table, caller) is None:
-        return record
-    limit = record.budget.limit
-    renewal = record.budget.renewal
-    shown = None if renewal is None else renewal.without_sums
-    budget = Budget(limit, shown_spent(limit, record.budget.spent), 0, shown)
-    return replace(record, budget=budget, payments=(), measurements=())
+    history = table.gate.history_now()  # once: budget and entries are those of one moment
+    return TableRecord(
+        table.info,
+        shown_whole_budget(table, history, caller),
+        table.gate.schema,
+        shown_entries(table, history, caller),
+    )
 
 
 def shown_parts(

@@ -7,7 +7,7 @@ free.
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from importlib.metadata import version
 from types import MappingProxyType
@@ -15,11 +15,8 @@ from typing import Final, TypeAlias
 
 import pyarrow as pa
 
-from accountant.gate.gate import Gate
 from accountant.ledger.budget import Budget
 from accountant.ledger.limits import Window
-from accountant.ledger.payments import Payment
-from accountant.ledger.unit_counts import UnitCounts
 from cube.block import N_GROUPS_MAX
 from cube.declaration import declare
 from cube.measurement import UNITS_PER_EPSILON, Measurement
@@ -29,9 +26,10 @@ from planner.domain.public import PRIVACY_SCHEMA
 from planner.measuring.weights import weight_for
 from planner.sql.messages import listed, suggestion
 from proxy.api.axis_text import axis_ends, axis_kind, describe_levels
-from proxy.api.requests import Caller, TableInfo
+from proxy.api.requests import TableInfo
 from proxy.reporting.declared import DeclaredTable
 from proxy.reporting.query_words import query_text, unit_count_text
+from proxy.tables.disclosure import NO_ENTRIES, ShownEntries
 
 UNIT_KIND: Final = "unit"
 
@@ -47,36 +45,17 @@ class TableRecord:
     info : TableInfo
         Its public schema and its default target.
     budget : Budget
-        Its budget.
-    payments : tuple of (int, Payment)
-        The payments, in order, each with its position among all payments of the table: analysts see
-        their own payments, owners and auditors see everybody's.
-    measurements : sequence of Measurement
-        Everything that was measured, in order.
+        Its budget, as the caller may see it.
     whole_schema : Schema
         What the measurements are about: of a table that grows, all of its axis.
-    unit_counts : UnitCounts
-        Every count of units.
+    entries : ShownEntries
+        The entries of the ledger that the caller may see.
     """
 
     info: TableInfo
     budget: Budget
-    payments: tuple[tuple[int, Payment], ...]
-    measurements: Sequence[Measurement]
     whole_schema: Schema
-    unit_counts: UnitCounts = field(default_factory=UnitCounts)
-
-    @classmethod
-    def of(cls, info: TableInfo, gate: Gate, caller: Caller) -> "TableRecord":
-        """The record for a caller now."""
-        history = gate.history_now()
-        payments = tuple(
-            (place, payment)
-            for place, payment in enumerate(history.payments)
-            if caller.role.oversees or payment.charge.payer.analyst == caller.payer.analyst
-        )
-        counts = history.unit_counts
-        return cls(info, Budget.of(history), payments, history.measurements, gate.schema, counts)
+    entries: ShownEntries = NO_ENTRIES
 
 
 def _columns(*, may_be_null: tuple[str, ...] = (), **types: pa.DataType) -> pa.Schema:
@@ -243,7 +222,7 @@ def _loss_rows(record: TableRecord) -> Iterator[Row]:
     The position in the ledger is not shown: it counts all tables, and would reveal entries of
     others.
     """
-    for place, payment in record.payments:
+    for place, payment in record.entries.payments:
         yield {
             "place": place,
             "at": dt.datetime.fromisoformat(payment.at),
@@ -264,11 +243,11 @@ def _history_rows(record: TableRecord) -> Iterator[Row]:
     record that moves the row by one unit. The standard deviation compares the two.
     """
     declared = DeclaredTable.parse(declare(record.whole_schema, version=version("tacit-dp")))
-    rows = [(one, query_text(one.block, declared)) for one in record.measurements]
+    rows = [(one, query_text(one.block, declared)) for one in record.entries.measurements]
     counts = [
         (one, unit_count_text(one.block, declared, only_cut=only_cut))
         for one, (_, _, only_cut) in zip(
-            record.unit_counts.measurements, record.unit_counts.names, strict=True
+            record.entries.unit_counts.measurements, record.entries.unit_counts.names, strict=True
         )
     ]
     yield from _measured_rows(record, rows)

@@ -122,7 +122,7 @@ def earlier_tables(
     found: dict[str, ServedTable] = {}
     for name, table in tables.items():
         if shown_instead(table, caller) is None:
-            found |= live.earlier(name)
+            found |= live.earlier(name, table)
     return found
 
 

@@ -3,12 +3,21 @@
 Owners and auditors see everything, and so does everybody if the history is shared. Analysts of a
 table whose history is private see what is left of budgets in tenths, and prices on an empty history
 (`empty_history.py`). `engine/disclosure.py` does the same for answers.
+
+Entries of a ledger reach a view by `shown_entries` alone, which gives those of a shared history and
+else nothing: a kind of entry that is added is hidden until it is listed there.
 """
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Final
+from typing import Final, Self
 
+from accountant.ledger.budget import Budget
+from accountant.ledger.payments import Payment
+from accountant.ledger.table_history import TableHistory
+from accountant.ledger.unit_counts import UnitCounts
+from cube.measurement import Measurement
 from cube.refusals import NotAllowed
 from proxy.api.requests import BudgetStatus, Caller, LimitStatus
 from proxy.tables.empty_history import EmptyHistory
@@ -20,6 +29,57 @@ N_SHOWN_STEPS: Final = 10  # of a budget
 def shown_instead(table: ServedTable, caller: Caller) -> EmptyHistory | None:
     """The empty history that gives a caller's prices; None if they may see the actual prices."""
     return None if caller.role.oversees else table.empty_history
+
+
+@dataclass(frozen=True, slots=True)
+class ShownEntries:
+    """What a caller may see of what was asked of a table: by default, nothing.
+
+    Parameters
+    ----------
+    payments : tuple of (int, Payment)
+        In order, each with its position among all payments of the table.
+    measurements : sequence of Measurement
+        Everything that was measured, in order.
+    unit_counts : UnitCounts
+        Every count of units.
+    """
+
+    payments: tuple[tuple[int, Payment], ...] = ()
+    measurements: Sequence[Measurement] = ()
+    unit_counts: UnitCounts = field(default_factory=UnitCounts)
+
+    @classmethod
+    def of(cls, history: TableHistory, caller: Caller) -> Self:
+        """Those of a history that is shared: of payments, analysts see their own."""
+        payments = tuple(
+            (place, payment)
+            for place, payment in enumerate(history.payments)
+            if caller.role.oversees or payment.charge.payer.analyst == caller.payer.analyst
+        )
+        return cls(payments, history.measurements, history.unit_counts)
+
+
+NO_ENTRIES: Final = ShownEntries()
+
+
+def shown_entries(table: ServedTable, history: TableHistory, caller: Caller) -> ShownEntries:
+    """The entries of a table's ledger that a caller may see.
+
+    If the history is private, analysts see no entry, of whatever kind: also their own payments say
+    what others had bought before.
+    """
+    is_open = shown_instead(table, caller) is None
+    return ShownEntries.of(history, caller) if is_open else NO_ENTRIES
+
+
+def shown_whole_budget(table: ServedTable, history: TableHistory, caller: Caller) -> Budget:
+    """A table's budget, whoever pays."""
+    budget = Budget.of(history)
+    if shown_instead(table, caller) is None:
+        return budget
+    renewal = None if budget.renewal is None else budget.renewal.without_sums
+    return Budget(budget.limit, shown_spent(budget.limit, budget.spent), 0, renewal)
 
 
 def shown_budget(table: ServedTable, caller: Caller) -> BudgetStatus:

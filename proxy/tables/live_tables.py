@@ -7,6 +7,7 @@ again (`steadily`). Nothing here knows statements.
 import hashlib
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import Final, TypeVar
 
 from cube.axis import NAME_LENGTH_MAX
@@ -42,9 +43,11 @@ class LiveTables(Mapping[str, ServedTable]):
                 table = self._tables[name] = table.grown()
             return table
 
-    def earlier(self, name: str) -> Mapping[str, ServedTable]:
-        """The earlier generations of a table, in order, by names of their own."""
-        table = self[name]
+    def earlier(self, name: str, table: ServedTable) -> Mapping[str, ServedTable]:
+        """The generations before that of a table, in order, by names of their own.
+
+        The table is given as its caller has it: it may be renewed meanwhile.
+        """
         n_earlier = table.extent.generation - 1
         known = self._earlier.get(name, {})
         if len(known) < n_earlier:
@@ -53,7 +56,7 @@ class LiveTables(Mapping[str, ServedTable]):
                 own: known.get(own) or table.earlier(place, own) for place, own in enumerate(names)
             }
             self._earlier[name] = known  # two threads may both make them; either is fine
-        return known
+        return dict(islice(known.items(), n_earlier))
 
     def _name_of(self, table: str, number: int) -> str:
         """The name of a generation, which no table has."""

@@ -46,6 +46,7 @@ from proxy.engine.system_views import (
     privacy_view,
     remaining_aggregates,
 )
+from proxy.tables.disclosure import ShownEntries
 from tests.support.fakes import KnownTable, NoNoise
 
 CANARY = 7919  # how many records there are; no text of any view may hold it
@@ -90,6 +91,12 @@ def gate(tmp_path: Path) -> Iterator[Gate]:
         yield open_table(ledger, PEOPLE, Fraction(1), source, SystemNoise())
 
 
+def all_of(gate: Gate) -> TableRecord:
+    """What an owner sees."""
+    history = gate.history_now()
+    return TableRecord(INFO, Budget.of(history), gate.schema, ShownEntries.of(history, LOCAL))
+
+
 @pytest.fixture
 def record(gate: Gate) -> TableRecord:
     """After three purchases by two analysts: two blocks, another table's worth, and a raise."""
@@ -97,7 +104,7 @@ def record(gate: Gate) -> TableRecord:
     gate.measure(buy, Payer("ada"), epsilon_cap=None)
     gate.measure([planned(by_sex(), "1/4", 0)], Payer("bob"), epsilon_cap=None)
     gate.measure([planned(QueryBlock(counting()), "1/8")], Payer("ada"), epsilon_cap=None)
-    return TableRecord.of(INFO, gate, LOCAL)
+    return all_of(gate)
 
 
 @pytest.mark.parametrize("name", VIEW_SCHEMAS)
@@ -183,14 +190,19 @@ def test_history_is_one_row_a_measurement_and_says_what_was_refined(record: Tabl
 def test_history_tells_rows_with_gaussian_noise_from_others() -> None:
     precision = Precision.at_least(Fraction(1, 200))  # half of one over the variance
     measured = Measurement(members(), precision, 10, math.sqrt(50) * (1 + 1e-12), (0,))
-    record = TableRecord(INFO, Budget(Fraction(1), Fraction(0), 1), (), (measured,), INFO.schema)
+    record = TableRecord(
+        INFO,
+        Budget(Fraction(1), Fraction(0), 1),
+        INFO.schema,
+        ShownEntries(measurements=(measured,)),
+    )
     (row,) = privacy_view("history", [record]).to_pylist()
     assert (row["noise"], row["epsilon"], row["noise_scale"]) == ("gaussian", None, None)
     assert (row["rho"], row["deviation"]) == pytest.approx((0.005, 10.0), rel=1e-9)
 
 
 def test_domains_tell_every_column_and_the_unit() -> None:
-    record = TableRecord(INFO, Budget(Fraction(1), Fraction(0), 0), (), (), INFO.schema)
+    record = TableRecord(INFO, Budget(Fraction(1), Fraction(0), 0), INFO.schema)
     rows = privacy_view("domains", [record]).to_pylist()
     assert [tuple(row.values())[1:] for row in rows] == [
         ("age", "integer", "BIGINT", 11, "0", "9", False, True, True, "0 .. 9, other: -1"),
@@ -208,7 +220,7 @@ def test_no_view_tells_a_count_exact_or_noisy(tmp_path: Path) -> None:
     with open_ledger(tmp_path / "people.ledger") as ledger:
         gate = open_table(ledger, PEOPLE, Fraction(1), KnownTable(PEOPLE, records), NoNoise())
         gate.measure([planned(by_sex(), "1/8")], Payer("ada"), epsilon_cap=None)
-        record = TableRecord.of(INFO, gate, LOCAL)
+        record = all_of(gate)
         assert gate.measurements()[0].values[0] == CANARY  # without noise it would be the count
     told = [privacy_view(name, [record]) for name in VIEW_SCHEMAS]
     told.append(remaining_aggregates("people", [record]))
@@ -228,7 +240,7 @@ def test_unknown_views_and_tables_are_refused_with_a_suggestion(record: TableRec
 
 
 def with_budget(limit: Fraction, spent: Fraction, target: AccuracyTarget) -> TableRecord:
-    return TableRecord(TableInfo(PEOPLE, target), Budget(limit, spent, 0), (), (), PEOPLE)
+    return TableRecord(TableInfo(PEOPLE, target), Budget(limit, spent, 0), PEOPLE)
 
 
 @given(
@@ -257,12 +269,12 @@ def test_just_as_many_counts_can_be_bought_as_are_promised(tmp_path: Path) -> No
     with open_ledger(tmp_path / "people.ledger") as ledger:
         gate = open_table(ledger, PEOPLE, Fraction(1), KnownTable(PEOPLE, records), SystemNoise())
         fresh = PlannedMeasurement(QueryBlock(counting()), weight_for(target, Fraction(1)))
-        promised = n_remaining(TableRecord.of(INFO, gate, LOCAL))
+        promised = n_remaining(all_of(gate))
         assert promised == 6  # 20 / ln 20 = 6.68
         for bought in range(promised):
-            assert n_remaining(TableRecord.of(INFO, gate, LOCAL)) == promised - bought
+            assert n_remaining(all_of(gate)) == promised - bought
             gate.measure([fresh], Payer("ada"), epsilon_cap=None)
-        assert n_remaining(TableRecord.of(INFO, gate, LOCAL)) == 0
+        assert n_remaining(all_of(gate)) == 0
         with pytest.raises(BudgetExhausted):
             gate.measure([fresh], Payer("ada"), epsilon_cap=None)
 
