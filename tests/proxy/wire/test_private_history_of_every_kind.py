@@ -77,9 +77,9 @@ KINDS: Final[dict[str, tuple[Callable[[Engine], None], str]]] = {
     "rows": (asks("SELECT COUNT(*) FROM orders WHERE hour = 3"), '"blocks":[{'),
     "a raise": (
         asks(*(f"{DP}(half_width => {h}) COUNT(*) FROM orders" for h in (50, 9))),
-        '"from":',
+        '"raised_from"',
     ),
-    "Gaussian rows": (asks(BY_HOUR), '"gaussian"'),
+    "Gaussian rows": (asks(BY_HOUR), '"rho_units"'),
     "units": (asks(UNITS), '"statistics":[{'),
     "units, raised": (
         asks(UNITS, UNITS.replace("SELECT", f"{DP}(half_width => 30)", 1)),
@@ -96,7 +96,7 @@ KINDS: Final[dict[str, tuple[Callable[[Engine], None], str]]] = {
             "DROP SYNTHETIC TABLE made",
             caller=LOCAL,
         ),
-        '"choice"',
+        '"candidates":',
     ),
     "an independence test": (
         asks("SELECT DP_CHI2_TEST(channel, hour) FROM orders"),
@@ -190,7 +190,9 @@ def by_postgres(connection: psycopg.Connection[tuple[object, ...]], sql: str) ->
 
 
 def as_dict(method: Callable[[Any], Message], request: Message) -> object:
-    return MessageToDict(method(request))
+    found = MessageToDict(method(request))
+    found.pop("pValue", None)  # docs/threat_model.md, "Chance": it says how noisy the counts are
+    return found
 
 
 def calls_of(stub: TacitStub) -> Iterator[Callable[[], object]]:
@@ -207,7 +209,7 @@ def calls_of(stub: TacitStub) -> Iterator[Callable[[], object]]:
     yield lambda: MessageToDict(stub.PreviewSynthetic(made))
     yield lambda: [MessageToDict(one) for one in stub.CreateSynthetic(made)]
     test = tacit_pb2.TestIndependenceRequest(table="orders", x="channel", y="hour")
-    yield lambda: MessageToDict(stub.TestIndependence(test))
+    yield partial(as_dict, stub.TestIndependence, test)
     for sql in (UNITS, CUT, BY_HOUR):
         yield partial(as_dict, stub.Explain, tacit_pb2.ExplainRequest(sql=sql))
         yield partial(as_dict, stub.Plan, tacit_pb2.PlanRequest(sql=f"{sql}; {UNITS}"))
