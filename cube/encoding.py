@@ -12,6 +12,7 @@ encoding is canonical: equal blocks have equal text, which makes `fingerprint` a
 import hashlib
 import json
 import math
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -42,9 +43,25 @@ from cube.statistic import Choice, ChoiceCandidate, Distance, Score, UnitCount
 from cube.tiles import Tiles
 
 N_KEPT_NUMBERS_MAX = 2**12  # of a factor whose encoding is kept
+SCALE_MAX = 2**80  # of a term: far beyond any row that is measured
+_EXACT = re.compile(r"-?[0-9]{1,4000}(/[0-9]{1,4000})?")
 
 ArrayName: TypeAlias = tuple[tuple[Any, ...], ...]
 """Axes, shape and content of an array, as they are written."""
+
+
+def exact_number(text: str) -> Fraction:
+    """The number for a text like ``3`` or ``-3/7``, of at most 4000 digits a part.
+
+    Other texts that `Fraction` takes, as ``1e999999999``, may take all memory.
+
+    Raises
+    ------
+    ValueError, TypeError
+    """
+    if _EXACT.fullmatch(text) is None:
+        raise ValueError("no exact number like 3/7")
+    return Fraction(text)
 
 
 def encode_block(block: QueryBlock) -> dict[str, Any]:
@@ -67,7 +84,7 @@ def decode_block(encoded: dict[str, Any]) -> QueryBlock:
         If the values are not such an encoding.
     """
     terms = tuple(_decode_term(term) for term in encoded["terms"])
-    query = LinearQuery(terms, Fraction(encoded["constant"]))
+    query = LinearQuery(terms, exact_number(encoded["constant"]))
     partition = None
     if "partition" in encoded:
         partition = _decode_partition(encoded["partition"])
@@ -194,7 +211,10 @@ def _encode_factor(factor: Factor) -> dict[str, Any]:
 
 def _decode_term(encoded: dict[str, Any]) -> Term:
     factors = tuple(_decode_factor(factor) for factor in encoded["factors"])
-    return Term(Fraction(encoded["scale"]), factors)
+    scale = exact_number(encoded["scale"])
+    if abs(scale) > SCALE_MAX:
+        raise ValueError("a coefficient beyond 2**80")
+    return Term(scale, factors)
 
 
 # Many statements share few predicates and ways to group: equal ones in use are one object. Weak, as

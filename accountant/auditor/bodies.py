@@ -14,6 +14,7 @@ from accountant.auditor.collections import CollectionBody, closed_collection, op
 from accountant.auditor.credentials import Granted, Revoked, granted, revoked
 from accountant.auditor.events import EventBody, read_clock, read_rollback
 from accountant.auditor.fields import (
+    EPSILON_MAX,
     Fields,
     Json,
     check_name,
@@ -36,7 +37,9 @@ from accountant.auditor.streams import READERS as STREAM_READERS
 from accountant.auditor.streams import StreamBody
 from accountant.auditor.unit_rows import AtLevel
 from accountant.auditor.wrong import Wrong
+from cube.axis import N_LEVELS_MAX
 from cube.measurement import UNITS_PER_EPSILON
+from cube.schema import N_ROWS_PER_UNIT_MAX
 
 N_WIDTHS: Final = 5  # bins of the share of the promised width, by which answers are counted
 VALUE_MAX: Final = 2**63 - 1  # noisy values are clamped within it
@@ -219,7 +222,9 @@ def _opened(value: Json) -> Opened:
     text(fields, "schema_digest")
     is_pinned = "rows_fingerprint" in fields
     rows = text(fields, "rows_fingerprint") if is_pinned else ""
-    n_rows = whole(fields, "rows_per_unit", 2) if "rows_per_unit" in fields else 1
+    n_rows = (
+        whole(fields, "rows_per_unit", 2, N_ROWS_PER_UNIT_MAX) if "rows_per_unit" in fields else 1
+    )
     shared = check_name(text(fields, "shared_budget")) if "shared_budget" in fields else ""
     data, budget = text(fields, "data_fingerprint"), _epsilon(fields, "budget")
     at_level = _at_level(fields["rows_per_unit_by"]) if "rows_per_unit_by" in fields else None
@@ -228,7 +233,7 @@ def _opened(value: Json) -> Opened:
     grows = check_name(text(fields, "grows")) if "grows" in fields else ""
     if ("grows_levels" in fields) != bool(grows):
         raise Wrong("a number of levels for a table that grows, and only for one")
-    n_levels = whole(fields, "grows_levels", 1) if grows else 0
+    n_levels = whole(fields, "grows_levels", 1, N_LEVELS_MAX) if grows else 0
     if grows and is_pinned:
         raise Wrong("the rows of a table that grows, recorded as if it did not")
     is_pinned = is_pinned or bool(grows)
@@ -263,7 +268,7 @@ def _periods(fields: Fields) -> tuple[tuple[int, int], ...]:
         period = fields_of(one, ("start", "end", "rows_fingerprint"))
         text(period, "rows_fingerprint")
         start = whole(period, "start")
-        periods.append((start, whole(period, "end", start + 1)))
+        periods.append((start, whole(period, "end", start + 1, N_LEVELS_MAX)))
     if not periods:
         raise Wrong("an entry about no period")
     return tuple(periods)
@@ -372,6 +377,8 @@ def _epsilon(fields: Fields, name: str) -> Fraction:
     found = fraction(fields, name)
     if found < 0:
         raise Wrong(f"{name} is below zero")
+    if found > EPSILON_MAX:
+        raise Wrong(f"{name} is above {EPSILON_MAX}")
     return found
 
 

@@ -16,6 +16,8 @@ from accountant.auditor.wrong import Wrong
 from cube.encoding import canonical_json
 
 NAME_LENGTH_MAX: Final = 200
+NUMBER_MAX: Final = 2**64  # of any number of an entry, whatever it is of
+EPSILON_MAX: Final = 2**20  # of a budget or a limit; above 2**12 there is no guarantee to speak of
 
 Json: TypeAlias = Any  # what `json` returns, before it is checked
 Fields: TypeAlias = Mapping[str, Json]
@@ -71,14 +73,21 @@ def text(fields: Fields, name: str) -> str:
     return found
 
 
-def whole(fields: Fields, name: str, low: int = 0) -> int:
-    """A whole number that is not below `low`. True is not a number."""
+def whole(fields: Fields, name: str, low: int = 0, high: int = NUMBER_MAX) -> int:
+    """A whole number from `low` to `high`. True is not a number."""
     found = fields[name]
     if type(found) is not int:
         raise Wrong(f"{name} is {_type(found)}, not a whole number")
     if found < low:
-        raise Wrong(f"{name} is {found}, below {low}")
+        raise Wrong(f"{name} is {shown(found)}, below {low}")
+    if found > high:
+        raise Wrong(f"{name} is {shown(found)}, above {high}")
     return found
+
+
+def shown(number: int) -> str:
+    """A number for a message: one that is far too large is not written out."""
+    return str(number) if abs(number) <= NUMBER_MAX else f"a number of {number.bit_length()} bits"
 
 
 def fraction(fields: Fields, name: str) -> Fraction:

@@ -27,6 +27,7 @@ from cube.block import N_GROUPS_MAX
 from cube.encoding import canonical_json
 from cube.query import COEFFICIENT_MAX, N_FACTOR_CELLS_MAX, N_TERMS_MAX
 
+TERM_MAX: Final = 2**80  # of a product of coefficients: far beyond any row that is measured
 N_DENSE_LEVELS_MAX: Final = 2**12  # of one axis; an array over more is a curve
 N_DIMENSIONS_MAX: Final = 32  # of one array; not every version of numpy allows more
 
@@ -239,7 +240,10 @@ class BlockReader:
             raise Wrong("a factor written as groups are")
         if any(array.bound > COEFFICIENT_MAX for array in arrays):
             raise Wrong("a coefficient beyond 2**40")
-        return Term(scale.numerator, arrays)
+        term = Term(scale.numerator, arrays)
+        if abs(scale) > TERM_MAX or term.bound > TERM_MAX:
+            raise Wrong("a coefficient beyond 2**80")
+        return term
 
     def _array(self, value: Json) -> LevelArray:
         fields = fields_of(value, ("axes", "shape"), ("classes", "pieces", "runs"))

@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Final, TypeAlias
 
 from accountant.auditor.fields import (
+    NUMBER_MAX,
     Fields,
     Json,
     check_name,
@@ -122,8 +123,7 @@ def read_epoch(value: Json) -> EpochBegun:
 def read_release(value: Json) -> EpochReleased:
     """A release of an epoch."""
     fields = fields_of(value, ("epoch", "noisy_ones"), ("where",))
-    if type(fields["noisy_ones"]) is not int:
-        raise Wrong("noisy_ones is no whole number")
+    whole(fields, "noisy_ones", -NUMBER_MAX)
     n_predicates = len(list_of(fields, "where", int)) if "where" in fields else 0
     return EpochReleased(text(fields, "epoch"), n_predicates)
 

@@ -4,7 +4,6 @@ The other entries are in entry_json.py, which uses this.
 """
 
 import math
-from fractions import Fraction
 
 from accountant.ledger.charged import (
     ChargedBlock,
@@ -20,7 +19,13 @@ from accountant.ledger.limits import Payer
 from accountant.noise.gaussian import GaussianNoise, sensitivity_of
 from accountant.noise.laplace import LatticeNoise
 from accountant.noise.lattice import LATTICE_BITS_MAX, OnLattice
-from cube.encoding import decode_block, decode_statistic, encode_block, encode_statistic
+from cube.encoding import (
+    decode_block,
+    decode_statistic,
+    encode_block,
+    encode_statistic,
+    exact_number,
+)
 from cube.gaussian import GaussianCounts
 from cube.gaussian_terms import GaussianTerms, Precision, Rho
 from cube.measurement import Weight
@@ -59,7 +64,7 @@ def read_charge(fields: Fields) -> Charge:
 
 def _read_terms(fields: Fields) -> GaussianTerms:
     return GaussianTerms(
-        Fraction(typed(fields["delta"], str)), Fraction(typed(fields["order"], str))
+        exact_number(typed(fields["delta"], str)), exact_number(typed(fields["order"], str))
     )
 
 

@@ -39,7 +39,7 @@ HEAD: Final = b"tacit-checkpoint-2\n"
 SEAL_BYTES: Final = hashlib.sha256().digest_size
 LENGTH_BYTES: Final = 8
 N_ENTRIES_COMPARED: Final = 16
-NOT_A_STATE: Final = (*NOT_AN_ENTRY, AttributeError, EOFError, pickle.PickleError)
+NOT_A_STATE: Final = (*NOT_AN_ENTRY, EOFError, pickle.PickleError)
 
 ReadEntries: TypeAlias = Callable[[int], Iterator[Entry]]
 

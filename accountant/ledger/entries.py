@@ -50,10 +50,12 @@ from accountant.ledger.generations import GenerationBegun
 from accountant.ledger.ledger_events import EventBody
 from accountant.ledger.limits import NAME_LENGTH_MAX, Limit, Payer, Window
 from accountant.ledger.stream_entries import StreamBody
+from cube.axis import N_LEVELS_MAX
 from cube.encoding import canonical_json
 from cube.gaussian_terms import GaussianTerms
 from cube.measurement import PlannedMeasurement
 from cube.rows_by_level import RowsByLevel
+from cube.schema import N_ROWS_PER_UNIT_MAX
 
 GENESIS: Final = "0" * 64  # the digest before the first entry
 NO_TABLE: Final = ""  # of entries that are about no table
@@ -61,6 +63,15 @@ NO_TABLE: Final = ""  # of entries that are about no table
 # Of the width given as a share of the width promised; the last bin is for broken promises.
 # `Tally.widths` counts answers in (0, 1/4], (1/4, 1/2], (1/2, 3/4], (3/4, 1], (1, oo).
 WIDTH_BINS: Final = (0.25, 0.5, 0.75, 1.0)
+
+
+EPSILON_MAX: Final = 2**20  # of a budget or a limit; above 2**12 there is no guarantee to speak of
+
+
+def check_epsilon(epsilon: Fraction) -> None:
+    """Raise ValueError if a budget or a limit is beyond any that means something."""
+    if epsilon > EPSILON_MAX:
+        raise ValueError(f"an epsilon above {EPSILON_MAX}")
 
 
 def check_budget_name(name: str) -> None:
@@ -94,8 +105,11 @@ class TableOpened:
     renews: Window = Window.NEVER
 
     def __post_init__(self) -> None:
-        if self.rows_per_unit < 1:
-            raise ValueError("a unit with less than one row")
+        check_epsilon(self.budget)
+        if not 1 <= self.rows_per_unit <= N_ROWS_PER_UNIT_MAX:
+            raise ValueError(f"a unit has 1 to {N_ROWS_PER_UNIT_MAX} rows")
+        if bool(self.grows) != (1 <= self.grows_levels <= N_LEVELS_MAX):
+            raise ValueError(f"a table grows along 1 to {N_LEVELS_MAX} levels, or does not")
         if self.shared_budget:
             check_budget_name(self.shared_budget)
 
@@ -124,8 +138,8 @@ class Period:
     rows_fingerprint: str
 
     def __post_init__(self) -> None:
-        if not 0 <= self.start < self.end:
-            raise ValueError("a period without levels")
+        if not 0 <= self.start < self.end <= N_LEVELS_MAX:
+            raise ValueError("a period without levels, or beyond the last that there can be")
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +197,9 @@ class BudgetSet:
     budget: Fraction
     renews: Window = Window.NEVER
 
+    def __post_init__(self) -> None:
+        check_epsilon(self.budget)
+
 
 @dataclass(frozen=True, slots=True)
 class BudgetJoined:
@@ -200,6 +217,11 @@ class LimitSet:
 
     limit: Limit
     by: str
+
+    def __post_init__(self) -> None:
+        for epsilon in (self.limit.epsilon, self.limit.per_query):
+            if epsilon is not None:
+                check_epsilon(epsilon)
 
 
 @dataclass(frozen=True, slots=True)

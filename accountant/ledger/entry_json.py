@@ -45,7 +45,7 @@ from accountant.ledger.stream_json import (
     write_release,
     write_stream,
 )
-from cube.encoding import canonical_json
+from cube.encoding import canonical_json, exact_number
 from cube.rows_by_level import RowsByLevel
 
 
@@ -99,7 +99,7 @@ def _read_opened(fields: Fields) -> TableOpened:
     return TableOpened(
         typed(fields["schema_digest"], str),
         typed(fields["data_fingerprint"], str),
-        Fraction(typed(fields["budget"], str)),
+        exact_number(typed(fields["budget"], str)),
         typed(fields["rows_fingerprint"], str) if "rows_fingerprint" in fields else None,
         typed(fields.get("rows_per_unit", 1), int),
         typed(fields.get("shared_budget", ""), str),
@@ -115,7 +115,7 @@ def _write_budget(body: BudgetSet) -> Fields:
 
 
 def _read_budget(fields: Fields) -> BudgetSet:
-    return BudgetSet(Fraction(typed(fields["budget"], str)), _read_renewal(fields))
+    return BudgetSet(exact_number(typed(fields["budget"], str)), _read_renewal(fields))
 
 
 def _write_renewal(renews: Window) -> Fields:
@@ -165,7 +165,7 @@ def _write_limit(body: LimitSet) -> Fields:
 def _read_limit(fields: Fields) -> LimitSet:
     def epsilon(name: str) -> Fraction | None:
         value = fields[name]
-        return None if value is None else Fraction(typed(value, str))
+        return None if value is None else exact_number(typed(value, str))
 
     limit = Limit(
         Subject.parse(typed(fields["for"], str)),

@@ -40,7 +40,15 @@ from accountant.ledger.successor import successor
 from accountant.ledger.table_history import TableHistory
 
 _UNOPENED = TableHistory()
-NOT_AN_ENTRY = (ValueError, KeyError, TypeError, IndexError, ArithmeticError)
+NOT_AN_ENTRY = (
+    ValueError,
+    KeyError,
+    TypeError,
+    IndexError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+)
 
 
 @dataclass(slots=True)

@@ -63,7 +63,7 @@ def asks(*statements: str, caller: Caller = ANN) -> Callable[[Engine], None]:
 
 
 def bought_together(engine: Engine) -> None:
-    text = (UNITS, "SELECT COUNT(*) FROM orders WHERE hour > 20", "SELECT SUM(hour) FROM orders")
+    text = ("SELECT COUNT(*) FROM orders WHERE hour > 20", "SELECT SUM(hour) FROM orders")
     engine.plan_batch(BatchRequest(sql="; ".join(text), buy=True, caller=ANN))
 
 
@@ -79,7 +79,10 @@ KINDS: Final[dict[str, tuple[Callable[[Engine], None], str]]] = {
         asks(*(f"{DP}(half_width => {h}) COUNT(*) FROM orders" for h in (50, 9))),
         '"raised_from"',
     ),
-    "Gaussian rows": (asks(BY_HOUR), '"rho_units"'),
+    "Gaussian noise": (
+        asks(SYNTHETIC.format(more=", delta => 1e-6"), "DROP SYNTHETIC TABLE made", caller=LOCAL),
+        '"rho_units"',
+    ),
     "units": (asks(UNITS), '"statistics":[{'),
     "units, raised": (
         asks(UNITS, UNITS.replace("SELECT", f"{DP}(half_width => 30)", 1)),
@@ -102,7 +105,7 @@ KINDS: Final[dict[str, tuple[Callable[[Engine], None], str]]] = {
         asks("SELECT DP_CHI2_TEST(channel, hour) FROM orders"),
         '"blocks":[{',
     ),
-    "a batch": (bought_together, '"statistics":[{'),
+    "a batch": (bought_together, '"blocks":[{'),
     "marginals": (margins, '"blocks":[{'),
 }
 # What Eve sends; nothing of it was asked before, or all of it was.
@@ -149,8 +152,11 @@ def orders(folder: Path, sharing: Sharing) -> Iterator[tuple[Engine, Ledger]]:
     """Orders of customers, with noise of 0, and limits of everybody."""
     folder.mkdir()
     write_orders(folder)
+    first, *lines = (folder / "orders.csv").read_text().splitlines()
+    lines = [f"{line},{int(line[-1]) % 3 == 0}" for line in lines]
+    (folder / "orders.csv").write_text("\n".join([f"{first},gift", *lines]) + "\n")
     text = ORDERS.format(more="delta = 1e-6", budget=BUDGET, history=sharing, rows_max=4)
-    (folder / "tacit.toml").write_text(text)
+    (folder / "tacit.toml").write_text(f'{text}[tables.orders.columns.gift]\nkind = "boolean"\n')
     (table,) = load(folder / "tacit.toml").tables
     with open_ledger(folder / "orders.ledger") as ledger:
         rows = table_rows(table.schema, table.location, ledger.key, None, "", Extracted.OPENED)
