@@ -142,6 +142,7 @@ ARROW_WRITERS = {
     "proxy/cli/files.py": "clean_table",
     "proxy/synthetic_tables/store.py": "clean_table",
     "proxy/wire/arrow_ipc.py": "clean_batches",
+    "proxy/engine/sql_process.py": "pipe",  # to a process of the server's own, and back
     "proxy/sources/extract/spill.py": "_chunks",  # encrypted, by a key that is kept nowhere
 }
 WRITES_ARROW = re.compile(

@@ -35,6 +35,15 @@ def unknown_collection(name: str) -> UnknownName:
     return UnknownName(f"There is no collection {name[:64]!a}.", hint="Ask its owner for the name.")
 
 
+def unknown_to_respondent(name: str) -> UnknownName:
+    """The refusal of a collection that is not there, or takes other tokens: the same text."""
+    return UnknownName(
+        f"There is no collection {name[:64]!a} that takes this token.",
+        hint="Ask who sent you here for the name; a collection by invitation takes the tokens "
+        "that its owner hands out.",
+    )
+
+
 def check_taken(name: str, outcome: Outcome | None) -> None:
     """Raise InvalidRequest or TooLarge if an answer comes too late, or is one too many."""
     if outcome is Outcome.CLOSED:

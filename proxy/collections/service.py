@@ -20,7 +20,6 @@ from cube.refusals import (
     CannotStart,
     InvalidRequest,
     LedgerUnavailable,
-    NotAllowed,
     TooLarge,
 )
 from local_dp.campaign_text import read_campaign
@@ -33,11 +32,17 @@ from proxy.collections.kept_counts import KeptCounts
 from proxy.collections.known import KnownCollection
 from proxy.collections.ledger_port import CollectionLedger
 from proxy.collections.names import check_new_name
-from proxy.collections.refused import check_owner, check_taken, name_taken, unknown_collection
+from proxy.collections.refused import (
+    check_owner,
+    check_taken,
+    name_taken,
+    unknown_collection,
+    unknown_to_respondent,
+)
 from proxy.collections.size import check_size
 from proxy.collections.status import Assignment, CollectionStatus
 from proxy.collections.store import Outcome
-from proxy.collections.tokens import check_token
+from proxy.collections.tokens import TokenKey, check_token
 
 N_RESPONDENTS_MOST: Final = 10**8
 N_INVITATIONS_MAX: Final = 10_000  # in one call
@@ -76,6 +81,7 @@ class CollectionService:
         self._reserved = {name.lower() for name in reserved}
         self._tell_others = tell_others
         self._lock = threading.Lock()
+        self._nobodys = TokenKey(ledger.key, "")
         self._read: dict[str, KnownCollection] = {}
         self._begun: dict[str, KnownCollection] = {}
         self._refreshed: dict[bool, float] = {}  # by whether it was for a stranger
@@ -194,7 +200,7 @@ class CollectionService:
 
         Raises
         ------
-        InvalidRequest, NotAllowed, StoreUnavailable, TooLarge, UnknownName
+        InvalidRequest, StoreUnavailable, TooLarge, UnknownName
             Nothing was counted, or it is not known; the same may be sent again.
         """
         known = self._admitted(name, token)
@@ -327,15 +333,25 @@ class CollectionService:
         )
 
     def _admitted(self, name: str, token: str) -> KnownCollection:
-        """A collection, for a respondent whose token it takes."""
+        """A collection, for a respondent whose token it takes.
+
+        Where a token is no invitation, the collection is unknown: by the same words and after the
+        same work, so that strangers learn no names.
+        """
         check_token(token)
-        known = self._known(name, by_stranger=True)
-        if known.opened.is_by_invitation and not known.tokens.is_invitation(token):
-            raise NotAllowed(
-                f"{name} takes answers by invitation, and this token is none.",
-                hint="Ask who sent you here for a token.",
-            )
-        return known
+        found = self._ledger.collections.by_name.get(name)
+        if found is None or self._is_uninvited(name, token):
+            self._refresh(by_stranger=True)
+            found = self._ledger.collections.by_name.get(name)
+        if found is None:
+            self._nobodys.is_invitation(token)  # as long as a look at a token of a collection
+        if found is None or self._is_uninvited(name, token):
+            raise unknown_to_respondent(name)
+        return self._known(name)
+
+    def _is_uninvited(self, name: str, token: str) -> bool:
+        known = self._in_ledger(name)
+        return known.opened.is_by_invitation and not known.tokens.is_invitation(token)
 
     def _opened(self, caller: Caller, name: str) -> KnownCollection:
         self._check_opens(caller, name)
@@ -345,9 +361,9 @@ class CollectionService:
         if not caller.opens(name):
             raise unknown_collection(name)
 
-    def _known(self, name: str, *, by_stranger: bool = False) -> KnownCollection:
+    def _known(self, name: str) -> KnownCollection:
         """A collection that has counts, wherever it was created."""
-        known = self._in_ledger(name, by_stranger=by_stranger)
+        known = self._in_ledger(name)
         if self._begun.get(name) is not known:
             store = self._kept.store
             store.begin(known.opened.digest)  # which a crash may have left out
@@ -356,10 +372,10 @@ class CollectionService:
             self._begun[name] = known
         return known
 
-    def _in_ledger(self, name: str, *, by_stranger: bool = False) -> KnownCollection:
+    def _in_ledger(self, name: str) -> KnownCollection:
         found = self._ledger.collections.by_name.get(name)
         if found is None:
-            self._refresh(by_stranger=by_stranger)
+            self._refresh()
             found = self._ledger.collections.by_name.get(name)
         if found is None:
             raise unknown_collection(name)

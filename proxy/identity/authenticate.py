@@ -86,8 +86,8 @@ class PasswordAuthenticator(Authenticator, Protocol):
         """An exchange for a user, whether or not there is one of that name."""
         ...
 
-    def needs_no_password(self, user: str) -> bool:
-        """Whether somebody who names this user is let in as anybody."""
+    def needs_no_password(self, user: str, shown: Caller | None = None) -> bool:
+        """Whether a user is let in without a token: as anybody, or as a certificate shows them."""
         ...
 
 
@@ -190,17 +190,20 @@ class LedgerAuthenticator:
             endpoint_hash=endpoint_hash,
         )
 
-    def needs_no_password(self, user: str) -> bool:
-        """Whether somebody who names this user is let in as anybody.
+    def needs_no_password(self, user: str, shown: Caller | None = None) -> bool:
+        """Whether a user is let in without a token: as anybody, or as a certificate shows them.
 
         A user with tokens that are passwords is asked for one: who has a token means to be served
-        by what it opens.
+        by what it opens. Beside a certificate that is so if some token opens anything else.
         """
-        if not self._allow_anonymous:
+        if shown is None and not self._allow_anonymous:
             return False
-        return not self._with_passwords(user) and not (
-            self._refresh() and self._with_passwords(user)
-        )
+
+        def asks() -> bool:
+            found = self._with_passwords(user)
+            return any(shown is None or _is_other(one, shown) for one in found)
+
+        return not asks() and not (self._refresh() and asks())
 
     def _passwords(self, user: str) -> list[Password]:
         """A user's passwords that are in force now, and decoys."""
@@ -309,6 +312,11 @@ def _judged(
     credential = found[-1]
     payer = book.payer(credential.payer.analyst)
     return Caller(payer, credential.role, credential.tables)
+
+
+def _is_other(credential: Credential, caller: Caller) -> bool:
+    """Whether a credential opens anything else than a caller's does."""
+    return credential.role is not caller.role or set(credential.tables) != set(caller.tables)
 
 
 def _by_certificate(

@@ -21,7 +21,7 @@ class AnybodyLocal:
     def identify(self, presented: PresentedCredentials) -> Caller:  # noqa: ARG002 - the protocol names it
         return LOCAL
 
-    def needs_no_password(self, user: str) -> bool:  # noqa: ARG002 - the same
+    def needs_no_password(self, user: str, shown: Caller | None = None) -> bool:  # noqa: ARG002 - the same
         return True
 
     def by_password(self, user: str, endpoint_hash: bytes | None) -> PasswordLogin:

@@ -150,12 +150,16 @@ def _first_packet(transport: Transport, until: float) -> First:
 def _identified(
     transport: Transport, door: Door, user: str, until: float
 ) -> tuple[PresentedCredentials, Caller]:
-    """Who a client is: by its certificate, as anybody where that is allowed, or by its password."""
+    """Who a client is: by its certificate, as anybody where that is allowed, or by its password.
+
+    A password is a token. Beside a certificate it determines what is open, as on the other wire; a
+    client sends one only if it is asked, so it is asked where that makes a difference.
+    """
     names = _certificate_names(transport)
     if names is not None:
         presented = PresentedCredentials(analyst=user, certificate=names)
         found = door.authenticator.identify(presented)
-        if isinstance(found, Caller):
+        if isinstance(found, Caller) and door.authenticator.needs_no_password(user, found):
             return presented, found
     elif door.authenticator.needs_no_password(user):
         presented = PresentedCredentials()

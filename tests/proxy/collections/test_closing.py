@@ -11,7 +11,7 @@ import pytest
 from accountant.auditor.verify import verify
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.open_ledger import open_ledger
-from cube.refusals import CannotStart, InvalidRequest, NotAllowed, StoreUnavailable, TooLarge
+from cube.refusals import CannotStart, InvalidRequest, StoreUnavailable, TooLarge, UnknownName
 from local_dp.campaign_text import campaign_digest
 from proxy.collections.service import CollectionService
 from proxy.collections.store import CountStore
@@ -70,7 +70,7 @@ def test_nobody_is_asked_whose_answer_would_not_be_counted(
 def test_what_was_asked_is_told_to_nobody_who_was_not_invited(service: CollectionService) -> None:
     service.create(OWNER, TEXT, n_respondents_max=9, is_by_invitation=True)
     service.close_collection(OWNER, "survey")
-    with pytest.raises(NotAllowed):
+    with pytest.raises(UnknownName):
         service.assignment("survey", new_token(), is_for_kept=True)
 
 

@@ -154,7 +154,9 @@ def test_an_invitation_is_needed_where_the_owner_says_so(served: Served) -> None
     text = campaign_text(survey("invited"))
     served.service.create(OWNER, text, n_respondents_max=5, is_by_invitation=True)
     asked = call(served, "GET", "assignment", token=new_token(), name="invited")
-    assert (asked.status, asked.code) == (403, "not_allowed")
+    absent = call(served, "GET", "assignment", token=new_token(), name="missing")
+    assert (asked.status, asked.code) == (404, "unknown_name")
+    assert asked.text.replace("invited'", "missing'") == absent.text
     (token,) = served.service.invitations(OWNER, "invited", 1)
     assert call(served, "GET", "assignment", token=token, name="invited").text == text
 

@@ -207,12 +207,35 @@ def test_by_invitation_only_tokens_of_this_collection_count(service: CollectionS
     (mine,) = service.invitations(OWNER, "survey", 1)
     (others,) = service.invitations(OWNER, "other", 1)
     for token in (new_token(), others, mine[:-1] + ("0" if mine[-1] != "0" else "1")):
-        with pytest.raises(NotAllowed):
+        with pytest.raises(UnknownName):
             service.assignment("survey", token)
-        with pytest.raises(NotAllowed):
+        with pytest.raises(UnknownName):
             service.submit("survey", token, answer())
     assert service.submit("survey", mine, answer())
     assert not service.submit("survey", mine, answer())
+
+
+@pytest.mark.parametrize("is_over", [False, True])
+def test_strangers_are_told_the_same_of_a_collection_by_invitation_and_of_none(
+    service: CollectionService, *, is_over: bool
+) -> None:
+    text = campaign_text(survey("hidden"))
+    service.create(OWNER, text, n_respondents_max=10, is_by_invitation=True)
+    if is_over:
+        service.close_collection(OWNER, "hidden")
+    told = []
+    for name in ("hidden", "absent"):
+        token = new_token()
+        for call in (
+            lambda name=name, token=token: service.assignment(name, token),
+            lambda name=name, token=token: service.assignment(name, token, is_for_kept=True),
+            lambda name=name, token=token: service.submit(name, token, answer()),
+            lambda name=name, token=token: service.submit(name, token, "no answer at all"),
+        ):
+            with pytest.raises(UnknownName) as refused:
+                call()
+            told.append((str(refused.value).replace(name, "N"), refused.value.hint))
+    assert told[:4] == told[4:]
 
 
 def test_who_may_do_what(service: CollectionService) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from proxy.api.requests import Caller
 from proxy.identity.authenticate import LedgerAuthenticator
 from proxy.wire.postgres import connection as connection_module
 from proxy.wire.postgres import conversation
@@ -228,7 +229,7 @@ def test_an_unexpected_error_is_a_number_and_nothing_else() -> None:
 class BrokenAuthenticator(AnybodyLocal):
     """An authenticator with a mistake in it."""
 
-    def needs_no_password(self, user: str) -> bool:  # noqa: ARG002 - the protocol names it
+    def needs_no_password(self, user: str, shown: Caller | None = None) -> bool:  # noqa: ARG002 - the protocol names it
         raise RuntimeError(SAID_NOWHERE)
 
 

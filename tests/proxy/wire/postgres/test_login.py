@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -192,6 +193,38 @@ def test_a_certificate_alone_says_who_it_is(world: TlsWorld) -> None:
             assert not connection.pgconn.used_password
             connection.execute(COUNT_ALL)
         assert "no password supplied" in refusal(address, "bob", **options)
+
+
+@pytest.mark.parametrize("wide", [("*",), ("people", "pets")])
+def test_a_token_beside_a_certificate_determines_what_is_open(
+    world: TlsWorld, wide: tuple[str, ...]
+) -> None:
+    """As on the other wire; a client sends its token only if it is asked for it."""
+    issue_certificate(world.ledger, replace(ANN, tables=wide), "ann", by="a test")
+    anns = world.authority.sign("ann")
+    options = {**world.verified, **world.shown(anns)}
+    bobs = token_for(world.ledger, "bob")
+    with world.serving(wants_certificates=True) as address:
+        with connected(address, "ann", **options) as connection:
+            assert not connection.pgconn.used_password
+        _, token = issue_token(world.ledger, ANN, by="a test")  # opens people alone
+        assert "no password supplied" in refusal(address, "ann", **options)
+        with connected(address, "ann", password=token, **options) as connection:
+            assert connection.pgconn.used_password
+            connection.execute(COUNT_ALL)
+        for wrong in (bobs, "0" * len(token)):
+            assert "The login failed" in refusal(address, "ann", password=wrong, **options)
+
+
+def test_a_token_that_opens_the_same_is_not_asked_for(world: TlsWorld) -> None:
+    issue_certificate(world.ledger, ANN, "ann", by="a test")
+    issue_token(world.ledger, ANN, by="a test")
+    options = {**world.verified, **world.shown(world.authority.sign("ann"))}
+    with (
+        world.serving(wants_certificates=True) as address,
+        connected(address, "ann", **options) as connection,
+    ):
+        assert not connection.pgconn.used_password
 
 
 def test_a_connection_by_certificate_ends_after_a_day(
