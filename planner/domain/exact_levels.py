@@ -5,13 +5,14 @@ of what the owner declared and not of its nearest double. Columns of bins have n
 bin is not one number.
 """
 
+import datetime as dt
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cube.axis import INTEGER_MAX, Axis, IntegerAxis, MeasureAxis
+from cube.axis import INTEGER_MAX, Axis, DateAxis, IntegerAxis, MeasureAxis
 
 MULTIPLE_MAX = 2**62  # beyond any level
 
@@ -44,6 +45,12 @@ def exact_levels(axis: Axis) -> ExactLevels | None:
             return None
         return _with_null(axis, _spaced(range(axis.low, axis.high + 1), other), Fraction(1))
     return None
+
+
+def day_numbers(axis: DateAxis) -> ExactLevels:
+    """The levels of a column of days, counted from its first."""
+    other = ((axis.other - axis.low).days,) if isinstance(axis.other, dt.date) else ()
+    return _with_null(axis, _spaced(range(axis.n_regular), other), Fraction(1))
 
 
 def _spaced(regular: range, other: tuple[int, ...]) -> NDArray[np.int64]:

@@ -28,7 +28,7 @@ INSTEAD: dict[str, str] = {
     "DATE_FORMAT": "Say TO_CHAR(x, 'YYYY-MM').",
     "DAY_OF_WEEK": _WEEKDAY,
     "DAYOFWEEK": _WEEKDAY,
-    "DECODE": "Say CASE x WHEN 1 THEN 'a' ELSE 'b' END.",
+    "DECODE": "Say DECODE(x, value, result, .., otherwise), or CASE: no value is of bytes.",
     "FORMAT": "Say TO_CHAR(x, 'YYYY-MM'), or CAST(x AS VARCHAR).",
     "FORMAT_DATE": "Say TO_CHAR(x, 'YYYY-MM').",
     "FORMAT_DATETIME": "Say TO_CHAR(x, 'YYYY-MM').",

@@ -1,10 +1,12 @@
 """Sums of polynomials of one number column: their coefficients, and their exact values on levels.
 
 ``SUM(revenue * 1.2 - 5)``, an average's ``x - c`` and a variance's ``(x - c) * (x - c)`` are
-polynomials. Their values are exact whatever the column's step, and found without the scratchpad.
+polynomials, as are the days between a column and a constant day. Their values are exact whatever
+the column's step, and found without the scratchpad.
 Division of whole numbers, which truncates, and casts that round are none.
 """
 
+import datetime as dt
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -16,12 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from cube.axis import Axis
-from planner.domain.exact_levels import MULTIPLE_MAX, exact_levels
+from cube.axis import Axis, DateAxis
+from planner.domain.exact_levels import MULTIPLE_MAX, day_numbers, exact_levels
 from planner.sql.exact_number import constant_value, exact_number, is_written_whole
 
 DEGREE_MAX = 4
 _REAL_TYPES = frozenset({exp.DType.DOUBLE, exp.DType.FLOAT, exp.DType.DECIMAL})
+_WRITTEN_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _SIGNED = re.compile(r"(?P<minus>-?)(?P<number>[0-9][0-9.]*(?:e[+-]?[0-9]+)?)")
 
 
@@ -44,9 +47,13 @@ class Polynomial:
 def polynomial_of(expression: exp.Expr, axis: Axis) -> Polynomial | None:
     """An expression as a polynomial of its only column; None if it is anything else."""
     node = expression.unnest()
+    if isinstance(axis, DateAxis) and isinstance(node, exp.Column | exp.Sub):
+        days = _days(node, axis) if isinstance(node, exp.Sub) else None
+        if days is not None or isinstance(node, exp.Column):
+            return days  # a day by itself is no number
     if isinstance(node, exp.Column):
         return Polynomial((Fraction(0), Fraction(1)), axis.sql_type == "BIGINT")
-    constant = _constant(node)
+    constant = number_of(node)
     if constant is not None:
         return constant
     if isinstance(node, exp.Cast):
@@ -66,7 +73,7 @@ def on_levels(polynomial: Polynomial, axis: Axis) -> tuple[NDArray[np.int64], Fr
 
     None if the column has no exact levels, or the whole numbers would pass 2**62.
     """
-    levels = exact_levels(axis)
+    levels = day_numbers(axis) if isinstance(axis, DateAxis) else exact_levels(axis)
     if levels is None:
         return None
     by_multiple = [
@@ -86,8 +93,8 @@ def on_levels(polynomial: Polynomial, axis: Axis) -> tuple[NDArray[np.int64], Fr
     return values // common, Fraction(common, denominator)
 
 
-def _constant(node: exp.Expr) -> Polynomial | None:
-    """A number, or one that planning cast from its text."""
+def number_of(node: exp.Expr) -> Polynomial | None:
+    """A constant: a number, or one that planning cast from its text; None for anything else."""
     if isinstance(node, exp.Cast) and node.to.this == exp.DType.DOUBLE:
         literal = node.this.unnest()
         match = _SIGNED.fullmatch(literal.name) if isinstance(literal, exp.Literal) else None
@@ -97,6 +104,33 @@ def _constant(node: exp.Expr) -> Polynomial | None:
         return Polynomial((-magnitude if match["minus"] else magnitude,), is_whole=False)
     value = constant_value(node)
     return None if value is None else Polynomial((value,), is_written_whole(node))
+
+
+def _days(difference: exp.Sub, axis: DateAxis) -> Polynomial | None:
+    """The days between a column and a constant day, by the column's days from its first."""
+    sides = [difference.this.unnest(), difference.expression.unnest()]
+    is_column = [isinstance(side, exp.Column) for side in sides]
+    if sum(is_column) != 1:
+        return None
+    day = _day(sides[is_column.index(False)])
+    if day is None:
+        return None
+    between = Fraction((axis.low - day).days)
+    sign = 1 if is_column[0] else -1
+    return Polynomial((sign * between, Fraction(sign)), is_whole=True)
+
+
+def _day(node: exp.Expr) -> dt.date | None:
+    """A constant day; None for anything else."""
+    if not isinstance(node, exp.Cast) or node.to.this != exp.DType.DATE:
+        return None
+    literal = node.this.unnest()
+    if not isinstance(literal, exp.Literal) or not _WRITTEN_DAY.fullmatch(literal.name):
+        return None
+    try:
+        return dt.date.fromisoformat(literal.name)
+    except ValueError:
+        return None  # which is refused where it is evaluated
 
 
 def _cast(node: exp.Cast, axis: Axis) -> Polynomial | None:

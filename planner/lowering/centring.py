@@ -4,12 +4,17 @@
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from sqlglot import exp
 
+from cube.query import Scope
+from cube.schema import Schema
 from planner.lowering.linear import summed_numbers
 from planner.lowering.parts import PartBuilder
+from planner.lowering.summands import addends_apart, known_where
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +36,51 @@ class Span:
 
 
 def span_of(value: exp.Expr, part: PartBuilder) -> Span:
-    """The public range of a summand, under the conditions of its SELECT."""
-    array, unit = summed_numbers(value, part.conditions, part.domain)
-    least, largest = int(array.values.min()), int(array.values.max())
-    low, high = least * unit, largest * unit
-    middle = (low + high) / 2
-    columns = array.axes if max(-least, largest) > 1 else ()
-    records = part.targets.records_of(columns)
-    if low.denominator == high.denominator == 1:
-        return Span(float(low), float(high), whole(math.floor(middle)), records)
-    literal = exp.cast(exp.Literal.string(repr(float(middle))), exp.DType.DOUBLE)
-    return Span(float(low), float(high), literal, records)
+    """The public range of a summand where it is not NULL, under the conditions of its SELECT.
+
+    Addends over different columns are evaluated each by itself: their ranges add up.
+    """
+    low = high = Fraction(0)
+    units: list[Fraction] = []
+    columns: set[str] = set()
+    for addend in addends_apart(value, part.domain.schema):
+        array, unit = summed_numbers(addend.value, part.conditions, part.domain)
+        values = array.values[_not_null(addend.value, array.axes, part.domain.schema)]
+        unit *= addend.scale
+        ends = (int(values.min()) * unit, int(values.max()) * unit)
+        low, high = low + min(ends), high + max(ends)
+        units.append(abs(unit))
+        if max(map(abs, map(int, (values.min(), values.max())))) > 1:
+            columns.update(array.axes)
+    records = part.targets.records_of(tuple(sorted(columns)))
+    return Span(float(low), float(high), _constant((low + high) / 2, units), records)
+
+
+def _not_null(value: exp.Expr, axes: Scope, schema: Schema) -> tuple[slice, ...]:
+    """The levels without the NULL, which is the last, of each column that the value needs."""
+    known = {one.this.this.unnest() for one in known_where(value)}
+    names = {one.name for one in known if isinstance(one, exp.Column)}
+    return tuple(
+        slice(-1 if name in names and schema.by_name[name].null else None) for name in axes
+    )
+
+
+def _constant(middle: Fraction, units: Sequence[Fraction]) -> exp.Expr | None:
+    """A number in the middle of a range, or near it, that SQL writes exactly; None for 0.
+
+    Units are those that the values are whole multiples of: what is left of them is one, too.
+    """
+    if all(unit.denominator == 1 for unit in units):
+        return whole(math.floor(middle))
+    text = repr(float(middle))
+    if middle in (Fraction(text), Fraction(float(middle))):
+        return exp.cast(exp.Literal.string(text), exp.DType.DOUBLE)
+    near = min(units) * math.floor(middle / min(units))
+    quotient = exp.Div(
+        this=exp.Literal.number(f"{abs(near.numerator)}.0"),
+        expression=exp.Literal.number(near.denominator),
+    )
+    return exp.paren(quotient if near >= 0 else exp.Neg(this=exp.paren(quotient)), copy=False)
 
 
 def centred_square(off: exp.Expr, span: Span) -> tuple[int, exp.Expr]:

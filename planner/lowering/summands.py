@@ -5,10 +5,10 @@ FILTER and WHERE all become conditions, constants move out, and sums and product
 columns are separated; so equivalent expressions are measured once, on as few levels as possible.
 """
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
 
 from sqlglot import exp
 
@@ -17,6 +17,7 @@ from cube.query import N_TERMS_MAX
 from cube.refusals import TooLarge
 from cube.schema import Schema
 from cube.timestamps import TimestampAxis
+from planner.domain.polynomials import number_of
 from planner.domain.scratchpad import columns_of
 from planner.lowering.products import connected
 from planner.sql.date_functions import Age, DateBin, TimeBucket
@@ -32,8 +33,10 @@ _OF_TIME = (
     TimeBucket,
     DateBin,
 )
-_STRICT = (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Paren, exp.Column, exp.Identifier, exp.Literal)
+_REAL_TYPES = frozenset({exp.DType.DOUBLE, exp.DType.FLOAT, exp.DType.DECIMAL})
 _TIMES = frozenset({exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.INTERVAL})
+
+N_MULTIPLE_MAX = 2**20  # of a column beside others; sums of larger ones pass 2**40 on any column
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +68,37 @@ def counted(expression: exp.Expr, scale: Fraction, conditions: tuple[exp.Expr, .
         return counted(value, scale, (*conditions, *conjuncts(holds)))
     if isinstance(expression, exp.Literal | exp.Boolean | exp.Star):
         return Product(scale, (), conditions)
-    known = [_is_not_null(column) for column in _strict_columns(expression)]
-    return Product(scale, (), (*conditions, *(known or [_is_not_null(expression)])))
+    return Product(scale, (), (*conditions, *known_where(expression)))
 
 
-def _strict_columns(expression: exp.Expr) -> list[exp.Column]:
-    """The columns of arithmetic that is NULL where one of them is, and only there; none for others.
+def known_where(expression: exp.Expr) -> list[exp.Expr]:
+    """Conditions that hold together exactly where an expression is not NULL.
 
-    A condition on each is cheaper than one on all combinations of their levels.
+    One on each operand of arithmetic, since a condition on each is cheaper than one on all
+    combinations of their levels.
     """
-    nodes = list(expression.walk())
-    if not all(isinstance(node, _STRICT) for node in nodes):
+    node = expression.unnest()
+    if isinstance(node, exp.Literal | exp.Boolean | exp.Interval):
         return []
-    return [node for node in nodes if isinstance(node, exp.Column)]
+    operands = _strict_operands(node)
+    if operands is None:
+        return [_is_not_null(node)]
+    found = [condition for operand in operands for condition in known_where(operand)]
+    return list(dict.fromkeys(found))
+
+
+def _strict_operands(node: exp.Expr) -> list[exp.Expr] | None:
+    """What a node is NULL without, and with always has a value; None where that is not known."""
+    if isinstance(node, exp.Add | exp.Sub | exp.Mul):
+        return [node.this, node.expression]
+    if isinstance(node, exp.Div):
+        return [node.this] if constant_value(node.expression) else None
+    if isinstance(node, exp.Extract):
+        return [node.expression]
+    if isinstance(node, exp.Neg | exp.Abs | exp.Floor | exp.Ceil):
+        return [node.this]
+    is_cast = isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast)
+    return [node.this] if is_cast else None
 
 
 def summed(
@@ -88,8 +109,6 @@ def summed(
     constant = constant_value(expression)
     if constant is not None:
         return [Product(scale * constant, (), conditions)]
-    if isinstance(expression, exp.Neg):
-        return summed(expression.this, -scale, conditions, schema)
     branch = _single_branch(expression, empty_is_zero=True)
     if branch is not None:
         holds, value = branch
@@ -98,61 +117,205 @@ def summed(
         apart = _factors_apart(expression, scale, conditions, schema)
         if apart is not None:
             return apart
-    parts = _sums_apart(expression, schema)
+    parts = addends_apart(expression, schema)
     if len(parts) == 1:
-        return [Product(scale, (expression,), conditions)]
+        (part,) = parts
+        if part.value == expression:
+            return [Product(scale, (expression,), conditions)]
+        return summed(part.value, scale * part.scale, conditions, schema)
     products = []
     for part in parts:
         # The whole is NULL where any part is NULL, so each part counts only where the others are
         # not.
         others = [other for other in parts if other is not part]
-        beside = [_is_not_null(other) for other in others if _may_be_null(other, schema)]
-        products += summed(part, scale, (*conditions, *beside), schema)
+        beside = [one for other in others for one in _known_beside(other.value, schema)]
+        products += summed(part.value, scale * part.scale, (*conditions, *beside), schema)
     return products
 
 
-def _sums_apart(expression: exp.Expr, schema: Schema) -> list[exp.Expr]:
-    """Expressions over different columns that add up to `expression`; constants go with the first.
+def _known_beside(expression: exp.Expr, schema: Schema) -> list[exp.Expr]:
+    """The conditions that an expression is not NULL, without those that hold on every level."""
+    every = known_where(expression)
+    return [one for one in every if _may_be_null(one.this.this, schema)]
+
+
+@dataclass(frozen=True, slots=True)
+class Addend:
+    """``scale * value``."""
+
+    scale: Fraction
+    value: exp.Expr
+
+
+def addends_apart(expression: exp.Expr, schema: Schema) -> list[Addend]:
+    """Addends over different columns that add up to `expression`; constants go with the first.
 
     >>> from sqlglot import parse_one
     >>> from cube.axis import IntegerAxis
     >>> axes = tuple(IntegerAxis(name=name, low=0, high=9) for name in "ab")
     >>> schema = Schema(table="t", axes=axes, n_records_max=100)
-    >>> [part.sql() for part in _sums_apart(parse_one("a - b / 4 + 2 * a + 1"), schema)]
-    ['a + 2 * a + 1', '-(b / 4)']
+    >>> [f"{one.scale} ({one.value.sql()})" for one in
+    ...  addends_apart(parse_one("a - b / 4 + 2 * a + 1"), schema)]
+    ['1 (a + a * 2 + 1)', '-1 (b / 4)']
+    >>> [f"{one.scale} ({one.value.sql()})" for one in
+    ...  addends_apart(parse_one("(a * 1.5 + b) / 2.0 - 3"), schema)]
+    ['3/4 (a - 4)', '1/2 (b)']
     """
-    addends = list(_addends(expression, schema, negative=False))
-    scopes = [columns_of(addend) for addend in addends]
-    mentioning = [place for place, scope in enumerate(scopes) if scope]
-    groups = connected([scopes[place] for place in mentioning])
-    if len(groups) <= 1:
-        return [expression]
-    constants = [addend for addend, scope in zip(addends, scopes, strict=True) if not scope]
-    parts = [[addends[mentioning[member]] for member in group] for group in groups]
-    parts[0] += constants
-    return [reduce(_plus, part) for part in parts]
+    terms: list[Addend] = []
+    constant = Fraction(0)
+    for addend in _addends(expression, Fraction(1), schema):
+        value = constant_value(addend.value)
+        if value is None:
+            terms.append(addend)
+        else:
+            constant += addend.scale * value
+    if not terms or any(term.scale == 0 for term in terms):
+        return [Addend(Fraction(1), expression)]
+    groups = connected([columns_of(term.value) for term in terms])
+    parts = []
+    for group in groups:
+        members = [terms[member] for member in group]
+        part = _together(members, constant)
+        if part is None and len(members) == 1:
+            part = members[0]
+            parts.append(Addend(constant, exp.Literal.number(1)))
+        if part is None:
+            return [Addend(Fraction(1), expression)]
+        parts.append(part)
+        constant = Fraction(0)
+    return parts
 
 
-def _addends(expression: exp.Expr, schema: Schema, *, negative: bool) -> Iterator[exp.Expr]:
+def _together(terms: Sequence[Addend], constant: Fraction) -> Addend | None:
+    """The sum of some terms and a constant, as one value in whole multiples of the terms.
+
+    None if the multiples are so large that the sum is better evaluated as it was written.
+    """
+    numbers = [*(term.scale for term in terms), constant]
+    denominator = math.lcm(*(number.denominator for number in numbers))
+    common = math.gcd(*(int(number * denominator) for number in numbers))
+    scale = Fraction(common, denominator)
+    if all(term.scale < 0 for term in terms):
+        scale = -scale
+    whole = [int(number / scale) for number in numbers]
+    if len(terms) == 1 and not constant:
+        return Addend(scale, terms[0].value)
+    if max(map(abs, whole)) > N_MULTIPLE_MAX:
+        return None
+    value: exp.Expr | None = None
+    for by, term in zip(whole, terms, strict=False):
+        value = _plus(value, by, exp.paren(term.value) if _is_sum(term.value) else term.value)
+    if whole[-1] and value is not None:
+        value = _plus(value, 1 if whole[-1] > 0 else -1, exp.Literal.number(abs(whole[-1])))
+    return None if value is None else Addend(scale, value)
+
+
+def _is_sum(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Binary)
+
+
+def _plus(before: exp.Expr | None, by: int, value: exp.Expr) -> exp.Expr:
+    """What stands before, plus a multiple of a value."""
+    multiple: exp.Expr = value.copy()
+    if abs(by) != 1:
+        multiple = exp.Mul(this=multiple, expression=exp.Literal.number(abs(by)))
+    if before is None:
+        return multiple if by > 0 else exp.Neg(this=exp.paren(multiple, copy=False))
+    kind = exp.Add if by > 0 else exp.Sub
+    return kind(this=before, expression=multiple)
+
+
+def _addends(expression: exp.Expr, scale: Fraction, schema: Schema) -> Iterator[Addend]:
+    """The terms that add up to ``scale * expression``; constants are taken out of products."""
     node = expression.unnest()
-    if isinstance(node, exp.Add | exp.Sub) and not any(
-        _is_of_time(operand, schema) for operand in (node.this, node.expression)
-    ):
-        yield from _addends(node.this, schema, negative=negative)
-        is_taken_off = isinstance(node, exp.Sub)
-        yield from _addends(node.expression, schema, negative=negative ^ is_taken_off)
-    elif isinstance(node, exp.Neg):
-        yield from _addends(node.this, schema, negative=not negative)
+    number = number_of(node) if isinstance(node, exp.Cast) else None
+    if number is not None:
+        yield Addend(scale * number.coefficients[0], exp.Literal.number(1))
+    elif isinstance(node, exp.Neg) and not _is_of_time(node.this, schema):
+        yield from _addends(node.this, -scale, schema)
     elif isinstance(node, exp.Sub) and (days := _days_apart(node, schema)) is not None:
         later, earlier, between = days
-        yield from _addends(later, schema, negative=negative)
-        yield from _addends(earlier, schema, negative=not negative)
-        yield from _addends(between, schema, negative=negative)
+        yield Addend(scale, later)
+        yield Addend(-scale, earlier)
+        yield Addend(scale * between, exp.Literal.number(1))
+    elif isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Div) and not any(
+        _is_of_time(operand, schema) for operand in (node.this, node.expression)
+    ):
+        if isinstance(node, exp.Add | exp.Sub):
+            yield from _addends(node.this, scale, schema)
+            yield from _addends(
+                node.expression, -scale if isinstance(node, exp.Sub) else scale, schema
+            )
+            return
+        apart = times_constant(node, schema)
+        if apart is None:
+            yield Addend(scale, node)
+        else:
+            yield from _addends(apart[0], scale * apart[1], schema)
+    elif isinstance(node, exp.Cast) and is_real_cast(node) and _number_kind(node.this, schema):
+        yield from _addends(node.this, scale, schema)
     else:
-        yield exp.Neg(this=exp.paren(node.copy())) if negative else node.copy()
+        yield Addend(scale, node)
 
 
-def _days_apart(difference: exp.Sub, schema: Schema) -> tuple[exp.Expr, exp.Expr, exp.Expr] | None:
+def times_constant(node: exp.Mul | exp.Div, schema: Schema) -> tuple[exp.Expr, Fraction] | None:
+    """The other factor, and the constant that a product or quotient multiplies it with.
+
+    None if there is no constant, or if the quotient of whole numbers truncates.
+    """
+    by = constant_value(node.expression)
+    if isinstance(node, exp.Div):
+        if by == 0:
+            raise divided_by_zero(node)
+        if by is None:
+            return None
+        is_real = not is_written_whole(node.expression) or _number_kind(node.this, schema) == "real"
+        return (node.this, 1 / by) if is_real else None
+    if by is not None:
+        return node.this, by
+    by = constant_value(node.this)
+    return None if by is None else (node.expression, by)
+
+
+def is_real_cast(node: exp.Cast) -> bool:
+    """Whether a cast is to a type that holds every number."""
+    return node.to.this in _REAL_TYPES and not node.to.expressions
+
+
+def _number_kind(expression: exp.Expr, schema: Schema) -> str | None:
+    """Whether arithmetic is ``real`` or ``whole`` in SQL; None where that is not known."""
+    node = expression.unnest()
+    kind: str | None = None
+    match node:
+        case exp.Column():
+            kind = {"BIGINT": "whole", "DOUBLE": "real"}.get(schema.by_name[node.name].sql_type)
+        case exp.Literal():
+            kind = None if node.is_string else "whole" if node.name.isdigit() else "real"
+        case exp.Neg():
+            kind = _number_kind(node.this, schema)
+        case exp.Cast():
+            kind = "real" if node.to.this in _REAL_TYPES else None
+        case exp.Sub() if _is_days(node, schema):
+            kind = "whole"
+        case exp.Add() | exp.Sub() | exp.Mul() | exp.Div():
+            kinds = {_number_kind(one, schema) for one in (node.this, node.expression)}
+            kind = None if None in kinds else "real" if "real" in kinds else "whole"
+    return kind
+
+
+def _is_days(difference: exp.Sub, schema: Schema) -> bool:
+    """Whether a difference is of two days, and so a whole number."""
+    return all(_is_day(one, schema) for one in (difference.this, difference.expression))
+
+
+def _is_day(expression: exp.Expr, schema: Schema) -> bool:
+    node = expression.unnest()
+    if isinstance(node, exp.Column):
+        return isinstance(schema.by_name[node.name], DateAxis)
+    return isinstance(node, exp.Cast) and node.to.this == exp.DType.DATE
+
+
+def _days_apart(difference: exp.Sub, schema: Schema) -> tuple[exp.Expr, exp.Expr, int] | None:
     """The days of two columns from their middle days, and those between these; None for others.
 
     So a sum of differences is two rows of numbers, not one over all pairs of days; and both are as
@@ -174,9 +337,7 @@ def _days_apart(difference: exp.Sub, schema: Schema) -> tuple[exp.Expr, exp.Expr
         )
         for column, middle in zip(columns, middles, strict=True)
     )
-    n_days = (middles[0] - middles[1]).days
-    between = exp.Literal.number(abs(n_days))
-    return later, earlier, between if n_days >= 0 else exp.Neg(this=between)
+    return later, earlier, (middles[0] - middles[1]).days
 
 
 def _is_of_time(expression: exp.Expr, schema: Schema) -> bool:
@@ -196,31 +357,18 @@ def _is_of_time(expression: exp.Expr, schema: Schema) -> bool:
     return isinstance(node, _OF_TIME)
 
 
-def _plus(one: exp.Expr, other: exp.Expr) -> exp.Expr:
-    return exp.Add(this=one, expression=other)
-
-
 def _factors_apart(
-    product: exp.Binary, scale: Fraction, conditions: tuple[exp.Expr, ...], schema: Schema
+    product: exp.Mul | exp.Div, scale: Fraction, conditions: tuple[exp.Expr, ...], schema: Schema
 ) -> list[Product] | None:
     """A product with a constant, or of expressions over different columns; None if it is neither.
 
     A product is NULL where a factor is, and a summand that is NULL counts 0: no condition is lost.
     """
     left, right = product.this, product.expression
-    by = constant_value(right)
-    if isinstance(product, exp.Div):
-        if by == 0:
-            raise divided_by_zero(product)
-        if by is None or is_written_whole(right):
-            return None  # whether the division truncates depends on the left side's type
-        return summed(left, scale / by, conditions, schema)
-    if by is not None:
-        return summed(left, scale * by, conditions, schema)
-    by = constant_value(left)
-    if by is not None:
-        return summed(right, scale * by, conditions, schema)
-    if not _share_nothing(product):
+    apart = times_constant(product, schema)
+    if apart is not None:
+        return summed(apart[0], scale * apart[1], conditions, schema)
+    if isinstance(product, exp.Div) or not _share_nothing(product):
         return None
     lefts, rights = summed(left, scale, conditions, schema), summed(right, Fraction(1), (), schema)
     if len(lefts) * len(rights) > N_TERMS_MAX:
@@ -270,6 +418,5 @@ def _may_be_null(expression: exp.Expr, schema: Schema) -> bool:
         return False
     if isinstance(expression, exp.Column):
         return schema.by_name[expression.name].null
-    if isinstance(expression, exp.Add | exp.Sub | exp.Mul | exp.Neg | exp.Paren | exp.Abs):
-        return any(_may_be_null(part, schema) for part in expression.iter_expressions())
-    return True
+    operands = _strict_operands(expression)
+    return operands is None or any(_may_be_null(one, schema) for one in operands)

@@ -12,6 +12,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from cube.refusals import InvalidSql, TooLarge
 from planner.sql.comment_options import commented_options
+from planner.sql.decodes import read_decodes
 from planner.sql.dialect import TACIT, TacitParser
 from planner.sql.lists import read_lists
 from planner.sql.messages import position_at, shortened, unsupported
@@ -68,7 +69,8 @@ def parse(query: Query, parameters: Parameters = ()) -> QueryTree:
     if parameters:
         bind(tree, parameters)
         nodes = list(tree.walk())
-    if read_lists(nodes):
+    has_lists = read_lists(nodes)
+    if read_decodes(nodes) or has_lists:
         nodes = list(tree.walk())
     write_patterns(nodes)
     queries = [node for node in nodes if isinstance(node, exp.Query)]

@@ -1,0 +1,4 @@
+-- code: unsupported_sql
+-- says: is not among the deterministic functions
+-- works: SELECT COUNT(*) AS n FROM patients WHERE sex = 'female'
+SELECT COUNT(*) AS n FROM patients WHERE DECODE(sex, 'hex') = 'a'
