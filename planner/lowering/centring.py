@@ -4,7 +4,6 @@
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -53,7 +52,7 @@ def span_of(value: exp.Expr, part: PartBuilder) -> Span:
         if max(map(abs, map(int, (values.min(), values.max())))) > 1:
             columns.update(array.axes)
     records = part.targets.records_of(tuple(sorted(columns)))
-    return Span(float(low), float(high), _constant((low + high) / 2, units), records)
+    return Span(float(low), float(high), _middle(low, high, min(units)), records)
 
 
 def _not_null(value: exp.Expr, axes: Scope, schema: Schema) -> tuple[slice, ...]:
@@ -65,17 +64,18 @@ def _not_null(value: exp.Expr, axes: Scope, schema: Schema) -> tuple[slice, ...]
     )
 
 
-def _constant(middle: Fraction, units: Sequence[Fraction]) -> exp.Expr | None:
+def _middle(low: Fraction, high: Fraction, unit: Fraction) -> exp.Expr | None:
     """A number in the middle of a range, or near it, that SQL writes exactly; None for 0.
 
-    Units are those that the values are whole multiples of: what is left of them is one, too.
+    Of a range in units that no decimal writes, it is a whole number of units.
     """
-    if all(unit.denominator == 1 for unit in units):
+    middle = (low + high) / 2
+    if low.denominator == high.denominator == 1:
         return whole(math.floor(middle))
     text = repr(float(middle))
     if middle in (Fraction(text), Fraction(float(middle))):
         return exp.cast(exp.Literal.string(text), exp.DType.DOUBLE)
-    near = min(units) * math.floor(middle / min(units))
+    near = unit * math.floor(middle / unit)
     quotient = exp.Div(
         this=exp.Literal.number(f"{abs(near.numerator)}.0"),
         expression=exp.Literal.number(near.denominator),
