@@ -15,12 +15,13 @@ from cube.refusals import TooLarge
 from cube.schema import Schema
 from cube.target import AccuracyTarget, SumTarget
 from planner.cache import BoundedCache
-from planner.domain.public import PublicRelation, PublicRows, no_public_rows
+from planner.domain.public import Columns, PublicRelation, PublicRows, no_public_rows
 from planner.domain.scratchpad import Scratchpad
 from planner.domain.table_names import SyntheticName, TableNames
 from planner.fallback import Fallback
 from planner.lowering.column_types import column_types
 from planner.lowering.generations import TableGenerations
+from planner.lowering.made_relations import write_made
 from planner.lowering.outer import named_columns, outer_sql
 from planner.lowering.parts import PlanningContext
 from planner.lowering.probes import gives_no_rows
@@ -168,6 +169,9 @@ class Planner:
         query = parse(read_query(sql), parameters)
         if moment is not None and not read_at(query.tree, moment):
             moment = None
+        n_made = write_made(query.tree, self._constants)
+        if n_made > 1 and not query.has_subqueries:
+            query = QueryTree(query.tree, has_subqueries=True)
         notes = () if moment is None else (told_moment(moment),)
         is_probe = gives_no_rows(query.tree)
         fallback = _fallback(query, requested)
@@ -185,13 +189,16 @@ class Planner:
         counted = tree.copy() if wants_whole else None  # before the ends of intervals are added
         intervals = _with_intervals(tree, splitter, answers)
         reads = tuple(table.name for table in tree.find_all(exp.Table))
-        outer = Outer(
-            outer_sql(tree, splitter.types), tuple(splitter.tables.public), intervals, reads
-        )
+        public = tuple(splitter.tables.public)
+        outer = Outer(outer_sql(tree, splitter.types), public, intervals, reads, n_made)
         parts = tuple(part.build() for part in splitter.parts)
         notes = (*notes, *_notes(tree, splitter))
         whole = () if counted is None else CountColumns(parts, self._world.public).places(counted)
         return Workload(parts, outer, is_probe, fallback, notes, moment, whole)
+
+    def _constants(self, select: exp.Select) -> Columns:
+        """The values of a SELECT of constants."""
+        return self._world.public_rows(outer_sql(select), ())
 
 
 def _unless_too_deep(read: Callable[[], Read]) -> Read:

@@ -351,12 +351,15 @@ class Outer:
         of its interval are in two further columns, after the others, in this order.
     reads : tuple of str
         Every relation, as often as it is named; joins may multiply them with each other.
+    n_made : int
+        The rows of what it makes of constants, multiplied with each other.
     """
 
     sql: str
     public: tuple[str, ...] = ()
     intervals: tuple[tuple[int, int, int], ...] = ()
     reads: tuple[str, ...] = ()
+    n_made: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,19 +142,28 @@ def _public_table(entry: exp.Expr, world: PlanningContext) -> PublicRelation:
     # A public table's reference was replaced by its relation's name when FROM was read.
     if isinstance(entry, exp.Table) and entry.meta.get(IS_PUBLIC) in world.public:
         return world.public[entry.meta[IS_PUBLIC]]
-    if not isinstance(entry, exp.Subquery):
+    if isinstance(entry, exp.Values):
+        query: exp.Query = exp.Select(expressions=[exp.Star()]).from_(entry.copy())
+    elif isinstance(entry, exp.Subquery):
+        query = entry.this
+    else:
         raise _not_public(entry)
-    columns = public_columns(entry.this, world, entry)
-    text = entry.this.sql(dialect="duckdb")
+    columns = public_columns(query, world, entry)
+    text = query.sql(dialect="duckdb")
+    named = [] if isinstance(entry, exp.Values) else entry.alias_column_names
+    if named:
+        names = [*named, *list(columns)[len(named) :]]
+        columns = dict(zip(names, columns.values(), strict=False))
+        text = f"{text} ({', '.join(names)})"
     return PublicRelation(text, tuple(columns), None, columns)
 
 
 def public_columns(query: exp.Query, world: PlanningContext, node: exp.Expr) -> Columns:
-    """The columns of a query that reads only public tables."""
+    """The columns of a query that reads only public tables, or none at all."""
     tables = list(query.find_all(exp.Table))
     # A name of WITH may be that of a public table, and mean noisy answers: it has no such mark.
     names = list(dict.fromkeys(str(table.meta.get(IS_PUBLIC, "")) for table in tables))
-    if not names or "" in names:
+    if "" in names:
         raise _not_public(node)
     return world.public_rows(outer_sql(query, public_types(world.public)), names)
 

@@ -19,6 +19,7 @@ from planner.meaning.types import SqlType, of_duckdb
 from planner.meaning.writing import RelationTypes, duckdb_sql, written_query
 from planner.sql.messages import unsupported
 from planner.sql.names import column_name
+from planner.sql.nodes import IS_MADE
 
 _QUERIES: frozenset[type[exp.Expr]] = frozenset(
     {
@@ -72,6 +73,8 @@ def outer_sql(tree: exp.Query, relations: RelationTypes) -> str:
     for node in tree.walk():
         if isinstance(node, exp.Array) and isinstance(node.parent, exp.WidthBucket):
             continue  # its thresholds
+        if node.meta.get(IS_MADE):
+            continue  # a series, whose rows are counted
         if type(node) not in _ALLOWED:
             raise _refusal(node)
         check_details(node)

@@ -10,6 +10,7 @@ WAS_CUT = "WAS_CUT"  # the condition that rows of a unit were left out
 AS_WRITTEN = "as_written"  # in the same: the analyst's text
 WRITTEN_FOR = "written_for"  # in the meta data of what was written for DuckDB: the node as it was
 IS_INSTANT = "is_instant"  # in the meta data of a timestamp of UTC that a client sent with a zone
+IS_MADE = "is_made"  # in the same: of a series of constants, which planning wrote
 IS_PUBLIC = "is_public"  # in the meta data of a public relation, and of a value read from one
 
 

@@ -42,6 +42,7 @@ def check_multiplied(
     sizes = {part.name: part.n_rows for part in workload.parts}
     public = public_relations(outer.public)
     sizes |= {name: table.num_rows for name, table in public.items()}
-    if math.prod(max(sizes.get(name, 1), 1) for name in outer.reads) > N_MULTIPLIED_MAX:
+    n_joined = outer.n_made * math.prod(max(sizes.get(name, 1), 1) for name in outer.reads)
+    if n_joined > N_MULTIPLIED_MAX:
         relations = {part.name: stand_in(part) for part in workload.parts}
         database.run(outer.sql, relations | public)
