@@ -22,7 +22,7 @@ from planner.fallback import Fallback
 from planner.lowering.column_types import column_types
 from planner.lowering.generations import TableGenerations
 from planner.lowering.made_relations import write_made
-from planner.lowering.outer import named_columns, outer_sql
+from planner.lowering.outer import named_columns, outer_sql, public_types
 from planner.lowering.parts import PlanningContext
 from planner.lowering.probes import gives_no_rows
 from planner.lowering.rows import Rows
@@ -198,7 +198,7 @@ class Planner:
 
     def _constants(self, select: exp.Select) -> Columns:
         """The values of a SELECT of constants."""
-        return self._world.public_rows(outer_sql(select), ())
+        return self._world.public_rows(outer_sql(select, public_types({})), ())
 
 
 def _unless_too_deep(read: Callable[[], Read]) -> Read:
