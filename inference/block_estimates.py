@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import TypeAlias, overload
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from cube.cached import cached_property
 from inference.noise_law.error_terms import ErrorTerms
 from inference.noise_law.laplace_sum import standard_deviation
 from inference.noise_law.law import NoiseLaw
-from inference.posterior import NotEstimable, Posterior, RowEstimate
+from inference.posterior import NotEstimable, Posterior, RowEstimate, ends_about
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -106,13 +106,6 @@ class BlockPosteriors(Sequence[Posterior]):
         of_law = np.array([law.half_width(confidence) for law in self.laws])
         return np.asarray(of_law[self.law_of] + self.lattice_widenings)
 
-    def intervals(self, confidence: float) -> tuple[Floats, Floats]:
-        """The ends of each row's interval, (n,) each, as `Posterior.interval` has them."""
-        values, widths = self.values, self.half_widths(confidence)
-        low = np.where(widths, np.nextafter(values - widths, -np.inf), values)
-        high = np.where(widths, np.nextafter(values + widths, np.inf), values)
-        return np.clip(low, self.low, self.high), np.clip(high, self.low, self.high)
-
     def standard_deviations(self) -> Floats:
         """The standard deviation of each row's truth about its value, (n,)."""
         of_law = [standard_deviation(law.scales, law.gaussian) for law in self.laws]
@@ -159,12 +152,26 @@ def half_widths(rows: RowEstimates, confidence: float) -> Floats:
     return np.array(found)
 
 
-def intervals(rows: Sequence[Posterior], confidence: float) -> tuple[Floats, Floats]:
-    """The ends of each row's interval, (n,) each."""
+def intervals(
+    rows: Sequence[Posterior], confidence: float, shown: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """The ends of each row's interval, (n,) each, as `Posterior.interval` has them.
+
+    Parameters
+    ----------
+    rows : sequence of Posterior
+    confidence : float
+    shown : (n,) ndarray of float64, optional
+        What is shown in place of the rows' values: the possible values that are nearest to them.
+        The truth is as near to these, so intervals about them cover it as often.
+    """
     if isinstance(rows, BlockPosteriors):
-        return rows.intervals(confidence)
-    ends = [row.interval(confidence) for row in rows]
-    return np.array([low for low, _ in ends]), np.array([high for _, high in ends])
+        low: ArrayLike = rows.low
+        high: ArrayLike = rows.high
+    else:
+        low, high = [row.low for row in rows], [row.high for row in rows]
+    about = values(rows) if shown is None else shown
+    return ends_about(about, half_widths(rows, confidence), low, high)
 
 
 def values(rows: Sequence[Posterior]) -> Floats:

@@ -4,14 +4,15 @@ This is the pivotal law of Xiao & Xiong 2012 (Theorem 4.1): the posterior under 
 the estimate alone. In repeated use its intervals cover the truth with their confidence, for a query
 that is chosen without looking at the noisy values.
 
-No prior is used. A publicly known range clips intervals and changes nothing else.
+No prior is used. A publicly known range clips the intervals of values that lie in it, and changes
+nothing else (`ends_about`).
 """
 
 import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from inference.noise_law.convolution import masses_on_grid
 from inference.noise_law.error_terms import NO_TERMS, ErrorTerms
@@ -45,7 +46,7 @@ class Posterior:
         the sum over the rows of ``|A_k|`` times `Measurement.lattice_widening`. Every half-width
         includes it.
     low, high : float
-        The public range of the truth; intervals are clipped to it.
+        The public range of the truth; the interval of a value that lies in it is clipped to it.
     terms : ErrorTerms
         The noises that make up ``value - truth``. Needed only for the joint law of several answers.
 
@@ -85,15 +86,9 @@ class Posterior:
         return self.law.half_width(confidence) + self.lattice_widening
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """The interval around `value`, clipped to the public range.
-
-        If all of it lies outside the range, both ends are the nearest end of the range.
-        """
-        half_width = self.half_width(confidence)
-        # The ends are rounded outwards, so that rounding does not reduce the coverage.
-        low = math.nextafter(self.value - half_width, -math.inf) if half_width else self.value
-        high = math.nextafter(self.value + half_width, math.inf) if half_width else self.value
-        return self._clipped(low), self._clipped(high)
+        """The interval around `value`, clipped to the public range if `value` is in it."""
+        low, high = ends_about(self.value, self.half_width(confidence), self.low, self.high)
+        return float(low), float(high)
 
     def probability(self, low: float = -math.inf, high: float = math.inf) -> float:
         """Probability that the truth lies in ``(low, high]``, to within twice the law's error.
@@ -133,8 +128,46 @@ class Posterior:
         indices, masses, _ = masses_on_grid(self.law.scales, step, gaussian=self.law.gaussian)
         return self.value + indices.astype(np.float64) * step, masses
 
-    def _clipped(self, end: float) -> float:
-        return min(max(end, self.low), self.high)
+
+def ends_about(
+    values: ArrayLike, half_widths: ArrayLike, low: ArrayLike, high: ArrayLike
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The ends of intervals about values: a value and its interval are cut to a range, or neither.
+
+    Parameters
+    ----------
+    values, half_widths : array_like
+        A half-width of 0 belongs to a value that is known exactly.
+    low, high : array_like
+        The public range of the truth.
+
+    Returns
+    -------
+    (ndarray, ndarray)
+        The lower and the upper ends. A value is always between its own.
+
+    Notes
+    -----
+    An unbiased estimate may be outside of the range. Then its interval is not cut: cut, it would
+    not contain the estimate, and would often be one point, which reads as certainty. The truth is
+    in the range, so cutting the interval of a value in the range takes nothing from its coverage.
+
+    Examples
+    --------
+    >>> low, high = ends_about([30.0, -30.0], 50.0, 0.0, 1000.0)
+    >>> low.round(3).tolist(), high.round(3).tolist()
+    ([0.0, -80.0], [80.0, 20.0])
+    """
+    values, half_widths = np.asarray(values, np.float64), np.asarray(half_widths, np.float64)
+    is_exact = half_widths == 0
+    # The ends are rounded outwards, so that rounding does not reduce the coverage.
+    below = np.where(is_exact, values, np.nextafter(values - half_widths, -np.inf))
+    above = np.where(is_exact, values, np.nextafter(values + half_widths, np.inf))
+    is_possible = (values >= low) & (values <= high)
+    return (
+        np.where(is_possible, np.clip(below, low, high), below),
+        np.where(is_possible, np.clip(above, low, high), above),
+    )
 
 
 RowEstimate = Posterior | NotEstimable

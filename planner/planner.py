@@ -28,7 +28,7 @@ from planner.lowering.probes import gives_no_rows
 from planner.lowering.rows import Rows
 from planner.lowering.split import Splitter
 from planner.lowering.tables import ShownAnswer
-from planner.lowering.whole_counts import CountColumns, is_count
+from planner.lowering.whole_counts import CountColumns, is_count, with_rounded_counts
 from planner.sql.clock import Clock, moment_for, read_at, told_moment, utc_now
 from planner.sql.messages import shortened
 from planner.sql.options import REQUESTED
@@ -184,6 +184,7 @@ class Planner:
             notes = (*notes, *splitter.parts[0].notes)
             counts = (place for place, one in enumerate(columns) if is_count(part, one))
             whole = tuple(counts) if wants_whole else ()
+            part = with_rounded_counts(part) if wants_whole else part
             return Workload((part,), None, False, fallback, notes, moment, whole)
         named_columns(tree)
         counted = tree.copy() if wants_whole else None  # before the ends of intervals are added
@@ -192,6 +193,8 @@ class Planner:
         public = tuple(splitter.tables.public)
         outer = Outer(outer_sql(tree, splitter.types), public, intervals, reads, n_made)
         parts = tuple(part.build() for part in splitter.parts)
+        if wants_whole:
+            parts = tuple(map(with_rounded_counts, parts))
         notes = (*notes, *_notes(tree, splitter))
         whole = () if counted is None else CountColumns(parts, self._world.public).places(counted)
         return Workload(parts, outer, is_probe, fallback, notes, moment, whole)

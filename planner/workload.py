@@ -268,6 +268,8 @@ class Answer:
         one of them cannot be told from 0.
     has_interval : bool
         Whether anybody sees its interval.
+    is_rounded : bool
+        Whether it is a count that is shown as a whole number.
     """
 
     name: str
@@ -281,6 +283,7 @@ class Answer:
     width_floor: float = 0.0
     divisors: tuple[int, ...] = ()
     has_interval: bool = True
+    is_rounded: bool = False
 
 
 @dataclass(frozen=True, slots=True)

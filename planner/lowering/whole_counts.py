@@ -5,6 +5,7 @@ that leave it as it is; whatever is computed from a count is no count.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from sqlglot import exp
@@ -115,6 +116,17 @@ def is_count(part: Part, column: OutputColumn) -> bool:
     queries = [block.query for block in part.aggregates[place].blocks]
     are_whole = all(term.scale.denominator == 1 for query in queries for term in query.terms)
     return are_whole and all(map(counts_records, queries))
+
+
+def with_rounded_counts(part: Part) -> Part:
+    """The part with its counts marked, whose intervals are to contain the whole numbers shown."""
+    counts = {
+        column.index
+        for column in part.columns
+        if column.kind is ColumnKind.ANSWER and is_count(part, column)
+    }
+    answers = (replace(one, is_rounded=place in counts) for place, one in enumerate(part.answers))
+    return replace(part, answers=tuple(answers))
 
 
 def _renamed(columns: Columns | None, alias: exp.Expr | None) -> Columns | None:

@@ -136,11 +136,15 @@ class AnsweredItem:
         return ~(self.is_undivided | np.isnan(self.values))
 
     def intervals(self, confidence: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The ends of each row's interval, (n_rows,) each."""
+        """The ends of each row's interval, (n_rows,) each; what is shown is between them."""
         cut_at = self.part.cut_at(confidence)
         if self.law is not None:
             return self.law.interval(cut_at)
-        return intervals(self.posteriors, cut_at)
+        low, high = intervals(self.posteriors, cut_at, self.values)
+        if not self.answer.is_rounded:
+            return low, high
+        shown = np.rint(self.values)
+        return np.minimum(low, shown), np.maximum(high, shown)
 
     def half_widths(self, confidence: float) -> NDArray[np.float64]:
         """How far the true value may be from the answer, (n_rows,)."""

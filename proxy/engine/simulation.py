@@ -122,6 +122,8 @@ class SimulatedLaw:
         low = np.where(is_lost | np.isnan(low), -np.inf, low)
         high = np.where(is_lost | np.isnan(high), np.inf, high)
         low, high = np.clip(low, self.low, self.high), np.clip(high, self.low, self.high)
+        # The value is cut as its interval is. The draws of a curved formula may miss it.
+        low, high = np.fmin(low, values), np.fmax(high, values)
         low.flags.writeable = high.flags.writeable = False  # whoever asks again has the same
         return low, high
 

@@ -1,7 +1,8 @@
 """Counts of a result in whole numbers, as clients of other databases expect them.
 
 Rounding is post-processing: it changes what is shown, and nothing that was computed, bought or
-promised. The interval in the receipt stays that of the count before it was rounded.
+promised. The interval stays that of the count before it was rounded, and is wider only where it
+would not contain the whole number (`AnsweredItem.intervals`).
 """
 
 from collections.abc import Sequence

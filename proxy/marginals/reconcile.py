@@ -18,7 +18,7 @@ from inference.marginals.joint import reconciled_globally
 from inference.marginals.nonnegative import N_PROGRAMME_CELLS_MAX, nonnegative
 from inference.marginals.projection import reconciled
 from inference.marginals.table import ConsistentTable, Floats, NoisyTable, Reconciled, marginal
-from inference.posterior import Posterior
+from inference.posterior import Posterior, ends_about
 from planner.consistent_sets import Consistency
 from proxy.api.marginals import MarginalSet
 from proxy.marginals.rows import MarginalRows, in_order
@@ -170,14 +170,13 @@ def _rows(  # noqa: PLR0913, PLR0917 - everything that describes the cells of a 
     highest: float,
     source: str,
 ) -> MarginalRows:
-    """The cells of a set, with intervals clipped to possible values and rounded outwards."""
+    """The cells of a set, with intervals of what is possible where the cell is."""
     cells = in_order(values, one.columns)
     nothing = np.full(cells.size, np.nan)
     if error is None:
         return MarginalRows(one.columns, cells, nothing, nothing, nothing, source)
     half_width = error.half_width(confidence)
-    low = np.clip(np.nextafter(cells - half_width, -np.inf), 0.0, highest)
-    high = np.clip(np.nextafter(cells + half_width, np.inf), 0.0, highest)
+    low, high = ends_about(cells, half_width, 0.0, highest)
     errors = np.full(cells.size, error.standard_error)
     return MarginalRows(one.columns, cells, low, high, errors, source)
 

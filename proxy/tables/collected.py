@@ -20,6 +20,7 @@ from cube.pace import checkpoint
 from cube.query import Scope
 from cube.refusals import NotCollected, TooLarge
 from inference.marginals.error_law import UnknownLaw
+from inference.posterior import Posterior
 from inference.scaling import coefficient_range
 from local_dp.campaign import Campaign
 from local_dp.campaign_text import campaign_digest, campaign_text
@@ -32,7 +33,6 @@ from planner.lowering.model_fallback import SOURCE_MODEL
 from planner.sql.messages import listed
 from planner.workload import Wanted
 from proxy.api.requests import RANDOMIZED, TableInfo
-from proxy.tables.possible import PossiblePosterior
 from proxy.tables.self_answering import AS_IT_IS, OwnAnswer, OwnAnswers, OwnCells
 
 N_MODEL_CELLS_MAX: Final = 2**16  # of columns that a model puts together
@@ -264,7 +264,7 @@ class CollectedTable:
             found = self.estimates.answer(asked)
         except NotCovered as gap:
             return self._modelled(asked, fallback, gap, (low, high))
-        rows = tuple(PossiblePosterior(one.value, one.law, low=low, high=high) for one in found)
+        rows = tuple(Posterior(one.value, one.law, low=low, high=high) for one in found)
         # What is known exactly was found in no way.
         intervals = tuple(METHODS[one.method] for one in found if one.law.gaussian)
         return OwnAnswer(rows, RANDOMIZED, intervals)
@@ -291,7 +291,7 @@ class CollectedTable:
             )
         values = self.estimates.modelled(block).values.tolist()
         law = UnknownLaw()
-        rows = tuple(PossiblePosterior(value, law, low=ends[0], high=ends[1]) for value in values)
+        rows = tuple(Posterior(value, law, low=ends[0], high=ends[1]) for value in values)
         return OwnAnswer(rows, SOURCE_MODEL)
 
     def _not_collected(self, gap: NotCovered, way_out: str = "") -> NotCollected:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from inference.block_estimates import half_widths, narrowest, widest
 from inference.noise_law.law import NoiseLaw, law_of_noise
-from inference.posterior import NotEstimable, Posterior, RowEstimate
+from inference.posterior import NotEstimable, Posterior, RowEstimate, ends_about
 
 N_REPLICATES = 40_000
 FALSE_ALARM = 1e-9  # probability that the coverage test fails although all is right
@@ -43,11 +43,26 @@ def test_the_public_range_clips_and_never_widens() -> None:
     assert posterior.half_width(0.95) > 5
 
 
-@pytest.mark.parametrize(("value", "end"), [(-100.0, 0.0), (100.0, 5.0)])
-def test_an_interval_outside_the_range_collapses_to_the_nearest_end(
-    value: float, end: float
+@pytest.mark.parametrize("value", [-100.0, -0.5, 5.5, 100.0])
+def test_the_interval_of_a_value_outside_of_the_range_is_not_cut(value: float) -> None:
+    uncut = Posterior(value, two_scales()).interval(0.95)
+    assert Posterior(value, two_scales(), low=0.0, high=5.0).interval(0.95) == uncut
+
+
+@given(
+    value=st.floats(-1e6, 1e6),
+    half_width=st.floats(0, 1e6),
+    ends=st.tuples(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6)).map(sorted),
+)
+def test_a_value_is_in_its_interval_which_is_cut_if_the_value_needs_not_be(
+    value: float, half_width: float, ends: list[float]
 ) -> None:
-    assert Posterior(value, two_scales(), low=0.0, high=5.0).interval(0.95) == (end, end)
+    low, high = ends_about(value, half_width, *ends)
+    assert low <= value <= high
+    if ends[0] <= value <= ends[1]:
+        assert ends[0] <= low <= high <= ends[1]
+    else:
+        assert high - low >= 2 * half_width * (1 - 1e-9)
 
 
 @given(
@@ -62,8 +77,7 @@ def test_clipping_keeps_every_possible_truth_that_was_inside(
     clipped_low, clipped_high = Posterior(value, two_scales(), low=ends[0], high=ends[1]).interval(
         confidence
     )
-    assert ends[0] <= clipped_low <= clipped_high <= ends[1]
-    assert clipped_high - clipped_low <= high - low
+    assert low <= clipped_low <= clipped_high <= high
     for truth in np.linspace(ends[0], ends[1], 7):
         if low <= truth <= high:
             assert clipped_low <= truth <= clipped_high

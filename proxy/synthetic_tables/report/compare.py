@@ -94,8 +94,12 @@ class ComparedTable:
 
     @cached_property
     def is_inside(self) -> NDArray[np.bool_]:
-        """Which synthetic counts lie in the interval of the history."""
-        is_in = (self.known.low <= self.synthetic) & (self.synthetic <= self.known.high)
+        """Which synthetic counts lie in the interval of the history.
+
+        Where the estimate is below 0 by more than its interval reaches, 0 is as near as it can be.
+        """
+        high = np.maximum(self.known.high, 0.0)
+        is_in = (self.known.low <= self.synthetic) & (self.synthetic <= high)
         return self.known.is_known & is_in
 
     @property
