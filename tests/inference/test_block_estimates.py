@@ -13,6 +13,7 @@ from inference.block_estimates import (
     BlockPosteriors,
     all_known,
     half_widths,
+    intervals,
     n_terms,
     narrowest,
     standard_deviations,
@@ -62,7 +63,7 @@ def test_all_rows_together_say_what_each_says_by_itself(
     widths = [one.half_width(confidence) for one in each]
     assert rows.half_widths(confidence).tolist() == widths == half_widths(each, confidence).tolist()
     ends = [one.interval(confidence) for one in each]
-    low, high = rows.intervals(confidence)
+    low, high = intervals(rows, confidence)
     assert list(zip(low.tolist(), high.tolist(), strict=True)) == ends
     assert rows.standard_deviations().tolist() == [one.standard_deviation for one in each]
     assert [one.terms.row.tolist() for one in each] == [
