@@ -4,16 +4,20 @@ Everything here is a function of the schema and the SQL text. A predicate is 1 w
 0 where it is false or NULL, as in WHERE; a summand is 0 where it is NULL, as in SUM.
 """
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
+from functools import reduce
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
 from cube.axis import LevelValue, NumericAxis
-from cube.query import COEFFICIENT_MAX, Scope
+from cube.query import COEFFICIENT_MAX, N_FACTOR_CELLS_MAX, Scope
+from cube.refusals import UnsupportedSql
 from cube.schema import Schema
 from cube.timestamps import TimestampAxis
 from planner.cache import BoundedCache
@@ -33,6 +37,7 @@ from planner.sql.nodes import IS_PUBLIC
 
 CAP_IT = "Cap it, as in SUM(LEAST(x, 1000000))."
 N_CONSTANT_BYTES = 64  # that a remembered comparison keeps for each constant, roughly
+N_GUARDED_CELLS_MAX: Final = 2**20  # up to here, what guards allow together is looked at
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +107,64 @@ class PublicDomain:
             self._known[id(condition)] = (condition, self._remembered_truth(condition))
         return self._known[id(condition)][1]
 
+    def truths(self, conditions: Sequence[exp.Expr]) -> list[LevelArray]:
+        """Where each of some conditions that hold together is true, as they guard one another.
+
+        One that cannot be evaluated on some level is evaluated where no other is false: so
+        ``age > 0`` guards ``10 / age > 2``, in whatever order they stand.
+
+        Raises
+        ------
+        UnsupportedSql
+            If one cannot be evaluated on a level where all others may hold.
+        """
+        found: dict[int, LevelArray] = {}
+        failed: dict[int, UnsupportedSql] = {}
+        for place, condition in enumerate(conditions):
+            try:
+                found[place] = self.truth(condition)
+            except UnsupportedSql as refusal:
+                failed[place] = refusal
+        while failed:
+            guards = list(found.values())
+            for place in list(failed):
+                with suppress(UnsupportedSql):
+                    found[place] = self._guarded_truth(conditions[place], guards)
+                    del failed[place]
+            if len(found) == len(guards):
+                raise failed[min(failed)]
+        return [found[place] for place in range(len(conditions))]
+
+    def _guarded_truth(self, condition: exp.Expr, guards: Sequence[LevelArray]) -> LevelArray:
+        """Where a condition is true, of the levels that guards allow and from left to right."""
+        ordered = left_to_right(condition, self.allowance)
+        return self._counted_truth(ordered, self._allowed(condition, guards))[0]
+
+    def _allowed(
+        self, expression: exp.Expr, guards: Sequence[LevelArray]
+    ) -> NDArray[np.bool_] | None:
+        """The levels of an expression's columns for which guards may hold; None if all."""
+        own = columns_of(expression)
+        about = [guard for guard in guards if not guard.values.all()]
+        groups = [about] if self._is_narrow(own, about) else [[guard] for guard in about]
+        allowed = np.ones(self.schema.sizes(own), dtype=np.bool_)
+        for together in groups:
+            axes = tuple(sorted({*own, *(name for guard in together for name in guard.axes)}))
+            if self.schema.n_cells(axes) > N_FACTOR_CELLS_MAX:
+                continue  # it guards less than it could
+            self.allowance.cells(self.schema.n_cells(axes), expression)
+            holds = np.ones(self.schema.sizes(axes), dtype=np.bool_)
+            for guard in together:
+                holds &= spread(guard.values, guard.axes, axes).astype(np.bool_)
+            others = tuple(place for place, name in enumerate(axes) if name not in own)
+            allowed &= holds.any(axis=others)
+        return None if allowed.all() else allowed
+
+    def _is_narrow(self, own: Scope, guards: Sequence[LevelArray]) -> bool:
+        """Whether guards can be looked at together."""
+        axes = {*own, *(name for guard in guards for name in guard.axes)}
+        return self.schema.n_cells(tuple(sorted(axes))) <= N_GUARDED_CELLS_MAX
+
     def _remembered_truth(self, condition: exp.Expr) -> LevelArray:
         """Looked up, if it is a plain comparison that some statement has had before.
 
@@ -125,9 +188,11 @@ class PublicDomain:
     def _truth(self, condition: exp.Expr) -> LevelArray:
         return self._counted_truth(condition)[0]
 
-    def _counted_truth(self, condition: exp.Expr) -> tuple[LevelArray, int]:
+    def _counted_truth(
+        self, condition: exp.Expr, allowed: NDArray[np.bool_] | None = None
+    ) -> tuple[LevelArray, int]:
         """Where a condition is true, and how many cells it was evaluated on."""
-        evaluated, probed = self._evaluate(condition)
+        evaluated, probed = self._evaluate(condition, allowed)
         if evaluated.sql_type not in ("BOOLEAN", "NULL"):
             raise unsupported(
                 condition, f"is no condition but a {evaluated.sql_type}", "Compare it to something."
@@ -138,17 +203,39 @@ class PublicDomain:
         array = LevelArray(evaluated.axes, collapsed(is_true, evaluated.axes, probed))
         return array, evaluated.null.size
 
-    def numbers(self, summand: exp.Expr) -> tuple[LevelArray, Fraction]:
+    def numbers(
+        self, summand: exp.Expr, guards: Sequence[LevelArray] = ()
+    ) -> tuple[LevelArray, Fraction]:
         """Whole numbers and a unit; their product is the summand, and 0 where that is NULL.
 
         A polynomial of one column is exact, as are integers and decimals; `whole_multiples` says
-        what becomes of doubles.
+        what becomes of doubles. What fails on some level is 0 where one of `guards` is 0.
         """
+        try:
+            return self._numbers(summand, None)
+        except UnsupportedSql as refusal:
+            ordered, allowed = self._guarded(summand, guards)
+            try:
+                return self._numbers(ordered, allowed)
+            except UnsupportedSql:
+                raise refusal from None
+
+    def _guarded(
+        self, expression: exp.Expr, guards: Sequence[LevelArray]
+    ) -> tuple[exp.Expr, NDArray[np.bool_] | None]:
+        """An expression that failed, as it is tried again, and the levels that are left."""
+        return left_to_right(expression, self.allowance), self._allowed(expression, guards)
+
+    def _numbers(
+        self, summand: exp.Expr, allowed: NDArray[np.bool_] | None
+    ) -> tuple[LevelArray, Fraction]:
         found = self._polynomial(summand)
         if found is None:
-            evaluated, probed = self._evaluate(summand)
+            evaluated, probed = self._evaluate(summand, allowed)
             whole, unit = whole_multiples(evaluated, summand)
             found = LevelArray(evaluated.axes, collapsed(whole, evaluated.axes, probed)), unit
+        elif allowed is not None:
+            found = LevelArray(found[0].axes, np.where(allowed, found[0].values, 0)), found[1]
         values = found[0].values
         if max(int(values.max()), -int(values.min())) > COEFFICIENT_MAX:
             raise unsupported(
@@ -167,13 +254,26 @@ class PublicDomain:
         self.allowance.cells(values[0].size, summand)
         return LevelArray(names, values[0]), values[1]
 
-    def key(self, expression: exp.Expr) -> KeyArray:
-        """The values of a GROUP BY expression; a binned column's are the lower edges."""
+    def key(self, expression: exp.Expr, guards: Sequence[LevelArray] = ()) -> KeyArray:
+        """The values of a GROUP BY expression; a binned column's are the lower edges.
+
+        What fails on some level is NULL where one of `guards` is 0.
+        """
         if isinstance(expression, exp.Column):
             axis = self.schema.by_name[expression.name]
             codes = np.arange(axis.size, dtype=np.int64)
             return KeyArray((axis.name,), codes, axis.levels, axis.sql_type)
-        evaluated, probed = self._evaluate(expression)
+        try:
+            return self._key(expression, None)
+        except UnsupportedSql as refusal:
+            ordered, allowed = self._guarded(expression, guards)
+            try:
+                return self._key(ordered, allowed)
+            except UnsupportedSql:
+                raise refusal from None
+
+    def _key(self, expression: exp.Expr, allowed: NDArray[np.bool_] | None) -> KeyArray:
+        evaluated, probed = self._evaluate(expression, allowed)
         if not evaluated.axes:
             raise unsupported(expression, "groups by no column", "Leave it out of GROUP BY.")
         once, place = different(evaluated)
@@ -186,16 +286,23 @@ class PublicDomain:
         on_levels = collapsed(codes.reshape(evaluated.null.shape), evaluated.axes, probed)
         return KeyArray(evaluated.axes, on_levels, tuple(places), sql_type)
 
-    def _evaluate(self, expression: exp.Expr) -> tuple[Evaluated, dict[str, Probed]]:
+    def _evaluate(
+        self, expression: exp.Expr, allowed: NDArray[np.bool_] | None = None
+    ) -> tuple[Evaluated, dict[str, Probed]]:
         expression = on_clocks(expression, self.schema, self._scratchpad.local_time)
         check_scalar(expression)  # before anything else looks at it; the scratchpad checks again
         refuse_foreign_literals(expression, self.schema, self._levels)
         probed = probes_for(expression, self.schema, self._constant_double)
+        if allowed is not None:
+            for place, name in enumerate(columns_of(expression)):
+                if name in probed:  # each value of a bin that is left out is left out
+                    allowed = np.take(allowed, np.array(probed[name].level), axis=place)
         evaluated = self._scratchpad.evaluate(
             expression,
             table=self._table,
             probes={name: probes.values for name, probes in probed.items()},
             allowance=self.allowance,
+            only=allowed,
         )
         self.allowance.cells(evaluated.null.size, expression)
         return evaluated, probed
@@ -212,6 +319,41 @@ class PublicDomain:
         return isinstance(expression, exp.Column) and isinstance(
             self.schema.by_name[expression.name], NumericAxis
         )
+
+
+def left_to_right(expression: exp.Expr, allowance: Allowance) -> exp.Expr:
+    """The same expression, in which what AND and OR have decided is not evaluated any further.
+
+    DuckDB evaluates all of an AND on all levels, and stops where one part fails. PostgreSQL would
+    have stopped at the part that is false, or at the one of an OR that is true.
+    """
+
+    def ordered(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node, exp.And | exp.Or):
+            return node
+        allowance.put_in(node, node)  # its parts stand there twice
+        parts = [part.transform(ordered) for part in node.flatten()]
+        decided: exp.Expr = exp.false() if isinstance(node, exp.And) else exp.true()
+        ends = [
+            exp.If(
+                this=exp.Is(this=exp.paren(part), expression=decided.copy()), true=decided.copy()
+            )
+            for part in parts[:-1]
+        ]
+        joined = reduce(
+            lambda one, other: type(node)(this=one, expression=other), map(exp.paren, parts)
+        )
+        return exp.Case(ifs=ends, default=joined)
+
+    return expression.transform(ordered)
+
+
+def spread(values: NDArray[np.int64], axes: Scope, onto: Scope) -> NDArray[np.int64]:
+    """An array over `axes`, with a dimension of length 1 for every other axis of `onto`."""
+    shape = [1] * len(onto)
+    for name, size in zip(axes, values.shape, strict=True):
+        shape[onto.index(name)] = size
+    return values.reshape(shape)
 
 
 def _lists_public_values(condition: exp.Expr) -> bool:

@@ -50,11 +50,12 @@ class Evaluated:
 def read_values(
     cursor: Any, expression: exp.Expr, axes: Scope, shape: tuple[int, ...], allowance: Allowance
 ) -> Evaluated:
-    """The result of a query for (cell, value), in the order of the cells."""
+    """The result of a query for (cell, value), in the order of the cells; NULL where none came."""
     sql_type = str(cursor.description[1][1]).strip('"')
     count_exact(sql_type, math.prod(shape), expression, allowance)
     cells, values, null = _fetched(cursor, sql_type)
-    in_order, is_null = np.empty_like(values), np.empty_like(null)
+    n_cells = math.prod(shape)  # those that the query leaves out are NULL
+    in_order, is_null = np.zeros(n_cells, values.dtype), np.ones(n_cells, np.bool_)
     in_order[cells], is_null[cells] = values, null
     return Evaluated(axes, sql_type, in_order.reshape(shape), is_null.reshape(shape))
 

@@ -10,12 +10,15 @@ import math
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import cached_property
 from itertools import count
 from threading import Lock
 from typing import Final, TypeAlias
 
 import duckdb
+import numpy as np
+from numpy.typing import NDArray
 from sqlglot import exp
 
 from cube.axis import Axis, DateAxis, MeasureAxis
@@ -109,6 +112,7 @@ class Scratchpad:
         table: str,
         probes: Probes | None = None,
         allowance: Allowance | None = None,
+        only: NDArray[np.bool_] | None = None,
     ) -> Evaluated:
         """The value of `expression` on the levels of the columns it mentions.
 
@@ -120,6 +124,8 @@ class Scratchpad:
             Columns that are evaluated on these values instead of their levels.
         allowance : Allowance, optional
             The statement's allowance; by default the expression has one of its own.
+        only : (n_levels of the first column, ...) ndarray of bool, optional
+            Where it is evaluated; elsewhere its value is NULL.
 
         Raises
         ------
@@ -132,7 +138,7 @@ class Scratchpad:
         allowance = Allowance() if allowance is None else allowance
         plain = self._compared(expression, table, probes)
         if plain is not None:
-            return plain
+            return plain if only is None else replace(plain, null=plain.null | ~only)
         check_scalar(expression)  # a plain comparison consists of allowed nodes
         axes = columns_of(expression)
         by_name = self._schemas[table].by_name
@@ -155,7 +161,8 @@ class Scratchpad:
             places,
             lambda node: self._type_of(by_name, node, is_probed=node.name in probes),
         )
-        key = (table, text, axes, tuple(sorted(probes.items())))
+        chosen = None if only is None else np.packbits(only).tobytes()
+        key = (table, text, axes, tuple(sorted(probes.items())), chosen)
         known = self._cache.get(key)
         if known is not None:
             count_exact(known.sql_type, known.null.size, expression, allowance)
@@ -173,7 +180,11 @@ class Scratchpad:
             watched = interrupted_after(seconds_left(SECONDS_MAX), cursor.interrupt)
         try:
             with watched:
-                cursor.execute(_select(text, sources, shape))
+                if only is None:
+                    cursor.execute(_select(text, sources, shape))
+                else:
+                    bits = "".join(map(str, only.reshape(-1).astype(np.int8).tolist()))
+                    cursor.execute(_select(text, sources, shape, is_chosen=True), [bits])
                 result = read_values(cursor, expression, axes, shape, allowance)
         except (duckdb.InterruptException, duckdb.OutOfMemoryException):
             checkpoint()  # the statement's deadline may have passed
@@ -182,11 +193,12 @@ class Scratchpad:
             raise unsupported(
                 expression,
                 f"cannot be evaluated on every level: {_reason(error)}",
-                "Levels outside the WHERE clause count too; guard with CASE, NULLIF or CAST.",
+                "Leave such levels out in WHERE, or guard with CASE or NULLIF.",
             ) from None
         finally:
             cursor.close()
         n_bytes = n_cells * (64 if result.values.dtype == object else 9) + n_characters + len(text)
+        n_bytes += 0 if chosen is None else len(chosen)
         self._cache.put(key, result, n_bytes=n_bytes)
         return result
 
@@ -333,12 +345,18 @@ def columns_of(expression: exp.Expr) -> Scope:
     return tuple(sorted({column.name for column in expression.find_all(exp.Column)}))
 
 
-def _select(text: str, sources: list[str], shape: tuple[int, ...]) -> str:
-    """A query for (cell, value); the cell is the row-major position, as rows come in any order."""
+def _select(
+    text: str, sources: list[str], shape: tuple[int, ...], *, is_chosen: bool = False
+) -> str:
+    """A query for (cell, value); the cell is the row-major position, as rows come in any order.
+
+    Of some cells alone, if a text with a 1 for each of these is its parameter.
+    """
     strides = [math.prod(shape[place + 1 :]) for place in range(len(shape))]
     cell = " + ".join(f"c{place}.position * {stride}" for place, stride in enumerate(strides))
     origin = f" FROM {', '.join(sources)}" if sources else ""
-    return f"SELECT {cell or '0'} AS cell, ({text}) AS value{origin}"
+    where = f" WHERE get_bit(?::BIT, ({cell or '0'})::INTEGER) = 1" if is_chosen else ""
+    return f"SELECT {cell or '0'} AS cell, ({text}) AS value{origin}{where}"
 
 
 def _untied(axes: Scope, by_name: Mapping[str, Axis]) -> str:

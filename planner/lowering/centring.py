@@ -11,7 +11,6 @@ from sqlglot import exp
 
 from cube.query import Scope
 from cube.schema import Schema
-from planner.lowering.linear import summed_numbers
 from planner.lowering.parts import PartBuilder
 from planner.lowering.summands import addends_apart, known_where
 
@@ -42,8 +41,9 @@ def span_of(value: exp.Expr, part: PartBuilder) -> Span:
     low = high = Fraction(0)
     units: list[Fraction] = []
     columns: set[str] = set()
+    holds = part.domain.truths(part.conditions)
     for addend in addends_apart(value, part.domain.schema):
-        array, unit = summed_numbers(addend.value, part.conditions, part.domain)
+        array, unit = part.domain.numbers(addend.value, holds)
         values = array.values[_not_null(addend.value, array.axes, part.domain.schema)]
         unit *= addend.scale
         ends = (int(values.min()) * unit, int(values.max()) * unit)

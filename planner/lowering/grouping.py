@@ -23,8 +23,8 @@ from cube.schema import Schema
 from cube.tiles import Tiles, tiled
 from cube.timestamps import TimestampAxis
 from planner.domain.allowance import Allowance
-from planner.domain.domain import KeyArray, LevelArray
-from planner.lowering.products import N_SHARED_CELLS_MAX, connected, independent, spread
+from planner.domain.domain import KeyArray, LevelArray, spread
+from planner.lowering.products import N_SHARED_CELLS_MAX, connected, independent
 from planner.workload import GroupKey
 
 N_VALUES_MAX = 2**20  # of all keys of all groups

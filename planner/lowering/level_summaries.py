@@ -14,12 +14,12 @@ from sqlglot import exp
 
 from cube.block import N_GROUPS_MAX, Partition, QueryBlock
 from cube.refusals import TooLarge
-from planner.domain.domain import KeyArray
+from planner.domain.domain import KeyArray, spread
 from planner.level_summary import LevelStatistic, LevelSummary
 from planner.lowering.grouping import Grouping
 from planner.lowering.linear import has_aggregate, linear_query
 from planner.lowering.parts import PartBuilder
-from planner.lowering.products import check_size, spread
+from planner.lowering.products import check_size
 from planner.lowering.summands import conjuncts
 from planner.sql.messages import DIALECT, shown, unsupported
 from planner.workload import ColumnKind
@@ -83,14 +83,14 @@ def summary_column(call: SummaryCall, part: PartBuilder) -> exp.Column:
     TooLarge
         If there are too many levels.
     """
-    key = part.domain.key(call.value)
+    conditions = part.conditions
+    if call.condition is not None:
+        conditions = (*conditions, *conjuncts(call.condition))
+    key = part.domain.key(call.value, part.domain.truths(conditions))
     order = [place for place, value in enumerate(key.values) if value is not None]
     order.sort(key=lambda place: key.values[place])  # type: ignore[arg-type, return-value]  # of one type, none of them NULL
     values = tuple(key.values[place] for place in order)
     _check(call, key, part)
-    conditions = part.conditions
-    if call.condition is not None:
-        conditions = (*conditions, *conjuncts(call.condition))
     partitions, cells = _split(part, key, order)
     query = linear_query(_EVERY, conditions, part.domain)
     text = f"counts of {call.value.sql(dialect=DIALECT, comments=False)}"

@@ -12,8 +12,7 @@ from sqlglot import exp
 
 from cube.query import COEFFICIENT_MAX, LinearQuery, Term
 from cube.refusals import UnsupportedSql
-from planner.domain.domain import LevelArray, PublicDomain
-from planner.domain.scratchpad import columns_of
+from planner.domain.domain import PublicDomain
 from planner.lowering.products import merged_query, product_term
 from planner.lowering.summands import Product, conjuncts, counted, summed
 from planner.sql.exact_number import constant_value, divided_by_zero
@@ -206,33 +205,13 @@ def _times_constant(node: exp.Mul | exp.Div) -> tuple[exp.Expr, Fraction]:
 
 def _term(product: Product, domain: PublicDomain) -> Term:
     scale = product.scale
-    arrays = [domain.truth(condition) for condition in product.conditions]
+    holds = domain.truths(product.conditions)
+    arrays = list(holds)
     for summand in product.summands:
-        array, unit = summed_numbers(summand, product.conditions, domain)
+        array, unit = domain.numbers(summand, holds)
         arrays.append(array)
         scale *= unit
     return product_term(scale, arrays, domain.schema, domain.allowance)
-
-
-def summed_numbers(
-    summand: exp.Expr, conditions: tuple[exp.Expr, ...], domain: PublicDomain
-) -> tuple[LevelArray, Fraction]:
-    """The summand on all levels; if that fails, on those that its own conditions allow."""
-    try:
-        return domain.numbers(summand)
-    except UnsupportedSql as refusal:
-        own = set(columns_of(summand))
-        about = [one for one in conditions if not own.isdisjoint(columns_of(one))]
-        if not about:
-            raise
-        for one in about:
-            domain.allowance.put_in(one, summand)
-        guards = [one.copy() for one in about]
-        guarded = exp.Case(ifs=[exp.If(this=exp.and_(*guards), true=summand.copy())])
-        try:
-            return domain.numbers(guarded)
-        except UnsupportedSql:
-            raise refusal from None
 
 
 def _changes_nothing(node: exp.Expr) -> bool:

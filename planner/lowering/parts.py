@@ -184,8 +184,8 @@ class PartBuilder:
 
     def group(self, keys: Sequence[exp.Expr], sets: Sequence[Sequence[int]]) -> None:
         """Group by keys, in each of some sets of their positions."""
-        where = [self.domain.truth(condition) for condition in self.conditions]
-        arrays = [self.domain.key(key) for key in keys]
+        where = self.domain.truths(self.conditions)
+        arrays = [self.domain.key(key, where) for key in keys]
         schema = self.domain.schema
         sections = [
             grouping([arrays[place] for place in chosen], where, schema, self.domain.allowance)

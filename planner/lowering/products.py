@@ -26,7 +26,7 @@ from cube.query import (
 from cube.refusals import TooLarge, UnsupportedSql
 from cube.schema import Schema
 from planner.domain.allowance import Allowance
-from planner.domain.domain import CAP_IT, LevelArray
+from planner.domain.domain import CAP_IT, LevelArray, spread
 
 N_SHARED_CELLS_MAX = 2**10  # a larger factor is rarely seen again, and takes long to compare
 N_CANCELLING_CELLS_MAX = 2**16  # up to here a query is checked for terms that cancel everywhere
@@ -62,14 +62,6 @@ def connected(scopes: Sequence[Scope]) -> list[list[int]]:
         groups = [group for group in groups if group not in touching]
         groups.append((axes, members))
     return sorted(members for _, members in groups)
-
-
-def spread(values: NDArray[np.int64], axes: Scope, onto: Scope) -> NDArray[np.int64]:
-    """An array over `axes`, with a dimension of length 1 for every other axis of `onto`."""
-    shape = [1] * len(onto)
-    for name, size in zip(axes, values.shape, strict=True):
-        shape[onto.index(name)] = size
-    return values.reshape(shape)
 
 
 def multiplied(arrays: Sequence[LevelArray], schema: Schema, allowance: Allowance) -> LevelArray:

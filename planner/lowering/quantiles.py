@@ -17,10 +17,11 @@ from cube.query import N_NARROW_LEVELS_MAX
 from cube.refusals import TooLarge
 from cube.tiles import Tiles, tiled
 from cube.timestamps import TimestampAxis
+from planner.domain.domain import spread
 from planner.lowering.grouping import Grouping
 from planner.lowering.linear import linear_query
 from planner.lowering.parts import PartBuilder
-from planner.lowering.products import check_size, spread
+from planner.lowering.products import check_size
 from planner.lowering.quantile_columns import OrderedColumn, ordered_column
 from planner.lowering.summands import conjuncts
 from planner.sql.exact_number import constant_value
