@@ -40,6 +40,8 @@ class RequestedTarget:
         Whether counts below 0 are shown as 0.
     integer_counts : bool, optional
         Whether the counts of the result are shown in whole numbers.
+    refuse_unknown_values : bool, optional
+        Whether a comparison with a value that is no level is refused, and not only noted.
     as_of : str, optional
         The last day, moment or number whose rows are meant, of tables that grow.
     """
@@ -53,6 +55,7 @@ class RequestedTarget:
     fallback: Fallback | None = None
     nonnegative_counts: bool | None = None
     integer_counts: bool | None = None
+    refuse_unknown_values: bool | None = None
     as_of: str | None = None
 
     def over(self, other: "RequestedTarget") -> "RequestedTarget":
@@ -76,6 +79,9 @@ class RequestedTarget:
             integer_counts=other.integer_counts
             if self.integer_counts is None
             else self.integer_counts,
+            refuse_unknown_values=other.refuse_unknown_values
+            if self.refuse_unknown_values is None
+            else self.refuse_unknown_values,
             as_of=other.as_of if self.as_of is None else self.as_of,
         )
 

@@ -28,7 +28,7 @@ from planner.domain.clocks import on_clocks
 from planner.domain.comparisons import Comparison, plain_comparison
 from planner.domain.evaluated import Evaluated
 from planner.domain.key_values import different, plain_values
-from planner.domain.literals import refuse_foreign_literals
+from planner.domain.literals import foreign_literals, foreign_notes
 from planner.domain.polynomials import on_levels, polynomial_of
 from planner.domain.scratchpad import Scratchpad, columns_of
 from planner.domain.whole_multiples import whole_multiples
@@ -77,12 +77,29 @@ class KeyArray:
     sql_type: str
 
 
-# By table and comparison: what it is on the levels, and how many cells it was evaluated on.
-KnownConditions: TypeAlias = BoundedCache[tuple[str, Comparison], tuple[LevelArray, int]]
+# By table and comparison: what it is on the levels, how many cells it was evaluated on, and whether
+# it compares with what is no level.
+KnownConditions: TypeAlias = BoundedCache[tuple[str, Comparison], tuple[LevelArray, int, bool]]
 
 
 class PublicDomain:
-    """Evaluates the expressions of one SELECT over one table on its public levels."""
+    """Evaluates the expressions of one SELECT over one table on its public levels.
+
+    Parameters
+    ----------
+    table : str
+    schema : Schema
+    scratchpad : Scratchpad
+    conditions : KnownConditions
+    allowance : Allowance
+
+    Attributes
+    ----------
+    notes : dict
+        What is to be said of the expressions, as keys.
+    refuses_unknown_values : bool
+        Whether an equality with a value that is no level is refused, and not only noted.
+    """
 
     def __init__(
         self,
@@ -92,6 +109,8 @@ class PublicDomain:
         conditions: KnownConditions,
         allowance: Allowance,
     ) -> None:
+        self.notes: dict[str, None] = {}
+        self.refuses_unknown_values = False
         self._table = table
         self.schema = schema
         self.allowance = allowance
@@ -176,14 +195,32 @@ class PublicDomain:
             return self._truth(condition)
         known = self._conditions.get((self._table, comparison))
         if known is None:
+            is_foreign = self._look_at_literals(condition)
             array, n_cells = self._counted_truth(condition)
             array.values.flags.writeable = False
-            known = array, n_cells
+            known = array, n_cells, is_foreign
             n_bytes = array.values.nbytes + N_CONSTANT_BYTES * len(comparison.constants)
             self._conditions.put((self._table, comparison), known, n_bytes=n_bytes)
         else:
             self.allowance.cells(known[1], condition)
+            if known[2]:
+                self._look_at_literals(condition)
         return known[0]
+
+    def _look_at_literals(self, expression: exp.Expr) -> bool:
+        """Note values that are no levels of the columns they are compared with, if there are any.
+
+        Raises
+        ------
+        OutsideDomain
+            If the statement refuses them, or rows with the value may count as OTHER.
+        """
+        found = foreign_literals(expression, self.schema, self._levels)
+        for one in found:
+            if self.refuses_unknown_values or one.is_hidden:
+                raise one.refusal
+        self.notes.update(dict.fromkeys(foreign_notes(found)))
+        return bool(found)
 
     def _truth(self, condition: exp.Expr) -> LevelArray:
         return self._counted_truth(condition)[0]
@@ -291,7 +328,7 @@ class PublicDomain:
     ) -> tuple[Evaluated, dict[str, Probed]]:
         expression = on_clocks(expression, self.schema, self._scratchpad.local_time)
         check_scalar(expression)  # before anything else looks at it; the scratchpad checks again
-        refuse_foreign_literals(expression, self.schema, self._levels)
+        self._look_at_literals(expression)
         probed = probes_for(expression, self.schema, self._constant_double)
         if allowed is not None:
             for place, name in enumerate(columns_of(expression)):

@@ -1,12 +1,15 @@
-"""Refuses literals that a column can never hold, because they are nearly always typing errors.
+"""Finds literals that a column can never hold: they are often typing errors, or out of date.
 
-``sex = 'Femal'`` would silently count nobody. Order comparisons are allowed: beyond the domain they
-are simply always true or always false.
+``sex = 'Femal'`` counts nobody, which a note says, or a refusal if the statement wants that. Of a
+column with OTHER it is refused: rows with the value may be among those that count as OTHER. Order
+comparisons are always or never true beyond the domain, and nothing is said of them.
 """
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Final
 
 from sqlglot import exp
 
@@ -20,27 +23,71 @@ from planner.sql.exact_number import constant_value
 from planner.sql.messages import listed, position, shown, suggestion
 from planner.sql.nodes import IS_PUBLIC
 
+N_TOLD: Final = 5  # values of one column that a note names
 _EQUALITIES = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ)
 
 
-def refuse_foreign_literals(
+@dataclass(frozen=True, slots=True, eq=False)
+class ForeignLiteral:
+    """A literal that is none of the levels of the column that it is compared with.
+
+    Parameters
+    ----------
+    axis : Axis
+    literal : Expr
+    value : str, int, date, datetime or Fraction
+        The literal as a value of such a column.
+    """
+
+    axis: Axis
+    literal: exp.Expr
+    value: LevelValue | Fraction
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether some rows may have the value nevertheless, which count as OTHER."""
+        return self.axis.other is not None
+
+    @property
+    def refusal(self) -> OutsideDomain:
+        """Why a comparison with it is refused."""
+        name, text = self.axis.name, shown(self.literal)
+        told = f"{name} never equals {text}."
+        if self.is_hidden:
+            told = f"Which rows of {name} are {text} is not known."
+        return OutsideDomain(told, hint=self.way_out, position=position(self.literal))
+
+    @property
+    def way_out(self) -> str:
+        """What the levels are, or which of them was probably meant."""
+        return _way_out(self.axis, self.value)
+
+
+def foreign_literals(
     expression: exp.Expr, schema: Schema, levels: dict[str, frozenset[LevelValue]]
-) -> None:
-    """Raise OutsideDomain if a column is compared for equality with a value it can never have.
+) -> list[ForeignLiteral]:
+    """What columns are compared with for equality although they never have that value.
 
     `levels` caches the levels of columns; missing ones are added.
     """
+    found = []
     for column, literal in _equated(expression):
         axis = schema.by_name[column.name]
         value = _as_level(literal, axis)
-        if value is None:
-            continue
-        if not _is_level(value, axis, levels):
-            raise OutsideDomain(
-                f"{axis.name} never equals {shown(literal)}.",
-                hint=_way_out(axis, value),
-                position=position(literal),
-            )
+        if value is not None and not _is_level(value, axis, levels):
+            found.append(ForeignLiteral(axis, literal, value))
+    return found
+
+
+def foreign_notes(found: Sequence[ForeignLiteral]) -> Iterator[str]:
+    """What is said of literals that no row equals, once for each column."""
+    by_name: dict[str, list[ForeignLiteral]] = {}
+    for one in found:
+        by_name.setdefault(one.axis.name, []).append(one)
+    for name, alike in by_name.items():
+        texts = list(dict.fromkeys(shown(one.literal) for one in alike))
+        more = f" and {len(texts) - N_TOLD} more" if len(texts) > N_TOLD else ""
+        yield f"{name} never equals {', '.join(texts[:N_TOLD])}{more}. {alike[0].way_out}"
 
 
 def _equated(expression: exp.Expr) -> Iterator[tuple[exp.Column, exp.Expr]]:

@@ -128,12 +128,13 @@ class PartBuilder:
         self.domain = PublicDomain(
             rows.table, rows.schema, world.scratchpad, world.conditions, rows.allowance
         )
+        self.domain.refuses_unknown_values = bool(requested.refuse_unknown_values)
+        self.notes = self.domain.notes  # for the receipt, each once
         self.conditions: tuple[exp.Expr, ...] = ()
         self.consistency: ConsistentSets | None = None
         self.question: IndependenceQuestion | None = None
         self.noisy_extremes = False
         self.summaries: list[LevelSummary] = []
-        self.notes: dict[str, None] = {}  # for the receipt, each once
         self.sets: Sequence[Sequence[int]] = ()
         self._sections: list[Grouping] = [Grouping(None, ())]
         self._keys: tuple[GroupKey, ...] = ()

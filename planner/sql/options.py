@@ -23,7 +23,8 @@ MANNER = "manner"  # in the same: what else they name
 
 TARGET_NAMES = ("half_width", "confidence", "epsilon", "simultaneous", "relative", "at_least")
 TEST_NAMES = ("level", "replicates")
-SWITCHES = ("nonnegative_counts", "integer_counts")  # which are on or off
+# Options that are on or off.
+SWITCHES = ("nonnegative_counts", "integer_counts", "refuse_unknown_values")
 NOISY = "noisy"  # what extremes may be
 OPTION_NAMES = (
     *TARGET_NAMES,
@@ -145,6 +146,7 @@ def read_options(options: Sequence[Option]) -> tuple[RequestedTarget, AnswerOpti
         fallback=fallback,
         nonnegative_counts=switches.get("nonnegative_counts"),
         integer_counts=switches.get("integer_counts"),
+        refuse_unknown_values=switches.get("refuse_unknown_values"),
     )
     n_replicates = None if replicates is None else int(replicates)
     is_noisy = "extremes" in seen

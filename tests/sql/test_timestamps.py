@@ -26,6 +26,7 @@ from cube.target import AccuracyTarget
 from cube.timestamps import TimestampAxis
 from planner.planner import Planner
 from planner.sql.parameters import parameter_of
+from planner.workload import RequestedTarget
 from proxy.api.requests import QueryRequest
 from proxy.bootstrap import build
 from proxy.config.settings import load
@@ -284,6 +285,9 @@ def test_now_is_what_the_clock_of_the_column_shows(read: str, written: str) -> N
     assert fingerprint(one) == fingerprint(other)
 
 
+STRICT = RequestedTarget(refuse_unknown_values=True)
+
+
 @pytest.mark.parametrize(
     ("sql", "refusal", "says"),
     [
@@ -311,7 +315,7 @@ def test_what_is_refused_says_what_works(
     sql: str, refusal: type[Exception], says: str, exact: Engine
 ) -> None:
     with pytest.raises(refusal) as refused:
-        exact.answer(QueryRequest(sql=sql))
+        exact.answer(QueryRequest(sql=sql, target=STRICT))
     assert says in refused.value.explain()  # type: ignore[attr-defined]
 
 
