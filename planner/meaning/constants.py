@@ -11,6 +11,7 @@ from typing import Final
 
 from planner.meaning.types import Kind, SqlType
 from planner.sql.interval_texts import IntervalValue, NoInterval, read_interval
+from planner.sql.moment_texts import Moment, NoMoment, read_moment
 
 _WHOLE: Final = re.compile(r"\s*(?P<number>[+-]?[0-9]+)\s*", re.ASCII)
 _NUMBER: Final = re.compile(
@@ -24,53 +25,11 @@ _TRUTHS: Final = {
 TRUE_TEXTS: Final = _TRUTHS["true"]
 FALSE_TEXTS: Final = _TRUTHS["false"]
 _BITS: Final = {Kind.INT2: 15, Kind.INT4: 31, Kind.INT8: 63}
-_MONTH_NAMES: Final = [
-    "jan",
-    "feb",
-    "mar",
-    "apr",
-    "may",
-    "jun",
-    "jul",
-    "aug",
-    "sep",
-    "oct",
-    "nov",
-    "dec",
-]
-_LONG_NAMES: Final = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-]
-_DATE: Final = re.compile(
-    r"(?P<y>[0-9]{4,})-(?P<m>[0-9]{1,2})-(?P<d>[0-9]{1,2})"
-    r"|(?P<y2>[0-9]{4})/(?P<m2>[0-9]{1,2})/(?P<d2>[0-9]{1,2})"
-    r"|(?P<m3>[0-9]{1,2})[/-](?P<d3>[0-9]{1,2})[/-](?P<y3>[0-9]{4})"
-    r"|(?P<y4>[0-9]{4})(?P<m4>[0-9]{2})(?P<d4>[0-9]{2})"
-    r"|(?P<n5>[A-Za-z]+)\.?\s+(?P<d5>[0-9]{1,2}),?\s+(?P<y5>[0-9]{4})"
-    r"|(?P<d6>[0-9]{1,2})[ -](?P<n6>[A-Za-z]+)[ -](?P<y6>[0-9]{4})"
-    r"|(?P<y7>[0-9]{4})-(?P<n7>[A-Za-z]+)-(?P<d7>[0-9]{1,2})",
-    re.ASCII,
-)
 _TIME: Final = re.compile(
     r"(?P<h>[0-9]{1,2}):(?P<m>[0-9]{2})(?::(?P<s>[0-9]{2})(?P<f>\.[0-9]*)?)?\s*(?P<half>[AaPp][Mm])?",
     re.ASCII,
 )
 _MIDNIGHT: Final = dt.datetime(2000, 1, 1)  # noqa: DTZ001 - a day of no zone
-_ZONE: Final = re.compile(
-    r"\s*(?P<utc>Z|UTC|GMT)|\s*(?P<sign>[+-])(?P<h>[0-9]{1,2})(?::?(?P<m>[0-9]{2}))?",
-    re.ASCII | re.IGNORECASE,
-)
 
 
 class NoValue(ValueError):
@@ -149,63 +108,11 @@ def _truth(text: str, _wanted: SqlType) -> str:
     raise NoValue(text)
 
 
-def read_day(text: str) -> dt.date:
-    """A day, as PostgreSQL reads it with its default style; a time behind it is passed over."""
-    return read_moment(text)[0].date()
-
-
-def read_moment(text: str) -> tuple[dt.datetime, dt.timedelta | None]:
-    """A moment without a zone, and the offset that is written behind it.
-
-    Raises
-    ------
-    NoValue
-    """
-    plain = " ".join(text.split())
-    if plain.lower() == "epoch":
-        return dt.datetime(1970, 1, 1), dt.timedelta()  # noqa: DTZ001 - no zone is what is meant
-    match = _DATE.match(plain)
-    if match is None:
-        raise NoValue(text)
-    day = _day(match, text)
-    rest = plain[match.end() :]
-    if not rest:
-        return dt.datetime.combine(day, dt.time()), None
-    if rest[0] not in "T ":
-        raise NoValue(text)
-    found = _TIME.match(rest[1:])
-    if found is None:
-        raise NoValue(text)
-    moment = dt.datetime.combine(day, dt.time()) + _since_midnight(found, text)
-    behind = rest[1:][found.end() :]
-    if not behind.strip():
-        return moment, None
-    zone = _ZONE.fullmatch(behind)
-    if zone is None:
-        raise NoValue(text)
-    if zone["utc"]:
-        return moment, dt.timedelta()
-    offset = dt.timedelta(hours=int(zone["h"]), minutes=int(zone["m"] or 0))
-    return moment, -offset if zone["sign"] == "-" else offset
-
-
-def _day(match: re.Match[str], text: str) -> dt.date:
-    found = {name[0]: value for name, value in match.groupdict().items() if value is not None}
-    month = int(found["m"]) if "m" in found else _month(found["n"], text)
+def _moment(text: str) -> Moment:
     try:
-        return dt.date(int(found["y"]), month, int(found["d"]))
-    except ValueError:
+        return read_moment(text)
+    except NoMoment:
         raise NoValue(text) from None
-
-
-def _month(name: str, text: str) -> int:
-    word = name.lower()
-    for names in (_MONTH_NAMES, _LONG_NAMES):
-        if word in names:
-            return names.index(word) + 1
-    if word == "sept":
-        return 9
-    raise NoValue(text)
 
 
 def _since_midnight(found: re.Match[str], text: str) -> dt.timedelta:
@@ -224,26 +131,35 @@ def _since_midnight(found: re.Match[str], text: str) -> dt.timedelta:
     return whole
 
 
+def _endless(text: str, sql_type: str) -> str | None:
+    """``infinity``, which is later than every day."""
+    word = text.strip().lower()
+    return f"CAST('{word}' AS {sql_type})" if word in ("infinity", "-infinity") else None
+
+
 def _date(text: str, _wanted: SqlType) -> str:
-    return f"CAST('{read_day(text).isoformat()}' AS DATE)"
+    endless = _endless(text, "DATE")
+    if endless is not None:
+        return endless
+    return f"CAST('{_moment(text).day.isoformat()}' AS DATE)"
 
 
 def _timestamp(text: str, _wanted: SqlType) -> str:
-    moment, _ = read_moment(text)
-    return f"CAST('{moment}' AS TIMESTAMP)"
+    endless = _endless(text, "TIMESTAMP")
+    if endless is not None:
+        return endless
+    return f"CAST('{_moment(text).local}' AS TIMESTAMP)"
 
 
 def _instant(text: str, _wanted: SqlType) -> str:
-    moment, offset = read_moment(text)
-    return f"CAST('{moment - (offset or dt.timedelta())}+00' AS TIMESTAMPTZ)"
+    utc = _moment(text).instant(dt.UTC).replace(tzinfo=None)
+    return f"CAST('{utc}+00' AS TIMESTAMPTZ)"
 
 
 def _time(text: str, _wanted: SqlType) -> str:
-    plain = text.strip()
-    found = _TIME.fullmatch(plain)
+    found = _TIME.fullmatch(text.strip())
     if found is None:
-        moment, _ = read_moment(text)
-        return f"CAST('{moment.time()}' AS TIME)"
+        return f"CAST('{_moment(text).local.time()}' AS TIME)"
     whole = _since_midnight(found, text)
     clock = (_MIDNIGHT + whole).time() if whole < dt.timedelta(days=1) else "24:00:00"
     return f"CAST('{clock}' AS TIME)"

@@ -96,6 +96,7 @@ def _added(call: Call, one: Value, other: Value) -> Value | None:
     """A moment or an interval plus something; None if it is none of those."""
     left, right = one.type.kind, other.type.kind
     if left is Kind.DATE and other.type.is_integer:
+        _check_days(other)
         return call.sql("({0} + CAST({1} AS INTEGER))", DATE, one, other)
     if left is Kind.DATE and right is Kind.TIME:
         return call.sql("({0} + {1})", TIMESTAMP, one, other)
@@ -105,6 +106,14 @@ def _added(call: Call, one: Value, other: Value) -> Value | None:
     if right is Kind.INTERVAL and left in (Kind.DATE, *_TIMESTAMPS, Kind.INTERVAL, Kind.TIME):
         return call.sql("({0} + {1})", TIMESTAMP if left is Kind.DATE else one.type, one, other)
     return None
+
+
+def _check_days(days: Value) -> None:
+    """Refuse a BIGINT of days that was asked for; a column's may be an INTEGER in PostgreSQL."""
+    if days.type.kind is Kind.INT8 and isinstance(as_it_was(days.node), exp.Cast):
+        raise unsupported(
+            days.node, "is a bigint where days are an integer", "Cast it, as in x::int."
+        )
 
 
 def write_sub(call: Call) -> Value:
@@ -123,6 +132,7 @@ def write_sub(call: Call) -> Value:
     if left is Kind.DATE and right is Kind.DATE:
         return call.sql("CAST({0} - {1} AS INTEGER)", INT4, one, other)
     if left is Kind.DATE and other.type.is_integer:
+        _check_days(other)
         return call.sql("({0} - CAST({1} AS INTEGER))", DATE, one, other)
     if right is Kind.INTERVAL and left in (Kind.DATE, *_TIMESTAMPS, Kind.INTERVAL, Kind.TIME):
         return call.sql("({0} - {1})", TIMESTAMP if left is Kind.DATE else one.type, one, other)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
+from planner.sql.interval_texts import read_interval
 from planner.sql.lists import list_items
 from planner.sql.moment_texts import OutOfRange, read_moment
 from planner.sql.parameters import (
@@ -238,8 +239,9 @@ def _flag(text: str) -> bool:
 
 
 def _interval(text: str) -> Parameter:
-    if not text or len(text) > _N_DIGITS_MAX:
+    if len(text) > _N_DIGITS_MAX:
         raise ValueError
+    read_interval(text)  # which raises a ValueError
     return Parameter(ParameterKind.INTERVAL, text)
 
 
