@@ -21,6 +21,7 @@ LEAVES: frozenset[type[exp.Expr]] = frozenset(
     {
         *(exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null),
         *(exp.DataType, exp.DataTypeParam, exp.Var, exp.IntervalSpan),
+        *(exp.Kwarg, exp.Tuple),
     }
 )
 FUNCTIONS: dict[type[exp.Expr], str] = table.FUNCTIONS
@@ -32,10 +33,15 @@ UNITS = frozenset(
         *("SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR", "DECADE"),
         *("SECONDS", "MINUTES", "HOURS", "DAYS", "WEEKS", "MONTHS", "QUARTERS", "YEARS"),
         *("DECADES", "CENTURIES", "MILLENNIA", "MILLISECOND", "MILLISECONDS", "MICROSECOND"),
-        *("MICROSECONDS", "JULIAN"),
+        *("MICROSECONDS", "JULIAN", "MINS", "SECS"),
         *("CENTURY", "MILLENNIUM", "DOW", "DOY", "ISODOW", "ISOYEAR", "EPOCH"),
     }
 )
+# Nodes that are allowed inside others alone.
+_PLACES: dict[type[exp.Expr], type[exp.Expr]] = {
+    exp.Tuple: exp.Overlaps,
+    exp.Kwarg: exp.MakeInterval,
+}
 # Parts of allowed nodes that reach beyond one row, name an environment, or change with the dialect.
 # By part, what works without it.
 _LIST_VALUES = "List the values between parentheses, or join a public table."
@@ -54,7 +60,9 @@ def check_scalar(expression: exp.Expr) -> None:
     for node in expression.walk():
         if isinstance(node, exp.Array) and isinstance(node.parent, exp.WidthBucket):
             continue  # its thresholds
-        if type(node) not in ALLOWED:
+        place = _PLACES.get(type(node))
+        is_misplaced = place is not None and not isinstance(node.parent, place)
+        if type(node) not in ALLOWED or is_misplaced:
             raise _refusal(node)
         for part in REFUSED_PARTS.keys() & node.args:
             if node.args[part]:

@@ -53,6 +53,8 @@ def duckdb_text(expression: exp.Expr, relations: Mapping[str, str], type_of: Typ
             "has no form that is evaluated",
             "Leave out arguments that are rarely given.",
         ) from None
+    if value.type.kind is Kind.TIMESTAMPTZ:  # instants are shown in UTC
+        return f"CAST({text} AS TIMESTAMP)"
     return f"CAST({text} AS DOUBLE)" if _is_quotient(expression, value.type) else text
 
 

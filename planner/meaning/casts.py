@@ -139,7 +139,7 @@ def _to_numeric(call: Call, value: Value, parameters: list[int]) -> Value:
             # PostgreSQL takes the 15 digits that every double has.
             return call.sql("CAST(printf('%.15g', {0}) AS DOUBLE)", REAL, value)
         if source.is_integer:
-            return call.sql("CAST({0} AS DECIMAL(38, 0))", SqlType(Kind.NUMERIC, 0, 0), value)
+            return call.sql("CAST({0} AS DECIMAL(19, 0))", SqlType(Kind.NUMERIC, 0, 0), value)
         return Value(value.node, source if source.kind is Kind.NUMERIC else REAL)
     width, places = parameters[0], parameters[1] if len(parameters) > 1 else 0
     if not (1 <= width <= DIGITS_MAX and 0 <= places <= width):

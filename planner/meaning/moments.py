@@ -18,6 +18,7 @@ from sqlglot import exp
 
 from planner.meaning.number_patterns import write_number
 from planner.meaning.types import (
+    BOOLEAN,
     DATE,
     INT4,
     INT8,
@@ -380,7 +381,31 @@ def write_at_time_zone(call: Call) -> Value:
 _ZONE = re.compile(r"UTC|GMT|[A-Z][A-Za-z_]*(/[A-Za-z_+-]+)+")
 
 
-def interval_part(template: str) -> Writer:
+def _carried(low: str, high: str, size: int) -> str:
+    """SQL for a list of two numbers, of which the lower is carried over and has the same sign."""
+    return (
+        f"list_transform([[{high} + {low} // {size}, {low} % {size}]], LAMBDA p: "
+        f"CASE WHEN p[1] > 0 AND p[2] < 0 THEN [p[1] - 1, p[2] + {size}] "
+        f"WHEN p[1] < 0 AND p[2] > 0 THEN [p[1] + 1, p[2] - {size}] ELSE p END)[1]"
+    )
+
+
+_MONTHS_OF = "(CAST(year(x) AS BIGINT) * 12 + month(x))"
+_DAYS_OF = "CAST(day(x) AS BIGINT)"
+_MICROS_OF = "(CAST(hour(x) AS BIGINT) * 3600000000 + minute(x) * 60000000 + microsecond(x))"
+_MADE = "to_months(CAST({} AS INTEGER)) + to_days(CAST({} AS INTEGER)) + to_microseconds({})"
+JUSTIFIED_DAYS = (
+    f"list_transform([{{0}}], LAMBDA x: list_transform([{_carried(_DAYS_OF, _MONTHS_OF, 30)}], "
+    f"LAMBDA q: {_MADE.format('q[1]', 'q[2]', _MICROS_OF)})[1])[1]"
+)
+JUSTIFIED_HOURS = (
+    "list_transform([{0}], LAMBDA x: "
+    f"list_transform([{_carried(_MICROS_OF, _DAYS_OF, 86400 * 10**6)}], "
+    f"LAMBDA q: {_MADE.format(_MONTHS_OF, 'q[1]', 'q[2]')})[1])[1]"
+)
+
+
+def interval_function(template: str) -> Writer:
     """A function of one interval."""
 
     def write(call: Call) -> Value:
@@ -390,3 +415,55 @@ def interval_part(template: str) -> Writer:
         return call.sql(template, INTERVAL, value)
 
     return write
+
+
+_MADE_OF = {
+    "year": "to_months(CAST({} AS INTEGER) * 12)",
+    "month": "to_months(CAST({} AS INTEGER))",
+    "week": "to_days(CAST({} AS INTEGER) * 7)",
+    "day": "to_days(CAST({} AS INTEGER))",
+    "hour": "to_microseconds(CAST({} AS BIGINT) * 3600000000)",
+    "minute": "to_microseconds(CAST({} AS BIGINT) * 60000000)",
+    "second": "to_microseconds(CAST(round({} * 1000000) AS BIGINT))",
+}
+
+
+def write_make_interval(call: Call) -> Value:
+    """MAKE_INTERVAL(years => 1, ..)."""
+    parts: list[Value] = []
+    pieces: list[str] = []
+    for name, made in _MADE_OF.items():
+        given = call.maybe(name)
+        if given is not None:
+            inner = given.node.expression if isinstance(given.node, exp.Kwarg) else given.node
+            pieces.append(made.format(f"{{{len(parts)}}}"))
+            parts.append(Value(inner, call.type_of(inner)))
+    if not pieces:
+        raise call.refused("has no parts", "Write it as in MAKE_INTERVAL(days => 3).")
+    return call.sql(f"({' + '.join(pieces)})", INTERVAL, *parts)
+
+
+def write_overlaps(call: Call) -> Value:
+    """``(a, b) OVERLAPS (c, d)``: two stretches of time, whose ends may be intervals behind."""
+    ends: list[Value] = []
+    for name in ("this", "expression"):
+        pair = call.node.args[name]
+        if not isinstance(pair, exp.Tuple) or len(pair.expressions) != 2:  # noqa: PLR2004 - ends
+            raise call.refused("is no pair of stretches", "Write (a, b) OVERLAPS (c, d).")
+        first, last = (Value(one, call.type_of(one)) for one in pair.expressions)
+        ends += [moment(first), last if last.type.kind is Kind.INTERVAL else moment(last)]
+    template = _OVERLAPS
+    for place in (1, 3):
+        if ends[place].type.kind is Kind.INTERVAL:
+            template = template.replace(f"{{{place}}}", f"({{{place - 1}}} + {{{place}}})")
+    return call.sql(template, BOOLEAN, *ends)
+
+
+# A stretch has its beginning, and not its end; one of no length has its only moment.
+_OVERLAPS = (
+    "list_transform([{{'a': CAST(least({0}, {1}) AS TIMESTAMP), "
+    "'b': CAST(greatest({0}, {1}) AS TIMESTAMP), 'c': CAST(least({2}, {3}) AS TIMESTAMP), "
+    "'d': CAST(greatest({2}, {3}) AS TIMESTAMP)}}], LAMBDA q: "
+    "CASE WHEN {0} IS NULL OR {1} IS NULL OR {2} IS NULL OR {3} IS NULL THEN NULL "
+    "WHEN q.a = q.c THEN TRUE WHEN q.a < q.c THEN q.c < q.b ELSE q.a < q.d END)[1]"
+)

@@ -426,3 +426,31 @@ def _rounded(call: Call, name: str) -> Value:
     if source.is_integer:
         value = call.sql("CAST({0} AS DECIMAL(20, 0))", WHOLE, value)
     return call.sql(f"{name}({{0}}, {int(places)})", SqlType(Kind.NUMERIC, shown, shown), value)
+
+
+BIT_SIGNS: Final[dict[type[exp.Expr], str]] = {
+    exp.BitwiseAnd: "({0} & {1})",
+    exp.BitwiseOr: "({0} | {1})",
+    exp.BitwiseXor: "xor({0}, {1})",
+    exp.BitwiseRightShift: "({0} >> {1})",
+}
+
+
+def bit_operator(template: str) -> Writer:
+    """``&``, ``|``, ``#`` and ``>>`` of whole numbers."""
+
+    def write(call: Call) -> Value:
+        one, other, gives = _numbers(call)
+        if not gives.is_integer and gives.kind is not Kind.UNKNOWN:
+            raise call.refused("works on bits of whole numbers alone", "Cast it, as in x::int.")
+        return call.sql(template, gives, one, other)
+
+    return write
+
+
+def write_bit_not(call: Call) -> Value:
+    """``~x`` of a whole number."""
+    value = call.value()
+    if not value.type.is_integer and value.type.kind is not Kind.UNKNOWN:
+        raise call.refused("works on bits of whole numbers alone", "Cast it, as in x::int.")
+    return call.sql("(~({0}))", value.type, value)

@@ -150,6 +150,11 @@ _MEANINGS: Final[dict[type[exp.Expr], Meaning]] = {
     exp.Sqrt: Meaning(numbers.real_function("sqrt({0})"), "SQRT", _no_text),
     exp.Trunc: Meaning(numbers.write_trunc, "TRUNC", _no_text),
     exp.WidthBucket: Meaning(moments.write_width_bucket, "WIDTH_BUCKET", _no_text),
+    **{
+        kind: Meaning(numbers.bit_operator(sign), longest=_no_text)
+        for kind, sign in numbers.BIT_SIGNS.items()
+    },
+    exp.BitwiseNot: Meaning(numbers.write_bit_not, longest=_no_text),
     # Texts.
     exp.DPipe: Meaning(texts.write_joined, longest=_together),
     exp.Ascii: Meaning(texts.write_ascii, "ASCII", _no_text),
@@ -185,8 +190,16 @@ _MEANINGS: Final[dict[type[exp.Expr], Meaning]] = {
     TimeBucket: Meaning(moments.write_bucket, "TIME_BUCKET", _no_text),
     ToChar: Meaning(moments.write_to_char, "TO_CHAR", _of_pattern),
     exp.AtTimeZone: Meaning(moments.write_at_time_zone, longest=_no_text),
+    exp.MakeInterval: Meaning(moments.write_make_interval, "MAKE_INTERVAL", _no_text),
+    exp.Overlaps: Meaning(moments.write_overlaps, longest=_no_text),
     exp.DateFromParts: Meaning(moments.write_date_from_parts, "MAKE_DATE", _no_text),
     exp.Extract: Meaning(moments.write_extract, "EXTRACT", _no_text),
+    exp.JustifyDays: Meaning(
+        moments.interval_function(moments.JUSTIFIED_DAYS), "JUSTIFY_DAYS", _no_text
+    ),
+    exp.JustifyHours: Meaning(
+        moments.interval_function(moments.JUSTIFIED_HOURS), "JUSTIFY_HOURS", _no_text
+    ),
     exp.LastDay: Meaning(moments.write_last_day, "LAST_DAY", _no_text),
     exp.TimestampTrunc: Meaning(moments.write_date_trunc, "DATE_TRUNC", _no_text),
 }

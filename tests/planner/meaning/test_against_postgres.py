@@ -385,6 +385,22 @@ TIME '12:30' + INTERVAL '1 hour'
 TIME '25:00'
 INTERVAL '1 foo'
 INTERVAL '2 days' + INTERVAL '3 hours'
+n & 3
+n | 3
+n # 3
+~ n
+n >> 1
+n & 1.5
+(d, d + 1) OVERLAPS (DATE '2024-02-01', DATE '2024-02-02')
+(d, INTERVAL '1 month') OVERLAPS (DATE '2024-02-10', DATE '2024-02-29')
+d + MAKE_INTERVAL(months => 2, days => 3)
+d + MAKE_INTERVAL(hours => 2, mins => 3, secs => 1.5)
+JUSTIFY_DAYS(INTERVAL '40 days')::text
+JUSTIFY_DAYS(INTERVAL '1 month -40 days')::text
+JUSTIFY_HOURS(INTERVAL '-40 days 50 hours')::text
+d = 'infinity'
+d < 'infinity'
+d > '-infinity'::date
 '2024-01-01'::date = '2024-01-01 00:00'::timestamp
 """.strip().splitlines()
 
