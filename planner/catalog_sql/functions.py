@@ -92,12 +92,15 @@ def _format_type(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
     name = looked_up(TYPE_NAMES, "spoken", "oid", arguments[0])
     if len(arguments) == 1 or isinstance(arguments[1], exp.Null):
         return name
-    modifier = arguments[1].sql("duckdb")
-    digits = f"'(' || (({modifier} - 4) // 65536) || ',' || (({modifier} - 4) % 65536) || ')'"
-    return exp.maybe_parse(
-        f"{name.sql('duckdb')} || CASE WHEN {modifier} > 4 THEN {digits} ELSE '' END",
-        dialect="duckdb",
+    # The modifier is bound once: written out thrice, nested calls would grow by powers.
+    digits = "'(' || ((m_ - 4) // 65536) || ',' || ((m_ - 4) % 65536) || ')'"
+    shown = f"LAMBDA m_: CASE WHEN m_ > 4 THEN {digits} ELSE '' END"
+    text: exp.Expr = exp.maybe_parse(
+        f"LIST_EXTRACT(LIST_TRANSFORM([m_], {shown}), 1)", dialect="duckdb"
     )
+    for items in text.find_all(exp.Array):
+        items.set("expressions", [arguments[1].copy()])
+    return exp.paren(exp.DPipe(this=name, expression=text), copy=False)
 
 
 def _described(catalog: str | None) -> Builder:

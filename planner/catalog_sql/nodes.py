@@ -87,7 +87,7 @@ def written(node: exp.Expr, facts: CatalogFacts) -> exp.Expr | None:
         If it has an operator that is not computed; if it names what is not there.
     """
     if isinstance(node, exp.Dot) and node.this.name.casefold() in SCHEMAS:
-        call = _known(node.expression)
+        call = known(node.expression)
         return written(call, facts) or call
     if isinstance(node, exp.Table) and not isinstance(node.this, exp.Identifier):
         return _read_function(node)
@@ -133,7 +133,7 @@ def _read_function(node: exp.Table) -> exp.Expr | None:
     return None
 
 
-def _known(call: exp.Expr) -> exp.Expr:
+def known(call: exp.Expr) -> exp.Expr:
     """A function behind ``pg_catalog.``, as it is read without that."""
     if not isinstance(call, exp.Anonymous):
         return call
@@ -141,11 +141,23 @@ def _known(call: exp.Expr) -> exp.Expr:
 
 
 def _printed(node: exp.Expr, _facts: CatalogFacts) -> exp.Expr:
-    pattern = node.this
-    if isinstance(pattern, exp.Literal):
-        pattern = exp.Literal.string(re.sub("%[IL]", "%s", pattern.name))
-    texts = [exp.cast(part, "VARCHAR", dialect="duckdb") for part in node.expressions]
-    return exp.Anonymous(this="PRINTF", expressions=[pattern, *texts])
+    """``format('%s of %I', a, b)`` as texts one after the other."""
+    pattern, left = node.this, list(node.expressions)
+    if not (isinstance(pattern, exp.Literal) and pattern.is_string):
+        raise unsupported(node, "needs a literal pattern", "Write the pattern between quotes.")
+    pieces: list[exp.Expr] = []
+    for piece in re.split("(%.?)", pattern.name):
+        if piece == "%%":
+            pieces.append(exp.Literal.string("%"))
+        elif piece in {"%s", "%I", "%L"} and left:
+            pieces.append(exp.cast(left.pop(0), "VARCHAR", dialect="duckdb"))
+        elif piece.startswith("%"):
+            raise unsupported(
+                node, f"has {piece} in its pattern", "%s, %I and %L are; each needs a value."
+            )
+        else:
+            pieces.append(exp.Literal.string(piece))
+    return exp.Concat(expressions=pieces, safe=True, coalesce=True)
 
 
 def _operator(node: exp.Expr, _facts: CatalogFacts) -> exp.Expr:

@@ -1,7 +1,8 @@
 """A query of the catalog as SQL for DuckDB: PostgreSQL's operators, casts, functions written out.
 
-Relations are called ``schema.name``, one quoted word. What is not on the list of functions is
-refused, so that a query reaches nothing but the relations that it is given.
+Relations are called ``schema.name``, one quoted word. What a caller writes is held against the list
+of functions before anything is rewritten, so that a query reaches nothing but the relations that it
+is given, and how much it can make is bounded. What rewriting makes of it is counted after that.
 """
 
 from collections.abc import Collection, Mapping
@@ -11,30 +12,37 @@ from typing import Final
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, UnsupportedError
 
-from cube.refusals import UnknownName, UnsupportedSql
+from cube.refusals import TooLarge, UnknownName, UnsupportedSql
 from planner.catalog_sql.column_names import columns_named, columns_renamed
 from planner.catalog_sql.facts import CatalogFacts
-from planner.catalog_sql.nodes import written
+from planner.catalog_sql.functions import KNOWN_FUNCTIONS
+from planner.catalog_sql.nodes import known, written
 from planner.catalog_sql.reading import read_tree
-from planner.catalog_sql.recognise import CATALOG, base_tables
+from planner.catalog_sql.recognise import CATALOG, FACT_NODES, SCHEMAS, base_tables
+from planner.meaning.made import check_made, n_nodes_run
 from planner.sql.messages import position, suggestion, unsupported
 from planner.sql.parameters import Parameters
 from planner.sql.statements import Query
 
+# What callers may write. What `functions` and `nodes` make of it may be more.
 _COMPUTED: Final = frozenset(
     {
         *("Abs", "AnyValue", "Array", "ArrayAgg", "ArrayConcat", "ArrayContains", "ArraySize"),
         *("ArrayToString", "Avg", "Case", "Cast", "TryCast", "Coalesce", "Concat", "ConcatWs"),
         *("Count", "CountIf", "CurrentDate", "CurrentTimestamp", "DenseRank", "Exists", "Explode"),
-        *("ExplodingGenerateSeries", "Extract", "GenerateSeries", "Greatest", "GroupConcat", "If"),
-        *("Initcap", "Lag", "Lead", "Least", "Left", "Length", "LogicalAnd", "LogicalOr", "Lower"),
-        *("Max", "Min", "Nullif", "Rank", "RegexpILike", "RegexpLike", "RegexpReplace", "Replace"),
-        *("Right", "Round", "RowNumber", "SplitPart", "StartsWith", "StrPosition", "Substring"),
-        *("Sum", "Translate", "Trim", "Unnest", "Upper", "Inline", "Chr", "Ascii", "Any", "All"),
-        *("And", "Or", "Xor", "RegexpSplit", "StringToArray", "Struct", "List", "Transform"),
-        *("ArrayRemove", "ArrayPosition", "Pow"),
+        *("ExplodingGenerateSeries", "Extract", "Format", "GenerateSeries", "Greatest"),
+        *("GroupConcat", "If", "Initcap", "Lag", "Lead", "Least", "Left", "Length", "LogicalAnd"),
+        *("LogicalOr", "Lower", "Max", "Min", "Nullif", "Rank", "RegexpILike", "RegexpLike"),
+        *("RegexpReplace", "Replace", "Right", "Round", "RowNumber", "SplitPart", "StartsWith"),
+        *("StrPosition", "Substring", "Sum", "Translate", "Trim", "Unnest", "Upper", "Chr"),
+        *("Ascii", "Any", "All", "And", "Or", "Xor", "RegexpSplit", "StringToArray"),
+        *("ArrayRemove", "ArrayPosition", "Pow", "Collate"),
+        *FACT_NODES,
     }
 )
+_CALLED: Final = KNOWN_FUNCTIONS | {"all"}
+N_NODES_MAX: Final = 50_000  # as many as of SQL on answers
+N_CHARACTERS_MAX: Final = 2**21  # of the texts in it: settings are written out
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +89,11 @@ def catalog_sql(
     """
     tree = read_tree(query, parameters).tree
     names, renamed = columns_named(tree), columns_renamed(tree)
-    tree = _written(tree, facts)
+    tree = _unqualified(tree)
     _check(tree)
+    check_made(tree)
+    tree = _written(tree, facts)
+    _check_size(tree)
     reads: set[tuple[str, str]] = set()
     for table in base_tables(tree):
         found = _relation(table, relations)
@@ -115,6 +126,14 @@ def _relation(table: exp.Table, relations: Collection[tuple[str, str]]) -> tuple
     return schema, name
 
 
+def _unqualified(tree: exp.Query) -> exp.Query:
+    """The tree with ``pg_catalog.f(x)`` as it is read without the schema."""
+    for node in list(tree.find_all(exp.Dot)):
+        if node.this.name.casefold() in SCHEMAS:
+            node.replace(known(node.expression))
+    return tree
+
+
 def _written(tree: exp.Query, facts: CatalogFacts) -> exp.Query:
     """The tree with everything of PostgreSQL's own written out, from the inside out."""
     for node in reversed(list(tree.walk())):
@@ -131,8 +150,11 @@ def _check(tree: exp.Expr) -> None:
             node, exp.Query
         ):
             raise unsupported(node, "is not answered", "Only SELECT is.")
-        is_own = isinstance(node, exp.Anonymous) and node.name.upper() in _OWN
-        if isinstance(node, exp.Func) and not is_own and type(node).__name__ not in _COMPUTED:
+        if isinstance(node, exp.Anonymous):
+            is_offered = node.name.casefold() in _CALLED
+        else:
+            is_offered = not isinstance(node, exp.Func) or type(node).__name__ in _COMPUTED
+        if not is_offered:
             raise unsupported(
                 node,
                 "is no function that the catalog computes",
@@ -140,11 +162,14 @@ def _check(tree: exp.Expr) -> None:
             )
 
 
-# What `functions` writes.
-_OWN: Final = frozenset(
-    {
-        *("ARRAY_TO_STRING", "LEN", "RANGE", "LIST_TRANSFORM", "TYPEOF", "REPLACE", "UNNEST"),
-        "PRINTF",
-        "STRING_SPLIT",
-    }
-)
+def _check_size(tree: exp.Expr) -> None:
+    """Refuse what has become too long: DuckDB reads it where nothing interrupts."""
+    n_nodes = n_nodes_run(tree)
+    n_characters = sum(len(node.name) for node in tree.find_all(exp.Literal))
+    if n_nodes > N_NODES_MAX or n_characters > N_CHARACTERS_MAX:
+        raise TooLarge(
+            f"The question to the catalog comes to {n_nodes} words and signs and {n_characters} "
+            f"characters once its functions are written out; {N_NODES_MAX} and "
+            f"{N_CHARACTERS_MAX} are allowed.",
+            hint="Ask for less at once.",
+        )

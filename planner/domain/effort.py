@@ -10,10 +10,12 @@ function returns a text longer than its arguments together.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Final
 
 from sqlglot import exp
 
+from planner.meaning.made import COPIES, Copies, copied
+from planner.meaning.made import n_nodes_run as n_nodes_of
 from planner.meaning.moments import n_pieces, thresholds
 from planner.meaning.table import N_CHARACTERS_OF_A_VALUE, longest_text
 from planner.sql.date_functions import Age, DateBin, DateDifference, TimeBucket, ToChar
@@ -27,7 +29,6 @@ N_STEPS_A_CHARACTER = 2  # to copy a text, or to compare it
 N_STEPS_A_LETTER = 12  # to turn a letter into upper or lower case
 N_STEPS_A_MATCH = 5  # a character of a text and one of a pattern: RE2 without its tables
 N_STEPS_A_PIECE = 400  # of a pattern: a part of a moment as text, filled up
-N_WRITTEN_OUT = 4  # values of an IN that become comparisons; a longer list is looked up
 N_CHARACTERS_MIN = N_CHARACTERS_OF_A_VALUE
 
 _COSTLY = (
@@ -74,9 +75,9 @@ def effort(expression: exp.Expr, length_of: LengthOf) -> Effort:
         inner = [known[id(child)] for child in node.iter_expressions()]
         lengths = [one.n_characters for one in inner]
         length = _length(node, lengths, length_of)
-        copied = _copied(node)
-        if copied is not None:
-            inner += [known[id(copied[0])]] * copied[1]
+        again = copied(node, _COPIES)
+        if again is not None:
+            inner += [known[id(again[0])]] * again[1]
         known[id(node)] = Effort(
             _steps(node, lengths, length) + sum(one.n_steps for one in inner),
             1 + sum(one.n_nodes for one in inner),
@@ -86,44 +87,16 @@ def effort(expression: exp.Expr, length_of: LengthOf) -> Effort:
     return known[id(expression)]
 
 
-def n_nodes_run(tree: exp.Expr) -> int:
-    """How many nodes DuckDB makes of a tree, with every copy counted."""
-    known: dict[int, int] = {}
-    for node in reversed(list(tree.walk(bfs=False))):
-        n_nodes = 1 + sum(known[id(child)] for child in node.iter_expressions())
-        copied = _copied(node)
-        if copied is not None:
-            n_nodes += known[id(copied[0])] * copied[1]
-        known[id(node)] = n_nodes
-    return known[id(tree)]
-
-
-def _copied(node: exp.Expr) -> tuple[exp.Expr, int] | None:
-    """The child that DuckDB copies when it reads a node, and how often, by measurement.
-
-    ``NULLIF(a, b)`` is ``CASE WHEN a = b THEN NULL ELSE a END``, ``CASE a WHEN b ..`` and a short
-    ``a IN (b, ..)`` compare a with each, BETWEEN compares twice; copies that are simplified later
-    exist for a while. Nesting multiplies the copies at every level.
-    """
-    count = _COPIES.get(type(node))
-    n_copies = 0 if count is None else count(node)
-    return (node.this, n_copies) if n_copies else None
-
-
-def _n_compared(node: exp.In) -> int:
-    values = node.expressions
-    is_list = all(isinstance(value, exp.Literal) for value in values)
-    return min(len(values), N_WRITTEN_OUT) if is_list else len(values)
-
-
-_COPIES: dict[type[exp.Expr], Callable[[Any], int]] = {
-    exp.Nullif: lambda _node: 2,
-    exp.Between: lambda _node: 3,
-    exp.Case: lambda node: 0 if node.this is None else 1 + len(node.args["ifs"]),
-    exp.In: _n_compared,
+_COPIES: Final[Copies] = {
+    **COPIES,
     exp.WidthBucket: lambda node: len(thresholds(node)) + 1,
     ToChar: n_pieces,
 }
+
+
+def n_nodes_run(tree: exp.Expr) -> int:
+    """How many nodes DuckDB makes of an allowed tree, with every copy counted."""
+    return n_nodes_of(tree, _COPIES)
 
 
 def _length(node: exp.Expr, inner: list[int], length_of: LengthOf) -> int:

@@ -15,6 +15,7 @@ from planner.domain.allowed import FUNCTIONS, LEAVES, OPERATORS, check_details
 from planner.domain.effort import n_nodes_run
 from planner.domain.function_names import instead_of
 from planner.domain.public import PublicRelation
+from planner.meaning.made import check_made
 from planner.meaning.types import SqlType, of_duckdb
 from planner.meaning.writing import RelationTypes, duckdb_sql, written_query
 from planner.sql.messages import unsupported
@@ -78,6 +79,7 @@ def outer_sql(tree: exp.Query, relations: RelationTypes) -> str:
         if type(node) not in _ALLOWED:
             raise _refusal(node)
         check_details(node)
+    check_made(tree)
     check_run(tree)
     try:
         return duckdb_sql(written_query(tree, relations))

@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel
 
+from planner.meaning.made import check_printed
 from planner.meaning.table import MEANINGS
 from planner.meaning.types import (
     ANSWER,
@@ -45,7 +46,10 @@ def duckdb_sql(tree: exp.Expr) -> str:
     Raises
     ------
     sqlglot.errors.UnsupportedError
+    TooLarge
+        If the text would be too long: a template may have a part several times.
     """
+    check_printed(tree)
     return tree.sql(dialect=DUCKDB, unsupported_level=ErrorLevel.RAISE, comments=False, copy=False)
 
 
