@@ -62,8 +62,7 @@ def copied(node: exp.Expr, copies: Copies = COPIES) -> tuple[exp.Expr, int] | No
     """
     count = copies.get(type(node))
     n_copies = 0 if count is None else count(node)
-    first = node.this or node.expressions[0]
-    return (first, n_copies) if n_copies else None
+    return (node.this or node.expressions[0], n_copies) if n_copies else None
 
 
 def n_nodes_run(tree: exp.Expr, copies: Copies = COPIES) -> int:
