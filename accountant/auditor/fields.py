@@ -16,7 +16,9 @@ from accountant.auditor.wrong import Wrong
 from cube.encoding import canonical_json
 
 NAME_LENGTH_MAX: Final = 200
-NUMBER_MAX: Final = 2**64  # of any number of an entry, whatever it is of
+NUMBER_MAX: Final = (
+    2**128
+)  # of any number of an entry, whatever it is of: a precision is the largest
 EPSILON_MAX: Final = 2**20  # of a budget or a limit; above 2**12 there is no guarantee to speak of
 
 Json: TypeAlias = Any  # what `json` returns, before it is checked

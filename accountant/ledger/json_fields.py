@@ -2,7 +2,9 @@
 
 from typing import Any, Final, TypeAlias
 
-NUMBER_MAX: Final = 2**64  # of any number of an entry, whatever it is of
+NUMBER_MAX: Final = (
+    2**128
+)  # of any number of an entry, whatever it is of: a precision is the largest
 
 Fields: TypeAlias = dict[str, Any]
 

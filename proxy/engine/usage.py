@@ -1,8 +1,9 @@
 """Answers counted for the ledger: free and paid, and their width as a share of the target.
 
 An answer is one linear query of a statement, with all its rows. Its plain price is what Laplace
-noise would have cost for the same accuracy without a history. The counts are written to the ledger
-periodically; a crash may lose some of them, but no charge and no answer.
+noise would have cost for the same accuracy without a history: that of the target that applied when
+its search ended. A statement that ends without reaching its target gave no answer. The counts are
+written to the ledger periodically; a crash may lose some of them, but no charge and no answer.
 """
 
 import threading
@@ -72,14 +73,11 @@ class UsageTallies:
 
     def _tally(self, schema: Schema, analyst: str, found: AnsweredAggregate) -> Tally:
         """What one answer counts for."""
-        target = found.aggregate.target
-        wanted = [Wanted(block, target) for block in found.aggregate.blocks]
         units = sum(
-            _n_charged(found.aggregate, one, schema) * self._plain_units(one) for one in wanted
+            _n_charged(found.aggregate, one, schema) * self._plain_units(one) for one in found.asked
         )
         widths = [0] * len(NOTHING)
-        share = widest(found.posteriors, target.confidence) / target.half_width
-        widths[bisect_left(WIDTH_BINS, share)] = 1
+        widths[bisect_left(WIDTH_BINS, _share_of_promised(found))] = 1
         paid = int(found.source == SOURCE_MEASURED)
         free = 1 - paid
         return Tally(analyst, free, paid, units * free, units * paid, tuple(widths))
@@ -100,6 +98,20 @@ class UsageTallies:
             known = _plain_units(wanted)
             self._prices.put(key, known, n_bytes=PRICE_BYTES)
         return known
+
+
+def _share_of_promised(found: AnsweredAggregate) -> float:
+    """The width of the widest row of an answer, as a share of the one that was asked for.
+
+    That is the target that applied in the end: a formula, and a target that is a share of the
+    answer, ask for others than the statement began with.
+    """
+    shares, first = [], 0
+    for one in found.asked:
+        rows = found.posteriors[first : first + one.block.n_rows]
+        shares.append(widest(rows, one.target.confidence) / one.target.half_width)
+        first += one.block.n_rows
+    return max(shares)
 
 
 def _sum(one: Tally, other: Tally) -> Tally:

@@ -1,5 +1,6 @@
 """Tables about the same people: what both spend counts, for the gate, the audit and the reader."""
 
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from proxy.api.requests import LOCAL, BudgetStatus, QueryRequest
 from proxy.bootstrap import Service, build
 from proxy.cli import app as cli
 from proxy.config.settings import load
+from proxy.reporting.make import ReportFormat, make_report
 from proxy.reporting.reading import read_report
 from tests.support.audited import rewritten, to
 
@@ -111,6 +113,20 @@ def test_a_restart_changes_nothing_and_the_audit_adds_up(folder: Path) -> None:
     shared = verdict.shared_budgets["people"]
     assert [one.table for one in shared] == ["customers", "orders"]
     assert sum(one.spent for one in shared) == before["orders"].spent
+
+
+def test_the_report_marks_a_shared_budget_where_tables_stand_together(folder: Path) -> None:
+    with served(folder) as service:
+        ask(service, "customers", 3)
+        ask(service, "orders", 3)
+        entries = list(service.ledger.entries())
+    page = make_report(
+        entries, ReportFormat.HTML, verdict=verify(entries, has_columns=True)
+    ).decode()
+    overview = page[page.index('<section id="overview">') : page.index('<section id="table-1">')]
+    assert overview.count("(shared: people)") == 2
+    parts = re.findall(r'class="bar"><span><span style="width:([0-9.]+)%', overview)
+    assert len(set(parts)) == 1, "the same of both: what they have spent together"
 
 
 def test_the_auditor_convicts_a_ledger_whose_tables_spend_more_together(folder: Path) -> None:
