@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from cube.encoding import canonical_json
@@ -36,6 +37,7 @@ CHUNK_BYTES = 2**20
 DECODED_AT_ONCE: Final = 2**20  # characters
 PATTERN_CHARACTERS = frozenset("*?[]{}")
 OUTSIDE = "outside"  # the default name of an attached database file while it is read
+NO_EMPTY_TEXTS: Final[Mapping[str, bool]] = MappingProxyType({})
 LOG = ".wal"
 # The file beside a database file in which DuckDB keeps changes that are not yet in it.
 LOGS = (LOG, f"{LOG}.checkpoint", f"{LOG}.recovery")
@@ -182,6 +184,7 @@ def opened(
     states: Mapping[Path, FileState],
     connection: Connection,
     outside: str = OUTSIDE,
+    empty: Mapping[str, bool] = NO_EMPTY_TEXTS,
 ) -> Relation:
     """Files as a relation in a database that can reach them (`reachable`).
 
@@ -193,6 +196,8 @@ def opened(
     connection : Connection
     outside : str
         The name under which a database file is attached there.
+    empty : mapping of str to bool
+        The columns, in lower case, in which an empty text is a value; and whether NULL is one too.
 
     Raises
     ------
@@ -208,7 +213,7 @@ def opened(
                 hint="Move or rename it.",
             )
     if location.kind is SourceKind.CSV:
-        return csv_relation(some, location.text_format)
+        return csv_relation(some, location.text_format, empty)
     if location.kind is SourceKind.PARQUET:
         return parquet_relation(some, connection)
     (state,) = some.values()
@@ -300,8 +305,16 @@ def _unlike(path: Path) -> ConfigurationInvalid:
     )
 
 
-def csv_relation(states: Mapping[Path, FileState], text: TextFormat) -> Relation:
-    """Files of text that begin with the same line of names, or have equally many fields in it."""
+def csv_relation(
+    states: Mapping[Path, FileState],
+    text: TextFormat,
+    empty: Mapping[str, bool] = NO_EMPTY_TEXTS,
+) -> Relation:
+    """Files of text that begin with the same line of names, or have equally many fields in it.
+
+    An empty field is NULL, between quotes or not. Only in a column with an empty text among its
+    levels it is that text: between quotes, or in any way if NULL is not a level.
+    """
     header: list[str] = []
     for location, state in states.items():
         found = _names(location, state, text)
@@ -316,15 +329,18 @@ def csv_relation(states: Mapping[Path, FileState], text: TextFormat) -> Relation
         f"read_csv([{paths}], columns = {{{types}}}, auto_detect = false, "
         f"header = {str(text.header).lower()}, delim = {text_sql(text.delimiter)}, "
         "quote = '\"', escape = '\"', nullstr = '', "
+        f"allow_quoted_nulls = {str(not empty).lower()}, "
         f"compression = '{compression}', hive_partitioning = false)"
     )
     texts = {
-        written: SourceColumn(f"source.{name}", TEXT, is_csv=True, decimal_sign=text.decimal)
+        written: SourceColumn(
+            _field(f"source.{name}", written, empty), TEXT, is_csv=True, decimal_sign=text.decimal
+        )
         for name, written in zip(names, header, strict=True)
         if written
     }
     renamed = ", ".join(
-        f"{name} AS {name_sql(written)}"
+        f"{_field(name, written, empty)} AS {name_sql(written)}"
         for name, written in zip(names, header, strict=True)
         if written
     )
@@ -335,6 +351,16 @@ def csv_relation(states: Mapping[Path, FileState], text: TextFormat) -> Relation
         texts=texts,
         named=f"(SELECT {renamed} FROM {sql})",  # noqa: S608 - quoted names
     )
+
+
+def _field(name: str, written: str, empty: Mapping[str, bool]) -> str:
+    """SQL for a field, of which NULL and an empty text were told apart if any column wants that."""
+    if not empty:
+        return name
+    has_null = empty.get(written.casefold())
+    if has_null is None:
+        return f"nullif({name}, '')"
+    return name if has_null else f"coalesce({name}, '')"
 
 
 def _names(location: Path, state: FileState, text: TextFormat) -> list[str]:

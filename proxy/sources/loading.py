@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from cube.axis import CategoryAxis
 from cube.refusals import ConfigurationInvalid
 from cube.schema import Schema
 from proxy.sources import files, postgres_rows, private_view
@@ -141,7 +142,17 @@ def _opened(
             with postgres_rows.opened(rows, wanted, connection) as relation:
                 yield relation
         case _:
-            yield files.opened(location, states, connection)
+            empty = _empty_texts(schema)
+            yield files.opened(location, states, connection, files.OUTSIDE, empty)
+
+
+def _empty_texts(schema: Schema) -> dict[str, bool]:
+    """The columns in which an empty text is a level, in lower case; and whether NULL is one too."""
+    return {
+        axis.name.casefold(): axis.null
+        for axis in schema.axes
+        if isinstance(axis, CategoryAxis) and "" in axis.levels
+    }
 
 
 def _of_units(  # noqa: PLR0913, PLR0917 - what is read, how, and where problems go
