@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -377,10 +376,8 @@ def left_to_right(expression: exp.Expr, allowance: Allowance) -> exp.Expr:
             )
             for part in parts[:-1]
         ]
-        joined = reduce(
-            lambda one, other: type(node)(this=one, expression=other), map(exp.paren, parts)
-        )
-        return exp.Case(ifs=ends, default=joined)
+        join = exp.and_ if isinstance(node, exp.And) else exp.or_
+        return exp.Case(ifs=ends, default=join(*parts))
 
     return expression.transform(ordered)
 
