@@ -73,7 +73,7 @@ def _middle(low: Fraction, high: Fraction, unit: Fraction) -> exp.Expr | None:
     if low.denominator == high.denominator == 1:
         return whole(math.floor(middle))
     text = repr(float(middle))
-    if middle in (Fraction(text), Fraction(float(middle))):
+    if middle == Fraction(text):
         return exp.cast(exp.Literal.string(text), exp.DType.DOUBLE)
     near = unit * math.floor(middle / unit)
     quotient = exp.Div(
