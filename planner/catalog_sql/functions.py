@@ -71,7 +71,9 @@ def looked_up(relation: str, wanted: str, key: str, value: exp.Expr, also: str =
 
 
 def _setting(arguments: Arguments, facts: CatalogFacts) -> exp.Expr:
-    name = arguments[0].name.casefold() if arguments else ""
+    if not isinstance(arguments[0], exp.Literal):
+        return looked_up("pg_settings", "setting", "name", exp.func("lower", *arguments[:1]))
+    name = arguments[0].name.casefold()
     is_optional = len(arguments) > 1 and bool(arguments[1].this)
     if name not in facts.settings and not is_optional:
         setting_named(name)  # refuses what is none of ours either

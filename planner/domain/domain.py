@@ -311,7 +311,7 @@ class PublicDomain:
     def _key(self, expression: exp.Expr, allowed: NDArray[np.bool_] | None) -> KeyArray:
         evaluated, probed = self._evaluate(expression, allowed)
         if not evaluated.axes:
-            raise unsupported(expression, "groups by no column", "Leave it out of GROUP BY.")
+            return self._constant_key(expression, evaluated)
         once, place = different(evaluated)
         has_moments = any(
             isinstance(self.schema.by_name[name], TimestampAxis) for name in evaluated.axes
@@ -321,6 +321,14 @@ class PublicDomain:
         codes = np.array([places.setdefault(v, len(places)) for v in plain], dtype=np.int64)[place]
         on_levels = collapsed(codes.reshape(evaluated.null.shape), evaluated.axes, probed)
         return KeyArray(evaluated.axes, on_levels, tuple(places), sql_type)
+
+    def _constant_key(self, expression: exp.Expr, evaluated: Evaluated) -> KeyArray:
+        """A key that is the same for all: one value, on every level of some axis."""
+        once, _ = different(evaluated)
+        sql_type, plain = plain_values(once, expression, has_moments=False)
+        axis = min(self.schema.axes, key=lambda one: (one.size, one.name))
+        codes = np.zeros(axis.size, dtype=np.int64)
+        return KeyArray((axis.name,), codes, tuple(plain), sql_type)
 
     def _evaluate(
         self, expression: exp.Expr, allowed: NDArray[np.bool_] | None = None

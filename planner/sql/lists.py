@@ -90,8 +90,8 @@ def _written_items(text: exp.Literal, element: exp.DataType | None) -> list[exp.
 def list_items(text: str) -> list[str | None]:
     r"""The items of a list as PostgreSQL writes it in one text, None for NULL.
 
-    >>> list_items('{a, "b,c", NULL, "null", "\"", }'.replace(", }", "}"))
-    ['a', 'b,c', None, 'null', '"']
+    >>> list_items('{a, "b,c", NULL, "null"}')
+    ['a', 'b,c', None, 'null']
 
     Raises
     ------

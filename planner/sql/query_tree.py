@@ -5,6 +5,7 @@ What the tree means is for later passes.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, ParseError
@@ -14,12 +15,14 @@ from cube.refusals import InvalidSql, TooLarge
 from planner.sql.comment_options import commented_options
 from planner.sql.decodes import read_decodes
 from planner.sql.dialect import TACIT, TacitParser
+from planner.sql.forms import write_plainly
 from planner.sql.lists import read_lists
 from planner.sql.messages import position_at, shortened, unsupported
 from planner.sql.options import MANNER, NO_MANNER, REQUESTED, Option, read_options
 from planner.sql.parameters import Parameters, bind, numbered
 from planner.sql.patterns import write_patterns
 from planner.sql.statements import Query, words_to_parse
+from planner.sql.words import keyword
 from planner.workload import RequestedTarget
 
 N_BRACKETS_MAX = 8  # the parser reads everything before one anew, to tell a list from a text
@@ -57,7 +60,7 @@ def parse(query: Query, parameters: Parameters = ()) -> QueryTree:
     """
     every = words_to_parse(query)
     options = commented_options(every)
-    words = numbered([word for word in every if word.start >= query.start])
+    words = numbered(without_limit_all([word for word in every if word.start >= query.start]))
     _check_nesting(words)
     tree = _tree(words, query.text)
     while isinstance(tree, exp.Subquery) and tree.is_wrapper:
@@ -68,6 +71,8 @@ def parse(query: Query, parameters: Parameters = ()) -> QueryTree:
     _check_names(nodes)
     if parameters:
         bind(tree, parameters)
+        nodes = list(tree.walk())
+    if write_plainly(nodes):
         nodes = list(tree.walk())
     has_lists = read_lists(nodes)
     if read_decodes(nodes) or has_lists:
@@ -80,6 +85,14 @@ def parse(query: Query, parameters: Parameters = ()) -> QueryTree:
     if options:
         _take_commented(tree, options)
     return QueryTree(tree, len(queries) > 1)
+
+
+def without_limit_all(words: list[Token]) -> list[Token]:
+    """The words without LIMIT ALL, which limits nothing."""
+    pairs = pairwise(words)
+    places = [at for at, pair in enumerate(pairs) if tuple(map(keyword, pair)) == ("LIMIT", "ALL")]
+    left_out = {*places, *(at + 1 for at in places)}
+    return [word for at, word in enumerate(words) if at not in left_out] if places else words
 
 
 def _check_names(nodes: Iterable[exp.Expr]) -> None:

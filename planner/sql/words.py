@@ -20,6 +20,13 @@ from planner.sql.messages import shortened
 N_WORDS_MAX = 10_000  # planning is linear in these, some hundred microseconds for the worst of them
 
 _OPTIONS = re.compile(r"/\*\+\s*tacit\b", re.IGNORECASE)  # see `comment_options`
+_ESCAPE: Final = re.compile(
+    r"(?:\\(?:[xX][0-9A-Fa-f]{1,2}|[0-7]{1,3}))+"
+    r"|\\(?P<sign>u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.)",
+    re.DOTALL,
+)
+_BYTE: Final = re.compile(r"\\(?:[xX][0-9A-Fa-f]{1,2}|[0-7]{1,3})")
+_ESCAPES: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _NAME = re.compile(r"[^\W\d][\w$]*")
 _QUOTED: Final = frozenset(
     {
@@ -207,13 +214,90 @@ class WordReader:
 
 def _words(sql: str) -> list[Token]:
     try:
-        return list(_with_parameters(TACIT.tokenize(sql)))
-    except TokenError as error:
+        return list(_with_parameters(_with_plain_strings(TACIT.tokenize(sql), sql)))
+    except (TokenError, UnicodeDecodeError) as error:
+        if isinstance(error, UnicodeDecodeError):
+            error = TokenError("the escapes of a string are no text")
         near = shortened(sql[error.start or 0 : (error.end or len(sql)) + 1])
         raise InvalidSql(
             f"The SQL cannot be read as words near {near}.",
             hint="A quote or comment may be left open.",
         ) from None
+
+
+def _with_plain_strings(words: Sequence[Token], sql: str) -> Iterator[Token]:
+    """The words with a plain string for each that is written with escapes or between dollars."""
+    place = 0
+    while place < len(words):
+        word, behind = words[place], words[place + 1 : place + 3]
+        place += 1
+        text, end = word.text, word.end
+        match word.token_type:
+            case TokenType.BYTE_STRING:
+                text = _unescaped(sql[word.start + 2 : word.end])
+            case TokenType.UNICODE_STRING:
+                sign = "\\"
+                if len(behind) > 1 and keyword(behind[0]) == "UESCAPE":
+                    sign, end = behind[1].text, behind[1].end
+                    place += 2
+                text = _of_code_points(text, sign)
+            case TokenType.HEREDOC_STRING | TokenType.NATIONAL_STRING:
+                pass
+            case _:
+                yield word
+                continue
+        kept = list(word.comments)
+        yield Token(TokenType.STRING, text, word.line, word.col, word.start, end, kept)
+
+
+def _unescaped(text: str) -> str:
+    r"""What stands between the quotes of ``E'..'``.
+
+    >>> _unescaped(r"it\'s \x41\102\u0043 ''")
+    "it's ABC '"
+    """
+
+    def meant(match: "re.Match[str]") -> str:
+        sign = match["sign"]
+        if sign is None:  # bytes, which together are text
+            found = bytes(_byte(one) for one in _BYTE.findall(match[0]))
+            return found.decode()
+        if sign[0] in "uU":
+            return _character(int(sign[1:] or "0", 16))
+        return _ESCAPES.get(sign, sign)
+
+    return _ESCAPE.sub(meant, text.replace("''", "'"))
+
+
+def _character(code: int) -> str:
+    if not 0 < code <= 0x10FFFF or 0xD800 <= code <= 0xDFFF:  # noqa: PLR2004 - of Unicode
+        raise TokenError("a string has a character that no text has")
+    return chr(code)
+
+
+def _byte(escape: str) -> int:
+    number = int(f"0{escape[1:]}", 0) if escape[1] in "xX" else int(escape[1:], 8) & 0xFF
+    if not number:
+        raise TokenError("a string has a character that no text has")
+    return number
+
+
+def _of_code_points(text: str, sign: str) -> str:
+    """What stands between the quotes of ``U&'..'``, with the sign that begins an escape."""
+    if len(sign) != 1 or sign in "+'\"" or sign.isspace() or sign in "0123456789abcdefABCDEF":
+        raise TokenError("UESCAPE is followed by no sign")
+    quoted = re.escape(sign)
+    pattern = re.compile(
+        rf"{quoted}(?:([0-9A-Fa-f]{{4}})|\+([0-9A-Fa-f]{{6}})|({quoted})|(.?))", re.DOTALL
+    )
+
+    def meant(match: "re.Match[str]") -> str:
+        four, six, twice, _ = match.groups()
+        if twice:
+            return sign
+        return _character(int(four or six or "0", 16))
+
+    return pattern.sub(meant, text)
 
 
 def _with_parameters(words: Iterable[Token]) -> Iterator[Token]:

@@ -17,8 +17,11 @@ JOINED = (
     "'%b%'::varchar",
     "'%' || CAST('b' AS TEXT) || '%'",
     "'%' || '/%' || ''",
+    "UPPER('%é%')",
+    "'%' || REPLACE(REPLACE(LOWER('A_%'), '%', '!%'), '_', '!_') || '%'",
+    "REPLACE('abc', '', 'x')",
 )
-OTHERS = ("'%' || NULL", "'%' || city", "CAST('%b' AS VARCHAR(1))", "UPPER('b')", "'%' || 5")
+OTHERS = ("'%' || NULL", "'%' || city", "CAST('%b' AS VARCHAR(1))", "UPPER(city)", "'%' || 5")
 
 
 def rewritten(pattern: str) -> exp.Expr:
