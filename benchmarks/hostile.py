@@ -25,7 +25,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -36,7 +36,7 @@ import grpc
 import numpy as np
 
 from accountant.ledger.open_ledger import open_reader
-from benchmarks.hostile_statements import COUNTED, PLANNED, REFUSED, SERVED
+from benchmarks.hostile_statements import COUNTED, FREE, PLANNED, REFUSED, SERVED
 from benchmarks.load_clients import UNITS_PER_EPSILON
 from benchmarks.report import Bar, progress, run, wants_quick
 from benchmarks.serve_latency import summary
@@ -123,7 +123,7 @@ class Served:
 def main() -> None:
     """Run the benchmark and print its report."""
     quick = wants_quick(__doc__ or "")
-    statements = {name: sql for name, (_, sql) in REFUSED.items()} | PLANNED | SERVED
+    statements = {name: sql for name, (_, sql) in REFUSED.items()} | PLANNED | SERVED | FREE
     with TemporaryDirectory(prefix="tacit-hostile-") as folder, served(Path(folder)) as server:
         honest, hostile = (
             Client(server.address, server.honest),
@@ -259,10 +259,26 @@ def summary_ms(sent: Sent) -> dict[str, float]:
 
 
 def memory(pid: int) -> int:
-    """The memory of a process, in bytes."""
-    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
-    found = re.search(r"VmRSS:\s+([0-9]+) kB", status)
+    """The memory of a process and what those that it started have for themselves, in bytes."""
+    own = _memory_of(pid, "VmRSS")
+    return own + sum(_memory_of(child, "RssAnon") for child in _children(pid))
+
+
+def _memory_of(pid: int, what: str) -> int:
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    except OSError:  # it has ended
+        return 0
+    found = re.search(rf"{what}:\s+([0-9]+) kB", status)
     return int(found[1]) * 1024 if found else 0
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            found += map(int, path.read_text(encoding="ascii").split())
+    return found
 
 
 @contextmanager
@@ -295,11 +311,20 @@ def charged_to(ledger: Path, analyst: str) -> int:
     )
 
 
+def countries() -> str:
+    """A public table of a thousand rows."""
+    rows = (f"country {place} {'a' * (place % 40)},{place * 1000}" for place in range(1000))
+    return "\n".join(["country,population", *rows, ""])
+
+
 @contextmanager
 def served(folder: Path) -> Iterator[Served]:
     """The Adult table, served with a large budget to two analysts."""
     path = prepare(folder)
     path.write_text(re.sub(r"(?m)^budget = .*$", 'budget = "100"', path.read_text()))
+    (path.parent / "countries.csv").write_text(countries(), encoding="utf-8")
+    with path.open("a", encoding="utf-8") as file:
+        file.write('\n[public.countries]\nsource = "countries.csv"\nkey = "country"\n')
     settings = load(path)
     with open_configured(settings.ledger) as ledger:
         tokens = [

@@ -3,7 +3,8 @@
 Each was slow or large once, or is among the slowest that are answered now; all are within the
 limits on a text. `PLANNED` are accepted by the planner, `REFUSED` are refused by it, with the code
 listed. `SERVED` are little work to plan, and much to price, to estimate, to simulate or to compute
-with.
+with. `FREE` are about the catalog, a public table or nothing: one call of a function makes
+gigabytes, or a short text stands for much.
 """
 
 # ruff: noqa: S608 - texts that are planned here, of constants alone
@@ -271,4 +272,43 @@ SERVED: dict[str, str] = {
     f"- c.n) AS r FROM {AGES} a, {HOURS} b, {NUMBERS} c, {NUMBERS} d) t WHERE r > 5",
     "fifty thousand groups": "SELECT age, hours_per_week, relationship, COUNT(*), "
     "COUNT(*) FILTER (WHERE sex = 'Male') FROM adult GROUP BY age, hours_per_week, relationship",
+}
+
+REPLACED = "replace({}, 'a', relname||relname)"
+PG = "FROM pg_catalog.pg_class"
+DOUBLED = ", ".join(f"r{k} AS (SELECT a || a AS a FROM r{k - 1})" for k in range(1, 40))
+JOINED = ", ".join(f"pg_catalog.pg_attribute a{k}" for k in range(6))
+
+FREE: dict[str, str] = {
+    "list of a billion": f"SELECT range(1000000000) AS x {PG} LIMIT 1",
+    "length of a list": f"SELECT len(range(100000000)) {PG}",
+    "list as a text": f"SELECT array_to_string(range(100000000), ',') {PG}",
+    "number filled up": f"SELECT printf('%300000000d', 1) {PG}",
+    "format filled up": f"SELECT format('%300000000s', relname) {PG}",
+    "series of a billion": "SELECT * FROM generate_series(1, 1000000000) AS n, pg_class",
+    "series up to a column": f"SELECT generate_series(1, relnatts * 100000000) {PG}",
+    "types in types": f"SELECT {nested('25', 'format_type(25, {})', 8)} {PG}",
+    "types in types, deeper": f"SELECT {nested('25', 'format_type(25, {})', 26)} {PG}",
+    "text repeated": f"SELECT repeat(relname, 1000000000) {PG}",
+    "text doubled": f"WITH r0 AS (SELECT relname AS a {PG}), {DOUBLED} SELECT a FROM r39",
+    "text replaced by itself": f"SELECT {nested('relname', REPLACED, 9)} {PG}",
+    "pattern on a text put together": f"SELECT 1 {PG} WHERE string_agg(relname, '') ~ '(a*)*b'",
+    "nested NULLIF of a name": f"SELECT {nested('relname', OR_NULL, 26)} {PG}",
+    "relations of the catalog joined": f"SELECT COUNT(*) FROM {JOINED}",
+    "relations of the catalog sorted": f"SELECT a0.attname FROM {JOINED} ORDER BY a1.attname || "
+    "a2.attname || a3.attname",
+    "relations put together": "SELECT array_agg(a.attname || b.attname) FROM "
+    "pg_catalog.pg_attribute a, pg_catalog.pg_attribute b, pg_catalog.pg_attribute c",
+    "recursion without end": "WITH RECURSIVE r AS (SELECT 1 AS a UNION ALL SELECT a + 1 FROM r) "
+    "SELECT COUNT(*) FROM r, pg_class",
+    "public rows joined": "SELECT COUNT(*) FROM countries a, countries b, countries c, countries d",
+    "public rows doubled": "WITH r0 AS (SELECT country AS a FROM countries), "
+    f"{DOUBLED} SELECT a FROM r39",
+    "public rows put together": "SELECT STRING_AGG(a.country, b.country) FROM countries a, "
+    "countries b, countries c",
+    "public rows shown": "SELECT a.country || b.country AS k, a.*, b.* FROM countries a, "
+    "countries b",
+    "roots of roots": f"SELECT {nested('population', 'CBRT({})', 26)} FROM countries",
+    "constant filled up": "SELECT LPAD('x', 2000000000, 'ab')",
+    "constant repeated": f"SELECT {nested('1::text', 'REPEAT({}, 1000)', 6)}",
 }

@@ -75,7 +75,8 @@ def _setting(arguments: Arguments, facts: CatalogFacts) -> exp.Expr:
         return looked_up("pg_settings", "setting", "name", exp.func("lower", *arguments[:1]))
     name = arguments[0].name.casefold()
     is_optional = len(arguments) > 1 and bool(arguments[1].this)
-    if name not in facts.settings and not is_optional:
+    is_constant = bool(arguments) and isinstance(arguments[0], exp.Literal)
+    if is_constant and name not in facts.settings and not is_optional:
         setting_named(name)  # refuses what is none of ours either
     return _text(facts.settings.get(name))
 

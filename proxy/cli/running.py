@@ -17,6 +17,7 @@ from proxy.cli.greeting import greeting, metrics_hint, postgres_hint, respondent
 from proxy.cli.wires import RunningWires, start_wires, tls_identity
 from proxy.collections.http import serving_respondents
 from proxy.config.settings import Settings
+from proxy.engine.sql_process import PROCESSES
 from proxy.monitoring.health import Monitoring, Readiness
 from proxy.monitoring.metrics import Metrics
 from proxy.monitoring.service import watching
@@ -87,6 +88,7 @@ def running(settings: Settings, crew: Crew = ALONE) -> Iterator[Running]:
     allow_many_connections()
     tls = tls_identity(settings.server)
     metrics = Metrics(table.schema.table for table in settings.tables)
+    PROCESSES.start()  # beside the tables
     service = build(settings, metrics, crew)
     readiness = Readiness(SERVICES)
     share = FairShare()
