@@ -12,7 +12,7 @@ from accountant.gate.open_table import open_table
 from accountant.ledger.ledger import Ledger
 from accountant.noise.laplace import SystemNoise
 from accountant.source import Source
-from cube.refusals import LedgerUnavailable, TacitError
+from cube.refusals import ConfigurationInvalid, LedgerUnavailable, TacitError
 from proxy.admin.head_signing import HeadSigner
 from proxy.admin.open_ledger import open_configured
 from proxy.api.requests import LOCAL, BudgetStatus
@@ -106,7 +106,7 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED, crew: Crew = ALONE) 
     CannotStart
         With what is wrong and what to do: configuration, ledger or data.
     """
-    public = load_public_tables(settings.public)
+    public, refused = _public(settings)
     signer = _signer(settings.ledger)
     ledger = open_configured(settings.ledger)
     try:
@@ -115,7 +115,7 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED, crew: Crew = ALONE) 
         ledger.check_clock()
         # Before the ledger is told of any table: one that cannot be served leaves no trace.
         streams = _streams(settings, ledger, crew)
-        sources = {table.schema.table: _source(table, ledger) for table in settings.tables}
+        sources = _sources(settings, ledger, refused)
         tables = {
             table.schema.table: ServedTable(
                 table.schema,
@@ -193,6 +193,43 @@ def _streams(settings: Settings, ledger: Ledger, crew: Crew) -> StreamService:
     private = [table.schema.table for table in settings.tables]
     declared = [*private, *(one.name for one in settings.public)]
     return StreamService(ledger, folder, declared, crew)
+
+
+def _public(settings: Settings) -> tuple[tuple[PublicTable, ...], list[ConfigurationInvalid]]:
+    """The public tables, or why they cannot be read, which private ones may have beside."""
+    try:
+        return load_public_tables(settings.public), []
+    except ConfigurationInvalid as refusal:
+        return (), [refusal]
+
+
+def _sources(
+    settings: Settings, ledger: Ledger, refused: list[ConfigurationInvalid]
+) -> dict[str, Source | GrowingFile]:
+    """The rows of each table.
+
+    Raises
+    ------
+    ConfigurationInvalid
+        With what is wrong with each that cannot be read, since each reading takes its time, and
+        with what was refused before.
+    """
+    found: dict[str, Source | GrowingFile] = {}
+    for table in settings.tables:
+        try:
+            found[table.schema.table] = _source(table, ledger)
+        except ConfigurationInvalid as refusal:
+            refused.append(refusal)
+    if refused:
+        raise _together(refused)
+    return found
+
+
+def _together(refused: Sequence[ConfigurationInvalid]) -> ConfigurationInvalid:
+    """Several refusals as one, which says each of them once."""
+    if len(refused) == 1:
+        return refused[0]
+    return ConfigurationInvalid("\n".join(dict.fromkeys(one.explain() for one in refused)))
 
 
 def _source(table: TableSettings, ledger: Ledger) -> Source | GrowingFile:

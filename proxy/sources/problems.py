@@ -4,15 +4,18 @@ A problem is a key path and a sentence. Nothing here knows which keys exist.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cube.refusals import ConfigurationInvalid
 
 BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+N_LISTED_MAX: Final = 40  # problems, each on a line
+N_KINDS_MAX: Final = 3
 NUMBERS = frozenset({"int", "float"})  # the types of a number that may be either
 
 
@@ -59,12 +62,20 @@ class Problems:
                 self.add((*keys, *where), said)
             return None
 
+    def _kinds(self) -> str:
+        """What is said most often among the problems that are not listed, and how often."""
+        said = Counter(problem.split(": ", 1)[1] for problem in self._found[N_LISTED_MAX:])
+        most = [f"{what} ({n:,})" for what, n in said.most_common(N_KINDS_MAX) if n > 1]
+        return f": {', '.join(most)}" if most else ""
+
     def raise_if_any(self) -> None:
         """Refuse to start with every problem listed."""
         if not self._found:
             return
-        count = "a problem" if len(self._found) == 1 else f"{len(self._found)} problems"
-        listed = "".join(f"\n  {problem}" for problem in self._found)
+        count = "a problem" if len(self._found) == 1 else f"{len(self._found):,} problems"
+        listed = "".join(f"\n  {problem}" for problem in self._found[:N_LISTED_MAX])
+        if len(self._found) > N_LISTED_MAX:
+            listed += f"\n  and {len(self._found) - N_LISTED_MAX:,} more{self._kinds()}"
         raise ConfigurationInvalid(f"{self._path} has {count}:{listed}")
 
 
