@@ -54,6 +54,7 @@ class FileState:
     modified_ns: int
     changed_ns: int  # unlike the modification time, no writer can set it
     logs: tuple[str, ...]
+    packed: str = NOT_COMPRESSED  # as the name that was given says, whatever a link leads to
     decoded: str = ""
 
     @property
@@ -64,7 +65,7 @@ class FileState:
     @property
     def compression(self) -> str:
         """How what is there is compressed."""
-        return NOT_COMPRESSED if self.decoded else compression_of(self.path)
+        return NOT_COMPRESSED if self.decoded else self.packed
 
     @classmethod
     def of(cls, path: Path) -> "FileState":
@@ -93,6 +94,7 @@ class FileState:
             modified_ns=found.st_mtime_ns,
             changed_ns=found.st_ctime_ns,
             logs=tuple(log for log in LOGS if os.path.lexists(f"{real}{log}")),
+            packed=compression_of(path),
         )
 
     def is_of(self, file: int) -> bool:
@@ -150,7 +152,7 @@ def _in_memory(state: FileState, encoding: str) -> Iterator[str]:
             hint="Write it as UTF-8, as `iconv -t utf-8` does.",
         )
     with open(os.memfd_create("text"), "wb") as file:  # noqa: PTH123 - a file without a path
-        with text_of(state.path, compression_of(state.path), encoding) as text:
+        with text_of(state.path, state.packed, encoding) as text:
             while some := text.read(DECODED_AT_ONCE):
                 file.write(some.encode())
         file.flush()
@@ -365,7 +367,7 @@ def _field(name: str, written: str, empty: Mapping[str, bool]) -> str:
 
 def _names(location: Path, state: FileState, text: TextFormat) -> list[str]:
     """The names of the columns of a file of text; empty for those that have none."""
-    fields = first_fields(state.path, compression_of(state.path), text)
+    fields = first_fields(state.path, state.packed, text)
     header = text.names(fields)
     check_distinct(str(location), header)
     if not any(header):

@@ -113,7 +113,8 @@ def test_every_problem_of_a_declaration_is_listed(folder: Path) -> None:
         "public.DATA_privacy: is a name that the server reserves for its own views",
         "public.absent.source: names no file",
         "public.other.source: should be a .csv or .parquet file",
-        "public.OTHER.kye: is not a known key; known keys are source, key",
+        "public.OTHER.kye: is not a known key; known keys are delimiter, decimal, encoding, "
+        "header, source, key",
         "public.empty.source: is missing",
         "public.empty.key: string should have at least 1 character",
     ]
@@ -288,8 +289,8 @@ def test_columns_of_other_types_are_refused_with_a_way_out(
         ("b\n1\n", "public.t.key: the source has no column a"),
         ("a,A\n1,2\n", "distinct column names"),
         ("", "distinct column names"),
-        ('a\n"open\n', "cannot be read as the file of public table t"),
-        ("a,b\n1\n", "cannot be read as the file of public table t"),
+        ('a\n"open\n', "has a double quote that begins or ends inside of a field"),
+        ("a,b\n1\n", "has lines with more fields than its first line, or with fewer"),
     ],
 )
 def test_a_file_that_is_not_what_it_is_declared_to_be_is_refused(

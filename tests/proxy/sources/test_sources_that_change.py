@@ -146,7 +146,7 @@ def test_a_file_of_another_kind_of_database_is_not_read(tmp_path: Path) -> None:
     header = b"SQLite format 3\x00" + bytes(4080)
     (tmp_path / "people.duckdb").write_bytes(header)
     location = SourceLocation(path=tmp_path / "people.duckdb", source_table="people")
-    assert "cannot be read as a duckdb file" in refusal(location)
+    assert "is an SQLite database" in refusal(location)
 
 
 def test_an_encrypted_database_is_refused(tmp_path: Path) -> None:
@@ -278,7 +278,7 @@ def test_what_is_no_file_is_refused_before_it_is_opened(tmp_path: Path, name: st
     assert "is not a file" in refusal(location)
     path.rmdir()
     path.symlink_to(path)
-    assert f"cannot be read as a {location.kind} file" in refusal(location)
+    assert "cannot be read: there is no such file" in refusal(location)
 
 
 def test_bytes_of_another_file_are_not_hashed_for_those_that_were_read(
