@@ -14,12 +14,12 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
-from types import FrameType
 from typing import Final
 
 import structlog
 
 from cube.refusals import CannotStart, TacitError
+from proxy.cli.ending import EndedEarly, Ending
 from proxy.cli.failures import EXIT_CANNOT_START
 from proxy.cli.greeting import metrics_hint
 from proxy.cli.running import Running, running
@@ -99,18 +99,15 @@ def serve_with_workers(
 
 def work(orders: Orders, pipe: Connection) -> None:
     """What a worker's process does from its start to its end."""
-    ended = threading.Event()
-
-    def note(_number: int, _frame: FrameType | None) -> None:
-        ended.set()
-
-    signal.signal(signal.SIGTERM, note)
+    ended = Ending((signal.SIGTERM,))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the first process decides
     threading.Thread(target=_listen, args=(pipe, ended), name="tacit-orders", daemon=True).start()
     lines = GatheredLines(sys.stderr)
     configure_logs(lines, worker=orders.seat.place)
     try:
         _serve(orders, pipe, ended)
+    except EndedEarly:
+        pass
     except TacitError as why:
         _tell(pipe, CannotServe(why))
         sys.exit(EXIT_CANNOT_START)
@@ -124,8 +121,11 @@ def work(orders: Orders, pipe: Connection) -> None:
     gc.collect()  # otherwise objects of native modules would be reported as leaked at exit
 
 
-def _serve(orders: Orders, pipe: Connection, ended: threading.Event) -> None:
-    with Crew(orders.seat) as crew, running(orders.settings, crew) as here:
+def _serve(orders: Orders, pipe: Connection, ended: Ending) -> None:
+    with ExitStack() as stack:
+        with ended.at_once():
+            crew = stack.enter_context(Crew(orders.seat))
+            here = stack.enter_context(running(orders.settings, crew))
         _tell(pipe, Serves(tuple(here.greeting(orders.config))))
         while not ended.wait(VITALS_SECONDS):
             _tell(pipe, _vitals(here, orders))
@@ -141,9 +141,9 @@ def _tell(pipe: Connection, message: Message) -> None:
         pipe.send(message)
 
 
-def _listen(pipe: Connection, ended: threading.Event) -> None:
+def _listen(pipe: Connection, ended: Ending) -> None:
     """Note the order to end, or that there is nobody left to give it."""
     with suppress(EOFError, OSError):
         while not isinstance(pipe.recv(), End):
             pass
-    ended.set()
+    ended.ask()

@@ -2,8 +2,8 @@
 
 import signal
 import sys
-import threading
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -14,6 +14,7 @@ import typer
 from rich.text import Text
 
 from proxy.cli.crew import serve_with_workers
+from proxy.cli.ending import EndedEarly, Ending
 from proxy.cli.rendering import console
 from proxy.cli.running import running
 from proxy.config.server import N_WORKERS_MAX
@@ -39,7 +40,7 @@ def serve(
         ),
     ] = None,
 ) -> None:
-    """Serve the tables of a configuration until Ctrl-C.
+    """Serve the tables of a configuration until Ctrl-C, or SIGTERM.
 
     TACIT_SERVER__LISTEN=HOST:PORT in the environment overrides the file's address.
     """
@@ -54,12 +55,13 @@ def serve(
 
 
 def _serve_alone(settings: Settings, config: Path) -> None:
-    stopped = threading.Event()
-    _on_signals(stopped.set)
-    with running(settings) as here:
+    ending = Ending()
+    with suppress(EndedEarly), ExitStack() as stack:
+        with ending.at_once():
+            here = stack.enter_context(running(settings))
         _tell(here.greeting(config))
         structlog.get_logger("tacit").info("serving", address=here.wires.grpc.address)
-        stopped.wait()
+        ending.wait()
 
 
 def _tell(lines: Iterable[str]) -> None:

@@ -107,14 +107,14 @@ def test_every_problem_of_a_declaration_is_listed(folder: Path) -> None:
         key = ""
         """,
     )
+    keys = "delimiter, decimal, encoding, header, source, key"
     assert found == [
         "public: two tables share a name (letter case does not count)",
         "public.People: is the name of a private table, too",
         "public.DATA_privacy: is a name that the server reserves for its own views",
         "public.absent.source: names no file",
         "public.other.source: should be a .csv or .parquet file",
-        "public.OTHER.kye: is not a known key; known keys are delimiter, decimal, encoding, "
-        "header, source, key",
+        f"public.OTHER.kye: is not a known key; known keys are {keys}",
         "public.empty.source: is missing",
         "public.empty.key: string should have at least 1 character",
     ]
