@@ -25,6 +25,7 @@ from proxy.cli.rendering import console, limits_table, plain
 from proxy.config.settings import Settings, load
 from proxy.identity.authenticate import ANONYMOUS
 from proxy.identity.issuing import Grant, expiry, issue_certificate, issue_token, revoke
+from proxy.identity.look_alikes import warnings_beside, warnings_of
 from proxy.identity.roles import WHO_ASKS
 
 COMMAND_LINE: Final = "command line"  # the author that the ledger records
@@ -101,6 +102,7 @@ def issue(  # noqa: PLR0913 - one parameter per option
             typer.echo(token)
         else:
             credential = issue_certificate(ledger, grant, certificate, by=COMMAND_LINE)
+        _warn_of_look_alikes(ledger, [analyst, *(group or ())])
     until = "until it is revoked" if credential.expires is None else f"until {credential.expires}"
     typer.echo(f"Credential {credential.id} opens {_tables(credential)}, {until}.", err=True)
 
@@ -110,6 +112,7 @@ def list_credentials(config: ConfigOption = DEFAULT_CONFIG) -> None:
     """List every credential that was ever issued, and whether PostgreSQL clients may use it."""
     with _opened(config) as (_, ledger):
         book, now = ledger.access, ledger.now()
+        _warn_of_look_alikes(ledger)
     shown = _grid("id", "analyst", "groups", "role", "tables", "shown by", "PostgreSQL", "ends", "")
     for credential in book.issued.values():
         state = "in force"
@@ -220,6 +223,16 @@ def _warn_of_unused(settings: Settings, ledger: Ledger, tables: Iterable[str]) -
     for table in tables:
         for sentence in unused_limits(ledger, table, known):
             typer.echo(f"WARNING: {table}: {sentence}", err=True)
+
+
+def _warn_of_look_alikes(ledger: Ledger, of: Iterable[str] = ()) -> None:
+    """Say on standard error which names look alike; only with one of some, if these are given."""
+    payers = [credential.payer for credential in ledger.access.issued.values()]
+    names = [name for payer in payers for name in (payer.analyst, *payer.groups)]
+    known = set(of)
+    told = warnings_of(names) if not known else warnings_beside(known, names)
+    for sentence in told:
+        typer.echo(f"WARNING: {sentence}", err=True)
 
 
 @contextmanager

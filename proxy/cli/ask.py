@@ -159,13 +159,15 @@ def _show(
     found: FoundT,
     output: OutputFormat,
     as_table: Callable[[FoundT], RenderableType],
-    as_csv: Callable[[FoundT], str],
+    as_csv: Callable[..., str],
     as_json: Callable[[FoundT], str],
 ) -> None:
     match output:
         case OutputFormat.TABLE:
             rendering.console().print(as_table(found))
         case OutputFormat.CSV:
-            typer.echo(as_csv(found), nl=False)
+            rendering.print_text(as_csv(found))
+        case OutputFormat.SPREADSHEET:
+            rendering.print_text(as_csv(found, is_for_spreadsheets=True))
         case OutputFormat.JSON:
-            typer.echo(as_json(found))
+            rendering.print_text(f"{as_json(found)}\n")

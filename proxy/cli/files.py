@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from cube.refusals import ConfigurationInvalid
 from proxy.api.clean_arrow import clean_table
+from proxy.cli.rendering import no_formula
 
 _WRITERS: Final[dict[str, Callable[[pa.Table, Path], object]]] = {
     ".parquet": pq.write_table,
@@ -17,8 +18,14 @@ _WRITERS: Final[dict[str, Callable[[pa.Table, Path], object]]] = {
 }
 
 
-def table_writer(output: Path) -> Callable[[pa.Table], None]:
+def table_writer(output: Path, *, is_for_spreadsheets: bool = False) -> Callable[[pa.Table], None]:
     """The function that writes a file; chosen before anything is queried and paid for.
+
+    Parameters
+    ----------
+    output : Path
+    is_for_spreadsheets : bool
+        Whether text in CSV that a spreadsheet would take for a formula is begun with an apostrophe.
 
     Raises
     ------
@@ -34,11 +41,24 @@ def table_writer(output: Path) -> Callable[[pa.Table], None]:
 
     def write(data: pa.Table) -> None:
         try:
+            if is_for_spreadsheets and write_table is pa_csv.write_csv:
+                data = _without_formulas(data)
             write_table(clean_table(data), output)
         except OSError as error:
             raise not_written(output, error) from None
 
     return write
+
+
+def _without_formulas(data: pa.Table) -> pa.Table:
+    """The same table, with names and texts that are shown, and not calculated."""
+    columns = [
+        pa.array([None if one is None else no_formula(one) for one in column.to_pylist()])
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+        else column
+        for column in data.columns
+    ]
+    return pa.table(columns, names=[no_formula(name) for name in data.column_names])
 
 
 def write_bytes(output: Path, content: bytes) -> None:

@@ -343,6 +343,6 @@ class _Pass:
 
 def _n_bytes_of(batch: pa.RecordBatch) -> int:
     """How many bytes of a file of text the rows take, about: text, and what separates it."""
-    n_offsets: int = sum(column.nbytes for column in batch.columns)
-    n_fields = batch.num_rows * batch.num_columns
-    return max(0, n_offsets - 4 * n_fields) + n_fields
+    n_fields: int = batch.num_rows * batch.num_columns
+    n_bytes = sum(int(column.nbytes) for column in batch.columns)
+    return max(0, n_bytes - 4 * n_fields) + n_fields

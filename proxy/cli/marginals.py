@@ -15,7 +15,7 @@ from planner.consistent_sets import Consistency
 from proxy.cli.budget_text import left_text
 from proxy.cli.client import ServerAddress, calling, ipc_table, target_of
 from proxy.cli.files import table_writer
-from proxy.cli.options import ConfidenceOption, HalfWidthOption, asks_server
+from proxy.cli.options import ConfidenceOption, HalfWidthOption, SpreadsheetOption, asks_server
 from proxy.cli.rendering import console, general, plain, to_width
 from proxy.protocol import tacit_pb2
 
@@ -63,6 +63,7 @@ def marginals(  # noqa: PLR0913, PLR0917 - one parameter per option
             "--output", "-o", metavar="FILE", help="Write one long table; .parquet or .csv."
         ),
     ] = None,
+    spreadsheet: SpreadsheetOption = False,
     *,
     server: ServerAddress,
 ) -> None:
@@ -70,7 +71,7 @@ def marginals(  # noqa: PLR0913, PLR0917 - one parameter per option
 
     What the history knows is used; only what is missing is bought, and agreement is free.
     """
-    write = None if output is None else table_writer(output)
+    write = None if output is None else table_writer(output, is_for_spreadsheets=spreadsheet)
     is_budget = epsilon is not None and half_width is None
     request = tacit_pb2.MarginalsRequest(
         table=table,

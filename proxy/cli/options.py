@@ -85,11 +85,24 @@ class OutputFormat(StrEnum):
 
     TABLE = "table"
     CSV = "csv"
+    SPREADSHEET = "spreadsheet"
     JSON = "json"
 
 
 FormatOption: TypeAlias = Annotated[
-    OutputFormat, typer.Option("--format", help="How to print the answer.")
+    OutputFormat,
+    typer.Option(
+        "--format",
+        help="How to print the answer; spreadsheet is CSV in which text that would be a formula "
+        "begins with '.",
+    ),
+]
+SpreadsheetOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--spreadsheet",
+        help="In a .csv file, begin text that a spreadsheet would take for a formula with '.",
+    ),
 ]
 ConfigOption: TypeAlias = Annotated[
     Path, typer.Option("--config", metavar="FILE", help="The configuration that is served.")

@@ -114,7 +114,7 @@ class Sitting:
             "\\unset": Command("\\unset NAME", "ask without it", self._unset, SETTINGS),
             "\\format": Command(
                 "\\format NAME",
-                "print answers as table, csv or json",
+                "print answers as table, csv, spreadsheet or json",
                 self._format,
                 tuple(OutputFormat),
             ),
@@ -200,9 +200,11 @@ class Sitting:
             case OutputFormat.TABLE:
                 _print(rendering.answer_table(answer))
             case OutputFormat.CSV:
-                typer.echo(rendering.answer_csv(answer), nl=False)
+                rendering.print_text(rendering.answer_csv(answer))
+            case OutputFormat.SPREADSHEET:
+                rendering.print_text(rendering.answer_csv(answer, is_for_spreadsheets=True))
             case OutputFormat.JSON:
-                typer.echo(rendering.answer_json(answer))
+                rendering.print_text(f"{rendering.answer_json(answer)}\n")
 
 
 def _target(settings: Mapping[str, str]) -> tacit_pb2.Target:

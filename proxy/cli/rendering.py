@@ -7,11 +7,14 @@ import csv
 import io
 import json
 import math
+import re
+import sys
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
+import typer
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -22,6 +25,10 @@ from proxy.cli.client import ReceivedPrice, ReceivedResult
 from proxy.protocol import tacit_pb2
 
 DECIMALS_MAX = 6
+FORMULA: Final = "=+-@\uff1d\uff0b\uff0d\uff20"  # and their wide forms
+FORMULA_BLANKS: Final = frozenset("\t\r\n")
+BLANKS: Final = " \t\r\n\u00a0"
+NUMBER: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|-?inf|-\d{4,}-\d\d-\d\d")
 BAR_LENGTH = 20
 
 
@@ -139,7 +146,7 @@ def schema_table(table: tacit_pb2.Table) -> RenderableType:
     return Group(plain(table.name), shown, Text(f"default target: half_width {target}"))
 
 
-def answer_csv(answer: ReceivedResult) -> str:
+def answer_csv(answer: ReceivedResult, *, is_for_spreadsheets: bool = False) -> str:
     """The result as CSV; every answer column is followed by the ends of its interval."""
     receipts = _receipts_by_place(answer)
     header: list[str] = []
@@ -150,12 +157,13 @@ def answer_csv(answer: ReceivedResult) -> str:
         if (receipt := receipts.get(place)) is not None:
             header += [f"{field.name}_low", f"{field.name}_high"]
             columns += [_ends(receipt.low), _ends(receipt.high)]
-    return _csv(header, columns)
+    return _csv(header, columns, is_for_spreadsheets=is_for_spreadsheets)
 
 
-def price_csv(price: ReceivedPrice[Any]) -> str:
+def price_csv(price: ReceivedPrice[Any], *, is_for_spreadsheets: bool = False) -> str:
     """What statements cost as CSV: the lines of the table."""
-    return _csv(price.data.schema.names, [column.to_pylist() for column in price.data.columns])
+    columns = [column.to_pylist() for column in price.data.columns]
+    return _csv(price.data.schema.names, columns, is_for_spreadsheets=is_for_spreadsheets)
 
 
 def price_json(price: ReceivedPrice[Any]) -> str:
@@ -256,11 +264,44 @@ def _receipts_by_place(answer: ReceivedResult) -> dict[int, tacit_pb2.ColumnRece
     return found
 
 
-def _csv(header: Sequence[str], columns: Iterable[Sequence[Any]]) -> str:
+def no_formula(field: str) -> str:
+    """A field that a spreadsheet shows, and does not calculate.
+
+    >>> no_formula("=1+1"), no_formula("-412.5"), no_formula(" @SUM(A1)"), no_formula("Oslo")
+    ("'=1+1", '-412.5', "' @SUM(A1)", 'Oslo')
+    """
+    begins = field.lstrip(BLANKS)[:1]
+    is_formula = field[:1] in FORMULA_BLANKS or (begins and begins in FORMULA)
+    return f"'{field}" if is_formula and not NUMBER.fullmatch(field) else field
+
+
+def print_text(text: str) -> None:
+    """Print CSV or JSON: as it is to a file or a program, and with its controls shown to people."""
+    typer.echo(for_terminal(text) if sys.stdout.isatty() else text, nl=False)
+
+
+def for_terminal(text: str) -> str:
+    r"""Text that moves no cursor and changes no colour: all but line ends is shown.
+
+    >>> for_terminal("a\x1b[31m\n\x9b\u202eb")
+    'a\\u001b[31m\n\\u009b\\u202eb'
+    """
+    return "".join(c if c.isprintable() or c == "\n" else f"\\u{ord(c):04x}" for c in text)
+
+
+def _csv(
+    header: Sequence[str], columns: Iterable[Sequence[Any]], *, is_for_spreadsheets: bool
+) -> str:
+    """CSV; for spreadsheets, no text in it is taken for a formula, and numbers stay numbers."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(zip(*columns, strict=True))
+    for row in (header, *zip(*columns, strict=True)):
+        writer.writerow(
+            [
+                no_formula(one) if is_for_spreadsheets and isinstance(one, str) else one
+                for one in row
+            ]
+        )
     return out.getvalue()
 
 

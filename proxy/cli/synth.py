@@ -19,7 +19,7 @@ from cube.statistic import N_PARENTS_MAX, Score
 from proxy.cli import synth_client
 from proxy.cli.client import ServerAddress
 from proxy.cli.files import table_writer, write_bytes
-from proxy.cli.options import asks_server
+from proxy.cli.options import SpreadsheetOption, asks_server
 from proxy.cli.plan import statements_in
 from proxy.cli.rendering import console
 from proxy.cli.rendering_synth import (
@@ -159,6 +159,7 @@ def create(  # noqa: PLR0913, PLR0917 - one parameter per option
         bool, typer.Option("--preview", help="Only show what it would cost. Spends nothing.")
     ] = False,
     output: OutputOption = None,
+    spreadsheet: SpreadsheetOption = False,
     *,
     server: ServerAddress,
 ) -> None:
@@ -171,7 +172,7 @@ def create(  # noqa: PLR0913, PLR0917 - one parameter per option
     Counts of one or two columns are close to the private ones; combinations of three and more
     columns are not measured. No row describes a real person.
     """
-    write = _writer(output)
+    write = _writer(output, is_for_spreadsheets=spreadsheet)
     request = tacit_pb2.CreateSyntheticRequest(
         table=table,
         name=name,
@@ -221,26 +222,28 @@ def get(
         Path,
         typer.Option("--output", "-o", metavar="FILE", help="The file; ends in .parquet or .csv."),
     ],
+    spreadsheet: SpreadsheetOption = False,
     *,
     server: ServerAddress,
 ) -> None:
     """Write the rows of a synthetic table to a file. Free."""
-    _writer(output)(lambda: synth_client.rows(server, name))
+    _writer(output, is_for_spreadsheets=spreadsheet)(lambda: synth_client.rows(server, name))
 
 
 @app.command(epilog="Example: tacit synth resample adult_1 --rows 1000 --seed 7 -o small.csv")
 @asks_server
-def resample(  # noqa: PLR0913 - one parameter per option
+def resample(  # noqa: PLR0913, PLR0917 - one parameter per option
     table: NameArgument,
     rows: RowsOption = None,
     seed: SeedOption = None,
     name: NewNameOption = "",
     output: OutputOption = None,
+    spreadsheet: SpreadsheetOption = False,
     *,
     server: ServerAddress,
 ) -> None:
     """Draw new rows from the model of a synthetic table. Free."""
-    write = _writer(output)
+    write = _writer(output, is_for_spreadsheets=spreadsheet)
     request = tacit_pb2.ResampleSyntheticRequest(table=table, name=name, rows=rows, seed=seed)
     made = synth_client.resample(server, request)
     console().print(Text(f"Made {made.name}: {made.rows} rows like those of {table}. Free."))
@@ -343,11 +346,13 @@ def _made(steps: Iterable[tacit_pb2.SyntheticProgress]) -> tacit_pb2.SyntheticPr
     return last
 
 
-def _writer(output: Path | None) -> Callable[[Callable[[], pa.Table]], None]:
+def _writer(
+    output: Path | None, *, is_for_spreadsheets: bool = False
+) -> Callable[[Callable[[], pa.Table]], None]:
     """The function that writes rows to a file; whether it can is checked before it is called."""
     if output is None:
         return lambda _rows: None
-    write_table = table_writer(output)
+    write_table = table_writer(output, is_for_spreadsheets=is_for_spreadsheets)
 
     def write(rows: Callable[[], pa.Table]) -> None:
         write_table(rows())
