@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from sqlglot import exp
-from sqlglot.errors import ErrorLevel, UnsupportedError
+from sqlglot.errors import UnsupportedError
 
 from cube.refusals import TooLarge, UnknownName, UnsupportedSql
 from planner.catalog_sql.column_names import columns_named, columns_renamed
@@ -20,6 +20,7 @@ from planner.catalog_sql.nodes import known, written
 from planner.catalog_sql.reading import read_tree
 from planner.catalog_sql.recognise import CATALOG, FACT_NODES, SCHEMAS, base_tables
 from planner.meaning.made import check_made, n_nodes_run
+from planner.meaning.writing import duckdb_sql, written_query
 from planner.sql.messages import position, suggestion, unsupported
 from planner.sql.parameters import Parameters
 from planner.sql.statements import Query
@@ -105,7 +106,7 @@ def catalog_sql(
     for column in tree.find_all(exp.Column):
         column.set("db", None)
     try:
-        text = tree.sql(dialect="duckdb", unsupported_level=ErrorLevel.RAISE, comments=False)
+        text = duckdb_sql(written_query(tree, lambda _table: {}))
     except UnsupportedError:
         raise UnsupportedSql(
             "This question to the catalog has no form in DuckDB.",

@@ -170,7 +170,7 @@ _MEANINGS: Final[dict[type[exp.Expr], Meaning]] = {
     exp.RegexpReplace: Meaning(texts.write_regular_replace, "REGEXP_REPLACE", _replaced),
     exp.Repeat: Meaning(texts.write_repeat, "REPEAT", _repeated),
     exp.Replace: Meaning(texts.write_replace, "REPLACE", _replaced),
-    exp.Reverse: Meaning(texts.text_function("reverse({0})"), "REVERSE"),
+    exp.Reverse: Meaning(texts.text_function(texts.REVERSED), "REVERSE"),
     exp.Right: Meaning(texts.write_right, "RIGHT"),
     exp.SplitPart: Meaning(texts.write_split_part, "SPLIT_PART"),
     exp.StartsWith: Meaning(

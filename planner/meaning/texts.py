@@ -19,6 +19,11 @@ from planner.sql.messages import unsupported
 _FROM_1: Final = "CASE WHEN {0} < 1 THEN 1 ELSE CAST({0} AS BIGINT) END"
 # A sharp s has no capital in PostgreSQL; in DuckDB it has.
 UPPER: Final = "replace(upper(replace({0}, 'ß', chr(1))), chr(1), 'ß')"
+# By code points; DuckDB's own keeps letters and their accents together.
+REVERSED: Final = (
+    "list_transform([{0}], LAMBDA x: CASE WHEN x IS NOT NULL THEN array_to_string(list_transform("
+    "range(length(x), 0, -1), LAMBDA place: substr(x, place, 1)), '') END)[1]"
+)
 N_REPEATED_MAX: Final = 10_000  # characters that a filled or repeated text is made of
 
 
@@ -275,8 +280,10 @@ def write_like(call: Call) -> Value:
 
 def _like(call: Call, escape: str) -> Value:
     text, pattern = call.text(call.value()), call.text(call.value("expression"))
-    if not pattern.is_text_constant:
-        raise call.refused("needs a literal pattern", "Write the pattern between quotes.")
+    if not pattern.is_text_constant:  # which only the catalog lets through
+        name = "ilike_escape" if isinstance(call.node, exp.ILike) else "like_escape"
+        template = f"{name}({{0}}, {{1}}, {_quoted(escape)})"
+        return call.sql(_negated(call, template), BOOLEAN, text, pattern)
     found = of_like(pattern.node.unnest().name, escape, call.node)
     flags = "si" if isinstance(call.node, exp.ILike) else "s"
     template = f"regexp_full_match({{0}}, {_quoted(found)}, '{flags}')"

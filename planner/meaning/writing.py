@@ -169,8 +169,11 @@ class _Scope:
         """The type of a column; None if there is none of this name."""
         name, qualifier = column.name.lower(), str(column.text("table")).lower()
         for source, columns in self.sources:
-            if (not qualifier or qualifier == source) and name in columns:
-                return columns[name]
+            if not qualifier or qualifier == source:
+                if name in columns:
+                    return columns[name]
+                if not columns:
+                    return UNKNOWN  # a relation of which nothing is known may have it
         return None if self.outer is None else self.outer.type_of(column)
 
 
