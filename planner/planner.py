@@ -36,10 +36,17 @@ from planner.sql.parameter_types import ParameterType, parameter_types
 from planner.sql.parameters import Parameters
 from planner.sql.query_tree import QueryTree, parse
 from planner.sql.statements import read_query
-from planner.workload import ColumnKind, Outer, OutputColumn, RequestedTarget, Workload
+from planner.workload import (
+    ColumnKind,
+    GivenAnswers,
+    Outer,
+    OutputColumn,
+    RequestedTarget,
+    Workload,
+)
 
 Read = TypeVar("Read")
-PlanKey: TypeAlias = tuple[str, RequestedTarget, Parameters, dt.datetime | None]
+PlanKey: TypeAlias = tuple[str, RequestedTarget, Parameters, dt.datetime | None, GivenAnswers]
 
 N_PLANS_MAX = 4096
 N_CONDITIONS_MAX = 4096
@@ -125,18 +132,22 @@ class Planner:
         sql: str,
         requested: RequestedTarget = _NO_REQUEST,
         parameters: Parameters = (),
+        given: GivenAnswers = (),
     ) -> Workload:
         """The workload of the query `sql`, or of the query that it asks to explain.
 
         A target in the SQL's OPTIONS overrides `requested`, which overrides the table's default.
+        The answers to its subqueries that have to be asked first are `given`.
 
         Raises
         ------
+        AskedFirst
+            If a subquery has to be asked first whose answer is not given.
         Refused
             If the text asks for anything other than aggregates of private tables and what can be
             computed from them, or for a target out of range.
         """
-        key = (sql, requested, parameters, moment_for(sql, self._clock))
+        key = (sql, requested, parameters, moment_for(sql, self._clock), given)
         known = self._plans.get(key)
         if known is not None:
             return known
@@ -165,6 +176,7 @@ class Planner:
         requested: RequestedTarget,
         parameters: Parameters,
         moment: dt.datetime | None,
+        given: GivenAnswers,
     ) -> Workload:
         query = parse(read_query(sql), parameters)
         if moment is not None and not read_at(query.tree, moment):
@@ -176,7 +188,7 @@ class Planner:
         is_probe = gives_no_rows(query.tree)
         fallback = _fallback(query, requested)
         wants_whole = _wants_whole_counts(query.tree, requested)
-        splitter = Splitter(self._world, requested)
+        splitter = Splitter(self._world, requested, given)
         tree, answers = splitter.statement(query)
         columns = _shown_as_it_is(tree, splitter)
         if columns is not None:

@@ -9,9 +9,11 @@ import datetime as dt
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from typing import TypeAlias
 
 from cube.axis import LevelValue
 from cube.block import QueryBlock
+from cube.refusals import UnsupportedSql
 from cube.target import AccuracyTarget
 from planner.consistent_sets import ConsistentSets
 from planner.fallback import Fallback
@@ -109,6 +111,42 @@ class Wanted:
     def asked(self) -> tuple[QueryBlock, float, float]:
         """The block, the confidence and the half-width, as an estimator is asked for them."""
         return self.block, self.target.confidence, self.target.half_width
+
+
+# The answers to subqueries of a statement that were asked first, by their text.
+GivenAnswers: TypeAlias = tuple[tuple[str, tuple[LevelValue, ...]], ...]
+
+
+class AskedFirst(UnsupportedSql):
+    """A subquery of answers chooses private rows: its answer is needed before the rest is planned.
+
+    For callers that ask one statement at a time, it is a refusal.
+
+    Parameters
+    ----------
+    refusal : UnsupportedSql
+        What it is for such a caller.
+    sql : str
+        The subquery, as a statement by itself.
+    requested : RequestedTarget
+        The target in force where it stands.
+    is_list : bool
+        Whether it may give several values.
+    """
+
+    def __init__(
+        self,
+        refusal: UnsupportedSql,
+        *,
+        sql: str,
+        requested: RequestedTarget,
+        is_list: bool,
+    ) -> None:
+        super().__init__(refusal.message, hint=refusal.hint)
+        self.position = refusal.position
+        self.is_list = is_list
+        self.sql = sql
+        self.requested = requested
 
 
 class ColumnKind(StrEnum):

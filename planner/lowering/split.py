@@ -14,14 +14,14 @@ from sqlglot import exp
 from cube.pace import checkpoint
 from cube.refusals import TooLarge, UnsupportedSql
 from planner.domain.allowed import check_scalar
-from planner.domain.public import OWN_PREFIX
+from planner.domain.public import OWN_PREFIX, PRIVACY_SCHEMA
 from planner.lowering.answered_groups import filter_groups
 from planner.lowering.companions import show_companions
 from planner.lowering.consistency import ask_consistency
 from planner.lowering.formulas import Total
 from planner.lowering.grouping_sets import name_every_key, order_by_every_item
 from planner.lowering.independence import asks_independence, lower_test
-from planner.lowering.joins import joined_rows, values_of
+from planner.lowering.joins import joined_rows, public_literal, values_of
 from planner.lowering.linear import is_linear
 from planner.lowering.lowering import Lowering
 from planner.lowering.nested_sums import inline_names, merge_sums
@@ -35,11 +35,11 @@ from planner.lowering.summands import conjuncts
 from planner.lowering.tables import Answered, Names, Relation, ShownAnswer, Tables, column_names
 from planner.lowering.units import count_of_units
 from planner.meaning.types import SqlType
-from planner.sql.messages import origin, position, unsupported
-from planner.sql.nodes import Held, aggregates_in
+from planner.sql.messages import DIALECT, origin, position, unsupported
+from planner.sql.nodes import Held, aggregates, aggregates_in
 from planner.sql.options import MANNER, NO_MANNER, REQUESTED, AnswerOptions
 from planner.sql.query_tree import QueryTree
-from planner.workload import RequestedTarget
+from planner.workload import AskedFirst, GivenAnswers, RequestedTarget
 
 N_PARTS_MAX = 64  # SELECTs of one statement that aggregate private rows
 
@@ -57,8 +57,12 @@ class _Scope:
 class Splitter:
     """Cuts one statement."""
 
-    def __init__(self, world: PlanningContext, requested: RequestedTarget) -> None:
+    def __init__(
+        self, world: PlanningContext, requested: RequestedTarget, given: GivenAnswers = ()
+    ) -> None:
         self._world = world
+        self._given = dict(given)
+        self._with_text = ""
         self._requested = requested
         self.parts: list[PartBuilder] = []
         self.notes: list[str] = []  # for the receipt
@@ -74,6 +78,8 @@ class Splitter:
             If it asks for anything other than aggregates of private rows.
         """
         tree = self._tree = query.tree
+        if query.has_subqueries and tree.args.get("with_") is not None:
+            self._with_text = tree.args["with_"].sql(dialect=DIALECT, comments=False)
         self._has_subqueries = query.has_subqueries
         relation = self._query(tree, _Scope({}, self._requested))
         if isinstance(relation, Answered):
@@ -200,7 +206,60 @@ class Splitter:
             value = select.args.get(clause)
             for tree in value if isinstance(value, list) else [value]:
                 for held in [] if tree is None else list(tree.find_all(Held)):
-                    self._write_out(held)
+                    if not (_chooses_rows(held, clause) and self._put_answer(held)):
+                        self._write_out(held)
+
+    def _put_answer(self, held: Held) -> bool:
+        """Put the answer of a subquery in its place; False if it is none of answers.
+
+        Raises
+        ------
+        AskedFirst
+            If its answer is not known yet.
+        """
+        query, scope = self._held[int(held.this.name)]
+        inner, above = query.unnest(), held.parent
+        if not self._is_of_answers(inner, scope) or isinstance(above, exp.Exists):
+            return False
+        text = inner.sql(dialect=DIALECT, comments=False)
+        if any(table.name.casefold() in scope.names for table in inner.find_all(exp.Table)):
+            text = f"{self._with_text} {text}"
+        listing = above if isinstance(above, exp.In) and above.args.get("query") is held else None
+        if text not in self._given:
+            own = inner.meta.get(REQUESTED)
+            refusal = unsupported(
+                query,
+                "is a subquery where a value of one record is needed",
+                "Ask it first, and write its answer here; or join a public table.",
+            )
+            raise AskedFirst(
+                refusal,
+                sql=text,
+                requested=scope.requested if own is None else own.over(scope.requested),
+                is_list=listing is not None,
+            )
+        values = [public_literal(value) for value in self._given[text]]
+        self.tables.allowance.put_in(exp.Tuple(expressions=values), query)
+        if listing is not None:
+            listing.set("expressions", values)
+            listing.set("query", None)
+            if not values:
+                listing.replace(exp.false())
+            return True
+        held.replace(values[0] if values else exp.null())
+        return True
+
+    def _is_of_answers(self, inner: exp.Expr, scope: _Scope) -> bool:
+        """Whether a subquery aggregates private rows."""
+        if not isinstance(inner, exp.Query) or self.tables.is_public(inner, scope.names):
+            return False
+        tables = list(inner.find_all(exp.Table))
+        if any(table.db.casefold() == PRIVACY_SCHEMA for table in tables):
+            return False
+        if not isinstance(inner, exp.Select):
+            return True
+        is_aggregated = aggregates_in(inner) or inner.args.get("group")
+        return bool(is_aggregated) or self.tables.schema_in(inner, scope.names) is None
 
     def _write_out(self, held: Held) -> None:
         query, scope = self._held[int(held.this.name)]
@@ -360,6 +419,21 @@ class Splitter:
         item = select.expressions[0].unalias().copy()
         item = mapped(item, lambda node: count_of_units(node, own))
         return own.resolved(item), tuple(conditions)
+
+
+def _chooses_rows(held: Held, clause: str) -> bool:
+    """Whether a subquery is part of what is evaluated for each row, and not beside an answer."""
+    above = held.parent
+    while isinstance(above, exp.Paren):
+        above = above.parent
+    if isinstance(above, exp.AggFunc | exp.Group):
+        return False  # the same for every row
+    if clause != "expressions" or held.find_ancestor(exp.AggFunc, exp.Filter) is not None:
+        return True
+    item: exp.Expr = held
+    while item.parent is not None and not isinstance(item.parent, exp.Select):
+        item = item.parent
+    return item.find(exp.Column) is not None and not aggregates(item)
 
 
 def _check_name(cte: exp.CTE) -> None:

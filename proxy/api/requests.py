@@ -20,7 +20,7 @@ from cube.schema import Schema
 from cube.target import AccuracyTarget, SumTarget
 from planner.sql.messages import listed
 from planner.sql.parameters import Parameters
-from planner.workload import RequestedTarget
+from planner.workload import GivenAnswers, RequestedTarget
 from proxy.api.best_report import Belief, ReportedCount
 from proxy.api.marginals import MadeMarginals, MarginalsRequest
 from proxy.api.renewal_text import renewal_words, this_window
@@ -89,6 +89,9 @@ class QueryRequest:
     settings : tuple of (str, str)
         What the client has set for its session and changes no answer, by lower-case names; the
         catalog shows it.
+    given : tuple of (str, tuple)
+        The answers to subqueries of the statement that were asked first, by their texts. No client
+        gives any.
     """
 
     sql: str
@@ -96,6 +99,7 @@ class QueryRequest:
     parameters: Parameters = ()
     caller: Caller = LOCAL
     settings: tuple[tuple[str, str], ...] = ()
+    given: GivenAnswers = ()
 
 
 @dataclass(frozen=True, slots=True)

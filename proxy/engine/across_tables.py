@@ -5,8 +5,8 @@ when another refuses. A statement that falls back on history is not refused for 
 cannot be paid is answered with the best that is known. Tables that answer by themselves are free.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from cube.refusals import NotCovered, TargetNotReached
@@ -88,6 +88,28 @@ def answered_tables(
         fell_back = None if settled else NOTE.format(name)
         notes = tuple(one for one in (fell_back, table.extent.note) if one is not None)
         yield AnsweredTable(table, tuple(shown), tuple(settled), notes)
+
+
+def joined(workloads: Sequence[Workload]) -> Workload:
+    """Several workloads of one statement as one, to price them together."""
+    parts = tuple(part for workload in workloads for part in workload.parts)
+    return replace(workloads[-1], parts=parts)
+
+
+def check_covered(
+    workloads: Sequence[Workload],
+    tables: Mapping[str, ServedTable | SelfAnswering],
+    caller: Caller,
+    outer: OuterSql,
+) -> None:
+    """Refuse workloads of one statement that are not covered together, before any is begun.
+
+    Raises
+    ------
+    BudgetExhausted, LimitReached, CostAboveCap
+    """
+    together = joined(workloads)
+    _is_covered(together, [tables[name] for name in together.tables], caller, outer)
 
 
 def falls_back(workload: Workload, table: ServedTable, caller: Caller) -> bool:

@@ -17,11 +17,11 @@ import pyarrow as pa
 from accountant.ledger.credentials import Role
 from accountant.ledger.entries import Tally
 from accountant.ledger.limits import Payer
-from cube.refusals import NotCovered, PrivateRows, Refused, TargetNotReached
+from cube.refusals import NotCovered, PrivateRows, Refused, TargetNotReached, UnknownName
 from planner.cache import BoundedCache
 from planner.sql.parameters import Parameters
 from planner.sql.statements import Explain, Query, not_answered, read_statement
-from planner.workload import Outer, RequestedTarget, Workload
+from planner.workload import AskedFirst, GivenAnswers, Outer, RequestedTarget, Workload
 from proxy.api.best_report import Belief, ReportedCount, one_count
 from proxy.api.marginals import MadeMarginals, MarginalsRequest
 from proxy.api.requests import (
@@ -36,13 +36,27 @@ from proxy.api.requests import (
     TableInfo,
 )
 from proxy.catalog.shadow import is_catalog_query, is_catalog_text
-from proxy.engine.across_tables import answered_tables
+from proxy.engine.across_tables import answered_tables, check_covered, joined
 from proxy.engine.answer_columns import promised_columns
+from proxy.engine.asked import smallest_cap
+from proxy.engine.asked_first import (
+    ASKED_FIRST,
+    LEAST_CAP,
+    FirstAnswer,
+    answer_of,
+    asked_for,
+    capped,
+    given,
+    say_what_is_known,
+    spent_on,
+    stand_ins,
+    with_first,
+)
 from proxy.engine.batch import run_batch
 from proxy.engine.catalog_world import catalogued
 from proxy.engine.descriptions import described
 from proxy.engine.disclosure import disclosed_rows, shown_record
-from proxy.engine.explain import ExplainedPart, build_explanation, explained
+from proxy.engine.explain import ExplainedPart, advised_to, build_explanation, explained
 from proxy.engine.model_fallback import ModelFallback
 from proxy.engine.multiplied import check_multiplied
 from proxy.engine.other_statements import columns_of_other, explain_other, run_other
@@ -71,7 +85,7 @@ from proxy.tables.live_tables import LiveTables, steadily
 from proxy.tables.private_table import ServedTable
 from proxy.tables.self_answering import SelfAnswering
 
-SchemaKey: TypeAlias = tuple[Key, str, RequestedTarget, Parameters]
+SchemaKey: TypeAlias = tuple[Key, str, RequestedTarget, Parameters, GivenAnswers]
 
 N_SCHEMAS_MAX = 4096  # result schemas of outer SQL, remembered with their plans
 SCHEMA_BYTES = 4096  # the size of one of them, roughly
@@ -146,9 +160,11 @@ class Engine:
         with self._watcher.stage(Stage.PLAN):
             seen = self._visible_to(request.caller)
             try:
-                workload = seen.planner.plan(request.sql, request.target, request.parameters)
+                workload = _planned(request, seen)
             except PrivateRows as refusal:
                 return self._previews.answer(request, refusal, seen.tables, seen.synthetic)
+            except AskedFirst:
+                return self._answer_in_rounds(request, seen)
             told = self._told.find(request, workload, seen.answering)
             if told is not None:
                 return told.counted(self.usage, self._watcher, seen.answering)
@@ -168,6 +184,52 @@ class Engine:
                 raise
             self._watcher.answered(budget.table, AnswerKind.FREE)
             return release
+
+    def _answer_in_rounds(self, request: QueryRequest, seen: VisibleTables) -> QueryResult:
+        """The answer to a statement of which subqueries have to be asked first.
+
+        Nothing is bought for them if it can be foreseen that the rest is not covered.
+        """
+        tried, workloads = self._with_stand_ins(request, seen)
+        schema = self._schema(tried, seen)
+        if workloads[-1].is_probe:
+            return QueryResult(schema.empty_table(), None)
+        check_covered(workloads, seen.answering, request.caller, self._outer)
+        cap = smallest_cap(workloads[-1].parts)
+        answers: list[FirstAnswer] = []
+        try:
+            while True:
+                left = None if cap is None else max(cap - spent_on(answers), LEAST_CAP)
+                try:
+                    _planned(request, seen)
+                    break
+                except AskedFirst as first:
+                    found = self._answer_query(asked_for(request, first, left))
+                    answers.append(answer_of(first, found))
+                    request = given(request, first.sql, answers[-1].values)
+            result = self._answer_query(request if not answers else capped(request, left))
+        except Refused as refusal:
+            say_what_is_known(refusal, answers)
+            raise
+        return with_first(result, answers)
+
+    def _with_stand_ins(
+        self, request: QueryRequest, seen: VisibleTables
+    ) -> tuple[QueryRequest, list[Workload]]:
+        """The request with values in place of what has to be asked first, and all workloads."""
+        before: list[Workload] = []
+        while True:
+            try:
+                return request, [*before, _planned(request, seen)]
+            except AskedFirst as first:
+                asked = asked_for(request, first, None)
+                try:
+                    inner, workloads = self._with_stand_ins(asked, seen)
+                except UnknownName:  # of the statement around it: it is another for each row
+                    raise first from None
+                values = stand_ins(first, workloads[-1], self._schema(inner, seen))
+                before += workloads
+                request = given(request, first.sql, values)
 
     def explain(self, request: QueryRequest) -> Explanation:
         """The cost of a SELECT and the sources of its answers. Charges nothing."""
@@ -344,15 +406,17 @@ class Engine:
 
     def _schema(self, request: QueryRequest, seen: VisibleTables) -> pa.Schema:
         """The result's columns, from relations without answers."""
-        key = (seen.key, request.sql, request.target, request.parameters)
+        key = (seen.key, request.sql, request.target, request.parameters, request.given)
         known = self._schemas.get(key)
         if known is not None:
             return known
         try:
-            workload = seen.planner.plan(request.sql, request.target, request.parameters)
+            workload = _planned(request, seen)
         except PrivateRows as refusal:
             shown = self._previews.answer(request, refusal, seen.tables, seen.synthetic)
             return shown.data.schema.remove_metadata()
+        except AskedFirst:
+            return self._schema(self._with_stand_ins(request, seen)[0], seen)
         computed = None
         if workload.outer is not None:
             relations = {part.name: unanswered(part) for part in workload.parts}
@@ -378,16 +442,26 @@ class Engine:
     def _explain_query(self, request: QueryRequest) -> Explanation:
         caller, seen = request.caller, self._visible_to(request.caller)
         with self._watcher.stage(Stage.PLAN):
-            workload = seen.planner.plan(request.sql, request.target, request.parameters)
-            self._schema(request, seen)
+            tried, workloads = self._with_stand_ins(request, seen)
+            self._schema(tried, seen)
         found: list[ExplainedPart] = []
-        for name in workload.tables:
-            table, parts = seen.answering[name], workload.of_table(name)
-            with self._large.turn(caller.payer.analyst, workload.parts):
-                if not isinstance(table, ServedTable):
-                    found.extend(own_explained(table, parts, workload.fallback))
-                    continue
-                priced = shown_instead(table, caller) or table
-                asked = table.info.schema, parts, self._outer
-                found.extend(explained(priced.snapshot(), *asked, seen.units_of(name)))
-        return build_explanation(found, budgets(workload, seen.answering, caller))
+        for workload in workloads:
+            here: list[ExplainedPart] = []
+            for name in workload.tables:
+                table, parts = seen.answering[name], workload.of_table(name)
+                with self._large.turn(caller.payer.analyst, workload.parts):
+                    if not isinstance(table, ServedTable):
+                        here.extend(own_explained(table, parts, workload.fallback))
+                        continue
+                    priced = shown_instead(table, caller) or table
+                    asked = table.info.schema, parts, self._outer
+                    here.extend(explained(priced.snapshot(), *asked, seen.units_of(name)))
+            is_first = workload is not workloads[-1]
+            found += [advised_to(one, ASKED_FIRST) for one in here] if is_first else here
+        together = joined(workloads)
+        return build_explanation(found, budgets(together, seen.answering, caller))
+
+
+def _planned(request: QueryRequest, seen: VisibleTables) -> Workload:
+    """The workload of a request's statement, with the answers that it is given."""
+    return seen.planner.plan(request.sql, request.target, request.parameters, request.given)

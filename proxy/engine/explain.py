@@ -1,7 +1,7 @@
 """EXPLAIN PRIVACY: for each aggregate, what is known and what could be bought."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -141,6 +141,15 @@ def explained(
         ExplainedPart(part, tuple(blocks[place]), foreseen if part.is_searched else None)
         for place, part in enumerate(parts)
     ]
+
+
+def advised_to(part: ExplainedPart, said: str) -> ExplainedPart:
+    """The same part, with a sentence about each of its blocks."""
+    blocks = (
+        replace(one, advice=said if one.advice is None else f"{said} {one.advice}")
+        for one in part.blocks
+    )
+    return replace(part, blocks=tuple(blocks))
 
 
 def build_explanation(
