@@ -17,7 +17,7 @@ from cube.schema import Schema
 from cube.timestamps import STEPS, TimestampAxis
 from proxy.config.moments import LastLevel
 from proxy.sources.problems import Problems, Section
-from proxy.sources.time_zones import local_time
+from proxy.sources.time_zones import local_time_from
 
 _DURATION: Final = re.compile(r"(\d{1,4}) (hour|day|week)s?")
 _KINDS: Final[dict[type[Axis], str]] = {
@@ -72,6 +72,9 @@ class Closing:
     def horizon(self, schema: Schema, now: dt.datetime) -> int:
         """How many levels of the table's axis, from the first, are closed at a moment.
 
+        A step on the clock of a time zone has ended once no later moment is called by a time in it:
+        where clocks are set back, what comes a second time is not over the first time.
+
         Parameters
         ----------
         schema : Schema
@@ -86,7 +89,7 @@ class Closing:
             return horizon_of(axis, self.through)
         past = now.astimezone(dt.UTC) - self.after
         if isinstance(axis, TimestampAxis):
-            local = past if axis.time_zone is None else local_time(past, axis.time_zone)
+            local = past if axis.time_zone is None else local_time_from(past, axis.time_zone)
             return horizon_of(axis, local.replace(tzinfo=None) - STEPS[axis.step])
         return horizon_of(axis, max(past.date() - dt.timedelta(days=1), _before(axis)))
 
