@@ -29,6 +29,7 @@ from planner.lowering.rows import Rows
 from planner.lowering.split import Splitter
 from planner.lowering.tables import ShownAnswer
 from planner.lowering.whole_counts import CountColumns, is_count, with_rounded_counts
+from planner.meaning.made import check_made
 from planner.sql.clock import Clock, moment_for, read_at, told_moment, utc_now
 from planner.sql.messages import shortened
 from planner.sql.options import REQUESTED
@@ -203,7 +204,8 @@ class Planner:
         intervals = _with_intervals(tree, splitter, answers)
         reads = tuple(table.name for table in tree.find_all(exp.Table))
         public = tuple(splitter.tables.public)
-        outer = Outer(outer_sql(tree, splitter.types), public, intervals, reads, n_made)
+        sql = outer_sql(tree, splitter.types)
+        outer = Outer(sql, public, intervals, reads, n_made, check_made(tree))
         parts = tuple(part.build() for part in splitter.parts)
         if wants_whole:
             parts = tuple(map(with_rounded_counts, parts))

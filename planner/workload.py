@@ -400,6 +400,8 @@ class Outer:
         Every relation, as often as it is named; joins may multiply them with each other.
     n_made : int
         The rows of what it makes of constants, multiplied with each other.
+    n_characters : int
+        The most characters of a text that it makes.
     """
 
     sql: str
@@ -407,6 +409,7 @@ class Outer:
     intervals: tuple[tuple[int, int, int], ...] = ()
     reads: tuple[str, ...] = ()
     n_made: int = 1
+    n_characters: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from cube.refusals import TooLarge
 from planner.meaning.table import N_CHARACTERS_OF_A_VALUE, longest_text
+from planner.sql.exact_number import constant_value
 from planner.sql.messages import position, shown, unsupported
 from planner.sql.nodes import Written
 
@@ -27,7 +28,6 @@ N_SERIES_MAX: Final = 10_000  # numbers of a series
 N_BYTES_AN_ITEM: Final = 16  # of a list
 N_NODES_MAX: Final = 50_000  # DuckDB parses this many in half a second
 N_CHARACTERS_A_NODE: Final = 8  # of a template
-N_DIGITS_MAX: Final = 18
 N_WRITTEN_OUT: Final = 4  # values of an IN that become comparisons; a longer list is looked up
 
 LengthOf: TypeAlias = Callable[[object], int]
@@ -104,8 +104,8 @@ def check_printed(tree: exp.Expr) -> None:
         )
 
 
-def check_made(tree: exp.Expr) -> None:
-    """Refuse a statement whose functions can make too long a text or list.
+def check_made(tree: exp.Expr) -> int:
+    """Refuse a statement whose functions can make too long a text or list; its longest value.
 
     Raises
     ------
@@ -117,6 +117,7 @@ def check_made(tree: exp.Expr) -> None:
     made = _Made()
     for node in _in_order(tree):
         made.note(node)
+    return made.longest
 
 
 def _in_order(tree: exp.Expr) -> Iterator[exp.Expr]:
@@ -145,6 +146,7 @@ class _Made:
     def __init__(self) -> None:
         self._lengths: dict[int, int] = {}
         self._named: dict[str, int] = {}
+        self.longest = N_CHARACTERS_COLUMN
         self._unnamed = N_CHARACTERS_COLUMN  # of a column that the statement does not name
 
     def note(self, node: exp.Expr) -> None:
@@ -162,6 +164,7 @@ class _Made:
                 position=position(node),
             )
         self._lengths[id(node)] = length
+        self.longest = max(self.longest, length)
         self._name(node, length)
 
     def _of(self, node: object) -> int:
@@ -312,16 +315,14 @@ _ENDS: Final = frozenset({"array_upper", "array_lower", "array_length", "cardina
 
 
 def _whole(node: exp.Expr, given: object) -> int:
-    """A whole number that stands in the text; how long a result is depends on it."""
-    is_negative = isinstance(given, exp.Neg)
-    bare = given.this if isinstance(given, exp.Neg) else given
-    if _is_end(bare):
+    """A constant whole number; how long a result is depends on it."""
+    if _is_end(given):
         return 1
-    if not (isinstance(bare, exp.Literal) and not bare.is_string and bare.name.isdigit()):
+    number = constant_value(given) if isinstance(given, exp.Expr) else None
+    if number is None or number.denominator != 1:
         raise unsupported(
             node,
             "has a result whose length is not seen from the text",
             "Write whole numbers for its ends and lengths.",
         )
-    number = int(bare.name[:N_DIGITS_MAX])
-    return -number if is_negative else number
+    return int(number)

@@ -67,21 +67,25 @@ def unanswered(part: Part) -> pa.Table:
     return _public_rows(part, min(part.n_rows, N_ROWS_TRIED), None)
 
 
-def stand_in(part: Part) -> pa.Table:
-    """A relation of the same size as a part's, with 1 for every answer.
+def stand_in(part: Part, *, differ: bool) -> pa.Table:
+    """A relation of the same size as a part's, with 1 for every answer, or with 1, 2, 3, ..
 
     The time that the SQL takes on this many rows can be tried on it before anything is paid.
     """
-    return _public_rows(part, part.n_rows, 1.0)
+    return _public_rows(part, part.n_rows, 1.0, differ=differ)
 
 
-def _public_rows(part: Part, n_rows: int, answer: float | None) -> pa.Table:
+def _public_rows(
+    part: Part, n_rows: int, answer: float | None, *, differ: bool = False
+) -> pa.Table:
     schema = relation_schema(part)
     if part.question is not None:
         return pa.Table.from_pylist([{}], schema=schema)
     arrays = []
     for column, field in zip(part.columns, schema, strict=True):
         values: Sequence[object] = [None if column.kind is ColumnKind.SOURCE else answer] * n_rows
+        if differ and column.kind is not ColumnKind.SOURCE:
+            values = [float(place + 1) for place in range(n_rows)]
         if column.kind in (ColumnKind.KEY, ColumnKind.GROUPING):
             values = _keyed(part, column)[:n_rows]
         if column.kind is ColumnKind.SUMMARY:

@@ -118,9 +118,10 @@ class SqlProcesses:
         TooSlow
             If no process is free before the deadline of the statement.
         """
+        end = time.monotonic() + seconds  # with the time until a process is there and has started
         process = self._taken()
         try:
-            return process.run(sql, relations, seconds)
+            return process.run(sql, relations, end)
         finally:
             note_work(process.seconds_worked)
             self._give_back(process)
@@ -204,12 +205,12 @@ class _Process:
         self.leaves = False
         self.seconds_worked = 0.0
 
-    def run(self, sql: str, relations: Mapping[str, pa.Table], seconds: float) -> pa.Table:
-        """The result of a query; `SqlEnded` without one."""
+    def run(self, sql: str, relations: Mapping[str, pa.Table], end: float) -> pa.Table:
+        """The result of a query, by a moment of the clock; `SqlEnded` without one."""
         started = time.monotonic()
         self.leaves = True  # until it has answered
         try:
-            answer, found = self._asked(sql, relations, seconds)
+            answer, found = self._asked(sql, relations, end)
         except (OSError, EOFError, ValueError, pa.ArrowException):
             self.seconds_worked = time.monotonic() - started
             raise SqlEnded(TOO_MUCH) from None  # the kernel ended it
@@ -238,13 +239,14 @@ class _Process:
         self._process.wait()
 
     def _asked(
-        self, sql: str, relations: Mapping[str, pa.Table], seconds: float
+        self, sql: str, relations: Mapping[str, pa.Table], end: float
     ) -> tuple[dict[str, Any], pa.Table | None]:
         given, taken = self._pipes()
         if not self._is_ready:
             if taken.readline() != _READY:
                 raise RuntimeError("a process that runs SQL did not start")
             self._is_ready = True
+        seconds = end - time.monotonic()
         order = {"sql": sql, "seconds": seconds, "names": list(relations)}
         given.write(json.dumps(order).encode() + b"\n")
         for table in relations.values():

@@ -200,3 +200,25 @@ def test_what_takes_too_long_to_compute_from_answers_is_refused_unpaid(
     with pytest.raises(TooLarge, match="too long"):
         server.ask(f"SELECT COUNT(*) AS n FROM {joined} WHERE {condition}")  # noqa: S608 - our own text
     assert server.spent == Fraction(0)
+
+
+def test_what_differs_in_every_row_is_tried_before_it_is_paid(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where all answers were one, this would join nothing, and take no time."""
+    monkeypatch.setattr("proxy.engine.postprocessing.SECONDS_MAX", 0.3)
+    groups = "(SELECT age, COUNT(*) AS n FROM people GROUP BY age)"
+    joined = ", ".join(f"{groups} g{place}" for place in range(6))
+    condition = " AND ".join(f"g{place}.n <> g{place + 1}.n" for place in range(5))
+    with pytest.raises(TooLarge, match="too long"):
+        server.ask(f"SELECT COUNT(*) AS n FROM {joined} WHERE {condition}")  # noqa: S608 - our own text
+    assert server.spent == Fraction(0)
+
+
+def test_texts_of_answers_that_take_too_much_memory_are_refused_unpaid(server: Server) -> None:
+    long = "REPEAT(REPEAT(age::text, 1000), 50) AS x"
+    wide = ", ".join(f"{long}{place}" for place in range(60))
+    sql = f"SELECT {wide} FROM (SELECT age, COUNT(*) AS n FROM people GROUP BY age) t"  # noqa: S608
+    with pytest.raises(TooLarge):
+        server.ask(sql)
+    assert server.spent == Fraction(0)
