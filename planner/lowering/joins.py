@@ -8,6 +8,7 @@ by the region of a city. Only an equality with the public key is such a join.
 import datetime as dt
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from sqlglot import exp
 
@@ -19,10 +20,11 @@ from planner.lowering.parts import PlanningContext
 from planner.lowering.rows import Rows, lookups
 from planner.lowering.summands import conjuncts
 from planner.sql.messages import listed, position, shown, unsupported
-from planner.sql.nodes import IS_PUBLIC, PublicLookup
+from planner.sql.nodes import IS_PUBLIC, Held, PublicLookup
 
 Entry = tuple[exp.Join | None, exp.Expr]
 
+UNUSED: Final = "unused"  # in the place of a function for a column that no name refers to
 N_VALUES_MAX = 10_000  # of a subquery in IN: it becomes a list of values
 _ONE_EQUALITY = "Join it by one equality: ON private_column = public_key."
 
@@ -94,12 +96,36 @@ def _with_lookups(
         raise unsupported(
             entry, f"is joined by {key.name}, whose single values are not public", _ONE_EQUALITY
         )
-    source = lookups(entry.alias_or_name, world.scratchpad.lookups(table), key, merged)
+    functions = world.scratchpad.lookups(_of_used_columns(table, by.select))
+    unused = dict.fromkeys(table.columns, UNUSED)
+    source = lookups(entry.alias_or_name, {**unused, **functions}, key, merged)
     if is_left:
         return rows.joined(source, None)
     found = source.columns[str(table.key)].copy()
     matches = exp.Not(this=exp.Is(this=found, expression=exp.null()))
     return rows.joined(source, matches)
+
+
+def _of_used_columns(table: PublicRelation, select: exp.Select) -> PublicRelation:
+    """The table with its key and the columns that the statement may name anywhere.
+
+    So what counts of a wide table is what is used of it.
+    """
+    tree = select.root()
+    shows_all = any(
+        isinstance(star.parent, exp.Select | exp.Column) for star in tree.find_all(exp.Star)
+    )
+    if shows_all or tree.find(Held) is not None:  # a subquery may name any column, out of sight
+        return table
+    named = {one.name.casefold() for one in tree.find_all(exp.Identifier)}
+    used = {
+        name: values
+        for name, values in table.values.items()
+        if name == table.key or name.casefold() in named
+    }
+    if len(used) == len(table.values):
+        return table
+    return replace(table, name=f"{table.name} of {', '.join(used)}", values=used)
 
 
 def _kind(join: exp.Join, entry: exp.Expr) -> str:

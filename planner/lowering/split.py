@@ -6,13 +6,13 @@ the SELECT around it. Everything else is left unchanged, and runs on noisy and p
 only: the result of `Splitter.statement` contains no private table.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from cube.pace import checkpoint
-from cube.refusals import TooLarge, UnsupportedSql
+from cube.refusals import TooLarge, UnknownName, UnsupportedSql
 from planner.domain.allowed import check_scalar
 from planner.domain.public import OWN_PREFIX, PRIVACY_SCHEMA
 from planner.lowering.answered_groups import filter_groups
@@ -81,7 +81,20 @@ class Splitter:
         if query.has_subqueries and tree.args.get("with_") is not None:
             self._with_text = tree.args["with_"].sql(dialect=DIALECT, comments=False)
         self._has_subqueries = query.has_subqueries
-        relation = self._query(tree, _Scope({}, self._requested))
+        hidden = {cte.alias.casefold() for cte in tree.find_all(exp.CTE)}
+        try:
+            relation = self._query(tree, _Scope({}, self._requested))
+        except (UnknownName, UnsupportedSql) as refusal:
+            trees = (tree, *(node for node, _ in self._held))
+            also = self.tables.in_the_way(trees, hidden, refusal.position)
+            if isinstance(refusal, UnknownName) and self._is_of_outer_query(trees, refusal):
+                refusal.hint = (
+                    "It is a column of a table in another FROM: a subquery does not depend on the "
+                    "rows of the query around it. Ask for it by group, and join the answers."
+                )
+            if also:
+                refusal.hint = " ".join(filter(None, (refusal.hint, "Also:", f"{also}.")))
+            raise
         if isinstance(relation, Answered):
             return tree, relation.answers
         if isinstance(tree, exp.Select) and is_probe(tree):
@@ -94,6 +107,16 @@ class Splitter:
         """The types of the columns of a relation that the outer SQL reads."""
         part = next((one for one in self.parts if one.name == table.name), None)
         return public_types(self._world.public)(table) if part is None else part.types
+
+    def _is_of_outer_query(self, trees: Sequence[exp.Expr], refusal: UnknownName) -> bool:
+        """Whether the column that a refusal is about is one of another FROM of the statement."""
+        names = {
+            one.name.casefold()
+            for tree in trees
+            for one in tree.find_all(exp.Column)
+            if refusal.position is not None and position(one) == refusal.position
+        }
+        return bool(names & self.tables.columns_of(trees)) and len(trees) > 1
 
     def _query(self, query: exp.Expr, scope: _Scope) -> Relation:
         checkpoint()
@@ -334,8 +357,9 @@ class Splitter:
                 del shown_answers[name]
             return Answered(shown_answers)
         if len(private) > 1:
+            second = [at for at, one in enumerate(relations) if isinstance(one, Rows)][1]
             raise unsupported(
-                entries[-1][1],
+                entries[second][1],
                 "is joined with private rows, and shows private rows itself",
                 "The owner can declare a private view over both, with one row for each person.",
             )

@@ -3,12 +3,14 @@
 Letter case counts only between double quotes. A name of WITH hides a table, as in PostgreSQL.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from sqlglot import exp
 
-from cube.refusals import UnknownName
+from cube.refusals import TextPosition, UnknownName
 from cube.schema import Schema
 from planner.domain.allowance import Allowance
 from planner.domain.public import (
@@ -26,6 +28,9 @@ from planner.lowering.parts import PartBuilder, PlanningContext
 from planner.lowering.rows import Rows
 from planner.sql.messages import listed, origin, position, shown, suggestion, unsupported
 from planner.sql.nodes import AS_WRITTEN, IS_PUBLIC, aggregates_in
+
+_NO_TABLE: Final = "There is no table"
+N_REASONS_MAX: Final = 6  # of one refusal, beside the first
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +110,81 @@ class Tables:
         table.meta[IS_PUBLIC] = relation
         return self._read_public(table, relation, table.name)
 
+    def in_the_way(
+        self, trees: Sequence[exp.Expr], hidden: Collection[str], told: TextPosition | None
+    ) -> str:
+        """What else about a refused statement's tables stands in the way of an answer, if anything.
+
+        Parameters
+        ----------
+        trees : sequence of Expr
+            The statement, and the subqueries that were taken out of it.
+        hidden : collection of str
+            The names of WITH, in lower case.
+        told : TextPosition, optional
+            Where it was refused.
+        """
+        reasons: dict[str, TextPosition | None] = {}
+        for select in (one for tree in trees for one in tree.find_all(exp.Select)):
+            origin, joins = select.args.get("from_"), select.args.get("joins") or []
+            private: list[exp.Table] = []
+            for table in [] if origin is None else [origin.this, *(join.this for join in joins)]:
+                is_named = isinstance(table, exp.Table) and isinstance(table.this, exp.Identifier)
+                if not is_named or IS_PUBLIC in table.meta or table.name.casefold() in hidden:
+                    continue
+                try:
+                    known = self._meaning(table)
+                except UnknownName as refusal:
+                    reasons.setdefault(refusal.message.removesuffix("."), refusal.position)
+                    continue
+                private += [table] if known in self._world.schemas else []
+            if len(private) > 1:
+                names = " and ".join(shown(table) for table in private)
+                reasons.setdefault(f"{names} are private, and not joined", position(private[1]))
+        if not any(reason.startswith(_NO_TABLE) for reason in reasons):
+            reasons |= self._unknown_columns(trees, told)
+        others = [
+            f"{reason[:1].lower()}{reason[1:]}" + ("" if place is None else f" ({place})")
+            for reason, place in reasons.items()
+            if place is None or place != told
+        ]
+        return "; ".join(others[:N_REASONS_MAX])
+
+    def columns_of(self, trees: Sequence[exp.Expr]) -> set[str]:
+        """The columns, in lower case, that the declared tables of a statement have, and names."""
+        known: set[str] = set()
+        for tree in trees:
+            for table in tree.find_all(exp.Table):
+                public = self._world.public.get(str(table.meta.get(IS_PUBLIC)))
+                if public is not None:
+                    known.update(public.columns)
+                elif isinstance(table.this, exp.Identifier):
+                    with suppress(UnknownName):
+                        schema = self._world.schemas.get(str(self._meaning(table)))
+                        known.update(() if schema is None else (axis.name for axis in schema.axes))
+                        known.update(() if schema is None else (str(schema.unit),))
+            known.update(alias.alias for alias in tree.find_all(exp.Alias))
+            for alias in tree.find_all(exp.TableAlias):
+                known.update(column_names(alias))
+        return {name.casefold() for name in known}
+
+    def _unknown_columns(
+        self, trees: Sequence[exp.Expr], told: TextPosition | None
+    ) -> dict[str, TextPosition | None]:
+        """Columns that no table of a statement has, each where it stands first."""
+        known = self.columns_of(trees)
+        if any(tree.find(exp.CTE, exp.Values) for tree in trees):
+            return {}
+        columns = [one for tree in trees for one in tree.find_all(exp.Column)]
+        known |= {one.name.casefold() for one in columns if position(one) == told}
+        return {
+            f"there is no column {shown(one)}": position(one)
+            for one in reversed(columns)
+            if isinstance(one.this, exp.Identifier)
+            and position(one) is not None
+            and one.name.casefold() not in known
+        }
+
     def schema_in(self, select: exp.Select, names: Names) -> Schema | None:
         """The public schema of the private rows that a SELECT reads, if it reads any."""
         origin, joins = select.args.get("from_"), select.args.get("joins") or []
@@ -152,7 +232,7 @@ class Tables:
         if qualifier is None or qualifier.is_schema:
             every = self._world.names.shown()
             raise UnknownName(
-                f"There is no table {shown(table.this)}.",
+                f"{_NO_TABLE} {shown(table.this)}.",
                 hint=suggestion(table.name, every) or f"Tables are {listed(every)}.",
                 position=position(table.this),
             )
