@@ -4,6 +4,7 @@
     FROM current_schema() AS s             FROM (SELECT current_schema() AS s) AS s
     (a, b) = (1, 2)    ROW(a, b) IN ..     a = 1 AND b = 2
     FETCH FIRST ROW ONLY                   FETCH FIRST 1 ROWS ONLY
+    city = 'Oslo' COLLATE "C"              city = 'Oslo'
 
 This changes a tree alone, before anything looks at it.
 """
@@ -16,6 +17,7 @@ from sqlglot import exp
 from planner.sql.messages import origin
 
 DATABASES: Final = frozenset({"tacit", "postgres"})  # by which a client may have connected
+_COLLATIONS: Final = ("C", "POSIX", "default", "ucs_basic")  # texts are compared by their bytes
 N_ROW_MAX: Final = 16  # values of a row: an order of rows has as many comparisons, squared
 
 # Functions of one value that may stand in FROM, as their names there.
@@ -58,6 +60,9 @@ def write_plainly(nodes: Iterable[exp.Expr]) -> bool:
                 found = _without_database(node) or _with_function(node)
             case exp.Column() if node.args.get("catalog") is not None:
                 found = _without_database(node)
+            case exp.Collate() if node.expression.name in _COLLATIONS:
+                node.replace(node.this)
+                found = True
             case exp.Fetch() if node.args.get("count") is None:
                 node.set("count", exp.Literal.number(1))
                 found = True

@@ -39,6 +39,9 @@ PLAIN = {
     "SELECT 1 FROM t WHERE (a, b) <= (1, 2)": (
         "SELECT 1 FROM t WHERE (a < 1 OR (a = 1 AND (b <= 2)))"
     ),
+    'SELECT a FROM t WHERE a = \'x\' COLLATE "C" ORDER BY a COLLATE "POSIX"': (
+        "SELECT a FROM t WHERE a = 'x' ORDER BY a"
+    ),
     "SELECT a FROM t LIMIT ALL": "SELECT a FROM t",
     "SELECT a FROM t FETCH FIRST ROW ONLY": "SELECT a FROM t FETCH FIRST 1 ROWS ONLY",
 }
