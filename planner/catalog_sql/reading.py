@@ -6,6 +6,8 @@ Lists that are written as texts, ``'{a,b}'``, are read here, too.
 import re
 from typing import Final
 
+from sqlglot import exp
+
 from cube.refusals import InvalidSql
 from planner.sql.parameters import Parameters
 from planner.sql.query_tree import QueryTree, parse
@@ -38,12 +40,35 @@ def read_tree(query: Query, parameters: Parameters = ()) -> QueryTree:
         query.text,
     )
     try:
-        return parse(Query(text, query.start), parameters)
+        found = parse(Query(text, query.start), parameters)
     except InvalidSql:
         named = _NAMES.sub(r'\1"\2"', text)
         if named == text:
             raise
-        return parse(Query(named, query.start), parameters)
+        found = parse(Query(named, query.start), parameters)
+    for unnested in list(found.tree.find_all(exp.Unnest)):
+        _side_by_side(unnested)
+    return found
+
+
+def _side_by_side(unnested: exp.Unnest) -> None:
+    """Write UNNEST of several lists as a SELECT of them, as which DuckDB has it."""
+    lists, alias = unnested.expressions, unnested.args.get("alias")
+    names = [one.name for one in alias.args.get("columns") or []] if alias is not None else []
+    offset = unnested.args.get("offset")
+    if isinstance(offset, exp.Identifier):
+        names.append(offset.name)
+    if len(lists) < 2 or alias is None or len(names) < len(lists):  # noqa: PLR2004 - several
+        return
+    values: list[exp.Expr] = [exp.Explode(this=one.copy()) for one in lists]
+    if offset:
+        one = exp.Literal.number(1)
+        values.append(exp.Anonymous(this="generate_subscripts", expressions=[lists[0].copy(), one]))
+    shown = [
+        exp.alias_(value, name, quoted=True) for value, name in zip(values, names, strict=False)
+    ]
+    around = exp.TableAlias(this=alias.this.copy()) if alias.this is not None else None
+    unnested.replace(exp.Subquery(this=exp.select(*shown), alias=around))
 
 
 def listed_items(text: str) -> list[str | None] | None:
