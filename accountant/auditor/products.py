@@ -115,7 +115,8 @@ def _product(part: Part, layout: Layout) -> tuple[int, _Shares]:
 
 def _rounded_up(array: LevelArray, levels: Indices) -> Numbers:
     """What share of an array's largest magnitude there is at some levels."""
-    shares: Numbers = -(-np.abs(array.at([levels])) * WHOLE // array.bound)
+    largest = max(1, array.bound)  # an array of zeros has no share of anything
+    shares: Numbers = -(-np.abs(array.at([levels])) * WHOLE // largest)
     return shares
 
 
