@@ -25,6 +25,7 @@ from proxy.sources.axis_sql import DAY, OFFSET, TIME, ZONED
 N_LEVELS_LISTED_MAX = 1000  # a longer list is free text or a key, and is not copied
 N_STEPS = 1000  # of a measure that is neither whole nor money
 CENT = Decimal("0.01")
+DAYS_OF_A_YEAR: Final = 366
 CLOSE: Final = 1e-6  # of a number of cents to a whole one
 N_UNITS_MAX: Final = 5_000_000  # beyond, it is not looked at what is the same in all rows of a unit
 
@@ -38,7 +39,7 @@ TIME_OF_DAY: Final = TIME.replace(
 )
 # What fields may be, the first that all of a column are; what else they are is text.
 PATTERNS: Final = {
-    "BOOLEAN": "(?i:true|false)",
+    "BOOLEAN": "(?i:true|false|yes|no)",
     "BIGINT": WHOLE,
     "DOUBLE": REAL,
     "DATE": DAY,
@@ -284,6 +285,8 @@ def _range(seen: Seen, kind: str) -> list[str]:
         return []
     if kind == "timestamp":
         return _moments(low, high)
+    if kind == "date" and (high - low).days >= N_LEVELS_MAX - 2 * DAYS_OF_A_YEAR:
+        return []
     if kind == "date":
         return [f"low = {low.year:04}-01-01", f"high = {high.year:04}-12-31"]
     first, last = _nice_ends(Decimal(low), Decimal(high))
@@ -293,6 +296,8 @@ def _range(seen: Seen, kind: str) -> list[str]:
 def _moments(low: dt.date, high: dt.date) -> list[str]:
     """Whole years, by the hour or by the finest coarser step that makes an axis of them."""
     first, last = dt.date(low.year, 1, 1), dt.date(high.year, 12, 31)
+    if (last - first).days >= N_LEVELS_MAX:
+        return []
     n_hours = ((last - first).days + 1) * 24
     step = "hour" if n_hours <= N_LEVELS_MAX else "day"
     return [f"low = {first}", f"high = {last}", f'step = "{step}"']
