@@ -15,7 +15,7 @@ from cube.refusals import TooLarge
 from cube.schema import Schema
 from cube.target import AccuracyTarget, SumTarget
 from planner.cache import BoundedCache
-from planner.domain.public import Columns, PublicRelation, PublicRows, no_public_rows
+from planner.domain.public import OWN_PREFIX, Columns, PublicRelation, PublicRows, no_public_rows
 from planner.domain.scratchpad import Scratchpad
 from planner.domain.table_names import SyntheticName, TableNames
 from planner.fallback import Fallback
@@ -252,6 +252,35 @@ def _notes(tree: exp.Query, splitter: Splitter) -> Iterator[str]:
     for item in tree.expressions:
         if item.find(exp.AggFunc) is not None:
             yield f"{shortened(item.alias)} is computed from noisy answers, and has no interval."
+        if item.find(exp.Max, exp.Min, exp.ArgMax, exp.ArgMin) is not None:
+            yield (
+                f"{shortened(item.alias)} picks among noisy answers: where the intervals of groups "
+                "overlap, another group may be first, and the largest of many tends to be too "
+                "large, the smallest too small."
+            )
+    if _picks_one(tree):
+        yield (
+            "One row is picked in the order of noisy answers: where the intervals of groups "
+            "overlap, another group may be first."
+        )
+
+
+def _picks_one(tree: exp.Select) -> bool:
+    """Whether the first row alone is shown, in an order that is not of keys."""
+    limit, order = tree.args.get("limit"), tree.args.get("order")
+    if limit is None or order is None or limit.expression.name != "1":
+        return False
+    items = {item.alias: item.unalias() for item in tree.expressions}
+    first = order.expressions[0].this.unnest()
+    if isinstance(first, exp.Literal) and first.name.isdecimal():
+        place = int(first.name) - 1
+        first = tree.expressions[place].unalias() if place < len(tree.expressions) else first
+    named = items.get(first.name, first) if isinstance(first, exp.Column) else first
+    return any(
+        column.name.startswith(f"{OWN_PREFIX}{kind.value}_")
+        for column in named.find_all(exp.Column)
+        for kind in (ColumnKind.ANSWER, ColumnKind.ESTIMATE)
+    )
 
 
 def _shown_as_it_is(tree: exp.Query, splitter: Splitter) -> tuple[OutputColumn, ...] | None:

@@ -17,6 +17,7 @@ from planner.lowering.formulas import FormulaReader, Total
 from planner.lowering.grouping_sets import grouping_sets
 from planner.lowering.parts import N_COLUMNS_MAX, PartBuilder
 from planner.lowering.quantile_columns import Calendar, as_level
+from planner.lowering.quantiles import quantiles_of
 from planner.lowering.rows import Rows, mapped
 from planner.lowering.summands import conjuncts
 from planner.lowering.units import count_of_units
@@ -30,6 +31,7 @@ from planner.sql.names import (
     read_companion,
 )
 from planner.sql.nodes import (
+    IS_MADE,
     Held,
     aggregates_in,
     is_of_window,
@@ -194,6 +196,9 @@ class Lowering:
         key = self.key_column(node)
         if key is not None:
             return key, None
+        several = quantiles_of(node)
+        if several is not None:
+            return self._list(several, name), None
         found = self._formulas.answer(node, name)
         if found is None:
             return self._computed(node), None
@@ -203,6 +208,19 @@ class Lowering:
         if calendar is not None:
             self._calendars[answer] = calendar
         return self._shown(ColumnKind.ANSWER, answer), answer
+
+    def _list(self, quantiles: Sequence[exp.Expr], name: str) -> exp.Expr:
+        """Several quantiles of one column, as a list."""
+        columns = [
+            self._item(one, f"{name}[{place}]")[0] for place, one in enumerate(quantiles, start=1)
+        ]
+        self._part.notes[
+            f"{name} is a list of quantiles, and has no interval of its own: each of them asked by "
+            "itself has one, for nothing more."
+        ] = None
+        made = exp.Array(expressions=columns)
+        made.meta[IS_MADE] = True
+        return made
 
     def _shown(self, kind: ColumnKind, answer: int, confidence: float | None = None) -> exp.Expr:
         """A column of an answer; a day or a moment, if it is the number of one."""

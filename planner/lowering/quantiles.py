@@ -29,6 +29,7 @@ from planner.sql.messages import unsupported
 from planner.sql.nodes import is_quantile
 from planner.workload import Answer, QuantileFormula
 
+N_FRACTIONS_MAX = 100  # of several quantiles at once
 N_BINS_MAX = 256  # in which a column of many levels is counted; the noise of more outweighs them
 
 
@@ -84,6 +85,49 @@ def quantile_of(node: exp.Expr) -> QuantileCall | None:
             node, arguments[0], _fraction(arguments[1], node), is_interpolated, condition
         )
     return None
+
+
+def quantiles_of(node: exp.Expr) -> list[exp.Expr] | None:
+    """Several quantiles at once, as one of each fraction; None if it is something else.
+
+    ``PERCENTILE_CONT(ARRAY[0.25, 0.75]) WITHIN GROUP (ORDER BY x)``, ``QUANTILE_CONT(x, [..])``
+    """
+    inner = node.unnest()
+    call = inner.this if isinstance(inner, exp.Filter) else inner
+    if isinstance(call, exp.WithinGroup):
+        written = call.this.this
+    elif is_quantile(call) and len(call.expressions) == 2:  # noqa: PLR2004 - a column and a list
+        written = call.expressions[1]
+    else:
+        return None
+    fractions = _listed(written)
+    if fractions is None:
+        return None
+    if not 0 < len(fractions) <= N_FRACTIONS_MAX:
+        raise unsupported(
+            node, f"is of {len(fractions)} fractions", f"Ask for 1 to {N_FRACTIONS_MAX} at once."
+        )
+    found = []
+    for fraction in fractions:
+        one = inner.copy()
+        own = one.this if isinstance(one, exp.Filter) else one
+        if isinstance(own, exp.WithinGroup):
+            own.this.set("this", fraction.copy())
+        else:
+            own.set("expressions", [own.expressions[0], fraction.copy()])
+        found.append(one)
+    return found
+
+
+def _listed(node: exp.Expr) -> list[exp.Expr] | None:
+    """The values of a list, which may be written as a text in braces; None if it is none."""
+    node = node.unnest()
+    if isinstance(node, exp.Cast) and node.to.this == exp.DType.ARRAY:
+        node = node.this.unnest()
+    if isinstance(node, exp.Literal) and node.is_string and node.name.startswith("{"):
+        words = [word.strip() for word in node.name.strip("{}").split(",")]
+        return [exp.Literal.number(word) for word in words if word]
+    return list(node.expressions) if isinstance(node, exp.Array) else None
 
 
 def quantile_answer(call: QuantileCall, part: PartBuilder, name: str, text: str) -> Answer:
