@@ -40,6 +40,7 @@ from accountant.auditor.verdict import Verdict
 from accountant.auditor.wrong import Wrong
 from accountant.ledger.entries import Entry
 
+PROBLEM_LENGTH_MAX: Final = 400  # characters
 N_BETWEEN_REPORTS: Final = 256  # entries or charges between two calls of `watch`
 
 Watch: TypeAlias = Callable[[str, int], None]  # called with what is being done, and how far
@@ -169,7 +170,8 @@ class _Audit:
 
     def _found(self, seq: int, problem: str) -> None:
         if self._problem is None or seq < self._problem[0]:
-            self._problem = seq, problem
+            is_long = len(problem) > PROBLEM_LENGTH_MAX  # it quotes what was forged
+            self._problem = seq, f"{problem[:PROBLEM_LENGTH_MAX]} ..." if is_long else problem
 
     def _take(self, entry: Entry, body: Body) -> None:
         if isinstance(body, Granted | Revoked):
