@@ -28,6 +28,7 @@ from planner.lowering.probes import gives_no_rows
 from planner.lowering.rows import Rows
 from planner.lowering.split import Splitter
 from planner.lowering.tables import ShownAnswer
+from planner.lowering.type_rules import check_types
 from planner.lowering.whole_counts import CountColumns, is_count, with_rounded_counts
 from planner.meaning.made import check_made
 from planner.sql.clock import Clock, moment_for, read_at, told_moment, utc_now
@@ -189,6 +190,7 @@ class Planner:
         is_probe = gives_no_rows(query.tree)
         fallback = _fallback(query, requested)
         wants_whole = _wants_whole_counts(query.tree, requested)
+        check_types(query.tree, self._world)
         splitter = Splitter(self._world, requested, given)
         tree, answers = splitter.statement(query)
         columns = _shown_as_it_is(tree, splitter)

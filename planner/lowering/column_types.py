@@ -5,7 +5,7 @@ names that its SELECTs give. That is not how names are resolved when a statement
 find a type for a name that means nothing there, and then planning refuses.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Final
 
@@ -40,6 +40,20 @@ def column_types(tree: exp.Expr, world: PlanningContext) -> ColumnTypes:
                 break
             known, behind = held(behind), named.get(behind.name.casefold())
         return known if known is not None or behind is None else value_type(behind, held)
+
+    return found
+
+
+def every_type(tree: exp.Expr, world: PlanningContext) -> Callable[[exp.Column], set[str]]:
+    """The types of all columns of tables in a statement that a name may mean; none if no table."""
+    tables = [(it.alias_or_name.casefold(), _columns(it, world)) for it in tree.find_all(exp.Table)]
+    own = {cte.alias.casefold() for cte in tree.find_all(exp.CTE)}
+
+    def found(column: exp.Column) -> set[str]:
+        name, qualifier = column.name.casefold(), column.table.casefold()
+        named = [columns for table, columns in tables if table == qualifier and table not in own]
+        every = named or [columns for _, columns in tables]
+        return {columns[name].sql_type for columns in every if name in columns}
 
     return found
 

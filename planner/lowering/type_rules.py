@@ -1,0 +1,380 @@
+"""What PostgreSQL refuses because of types and places, where engines behind would find a meaning.
+
+    age = '7.0'                          a text that is no integer, beside one
+    b = 1, city = 1, d > 20240101        types that are not compared
+    SELECT city .. UNION SELECT 1        types that no column has together
+    ORDER BY 2, where there is 1 column; IN (); WHERE 1
+
+Types are families: a number is compared with any number, a day with a moment. Where a type is not
+surely known, nothing is refused here. A literal between quotes has the type of what is beside it.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import StrEnum
+from typing import Final, TypeAlias
+
+from sqlglot import exp
+
+from cube.refusals import InvalidSql
+from planner.lowering.column_types import every_type
+from planner.lowering.parts import PlanningContext
+from planner.sql.messages import position, shown
+
+N_RENAMINGS_MAX: Final = 8  # names that stand for names, before a column's type is given up
+
+
+class Family(StrEnum):
+    """The types that may stand for each other in a comparison."""
+
+    INTEGER = "whole number"
+    NUMBER = "number"
+    TEXT = "text"
+    BOOLEAN = "boolean"
+    DATE = "date"
+    INTERVAL = "interval"
+    QUOTED = "quoted literal"
+
+
+_NUMBERS: Final = (Family.INTEGER, Family.NUMBER)
+_CASTS: Final[dict[exp.DType, Family]] = {
+    **dict.fromkeys(exp.DataType.INTEGER_TYPES, Family.INTEGER),
+    **dict.fromkeys(exp.DataType.FLOAT_TYPES, Family.NUMBER),
+    **dict.fromkeys((exp.DType.TEXT, exp.DType.VARCHAR, exp.DType.CHAR), Family.TEXT),
+    **dict.fromkeys((exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ), Family.DATE),
+    exp.DType.DECIMAL: Family.NUMBER,
+    exp.DType.BOOLEAN: Family.BOOLEAN,
+    exp.DType.INTERVAL: Family.INTERVAL,
+}
+_OF_COLUMNS: Final = {
+    "BIGINT": Family.INTEGER,
+    "DOUBLE": Family.NUMBER,
+    "DECIMAL": Family.NUMBER,
+    "VARCHAR": Family.TEXT,
+    "BOOLEAN": Family.BOOLEAN,
+    "DATE": Family.DATE,
+    "TIMESTAMP": Family.DATE,
+    "TIMESTAMP WITH TIME ZONE": Family.DATE,
+}
+_COMPARISONS: Final = (
+    *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ),
+)
+_TRUTHS: Final = (
+    *(*_COMPARISONS, exp.And, exp.Or, exp.Not, exp.In, exp.Between, exp.Like, exp.ILike, exp.Is),
+    *(exp.Exists, exp.StartsWith, exp.RegexpLike, exp.Boolean),
+)
+_TEXTS: Final = (
+    *(exp.Lower, exp.Upper, exp.Trim, exp.Substring, exp.Left, exp.Right, exp.Replace, exp.Concat),
+    *(exp.ConcatWs, exp.Initcap, exp.Reverse, exp.GroupConcat, exp.ToChar, exp.TimeToStr),
+)
+_WHOLE: Final = (exp.Length, exp.StrPosition, exp.Count, exp.CountIf, exp.RowNumber, exp.Rank)
+_FRACTIONS: Final = (
+    *(exp.Avg, exp.Sqrt, exp.Ln, exp.Exp, exp.Extract, exp.Stddev, exp.Variance, exp.Median),
+    *(exp.Round, exp.Ceil, exp.Floor, exp.Trunc, exp.Pow),
+)
+_LIKE_THEIR_PARTS: Final = (exp.Coalesce, exp.Nullif, exp.Greatest, exp.Least)
+_AS_IT_IS: Final = (exp.Paren, exp.Alias, exp.Min, exp.Max, exp.Abs, exp.Neg, exp.Distinct)
+_ARITHMETIC: Final = (exp.Add, exp.Sub, exp.Mul, exp.Mod)
+
+_INTEGER: Final = re.compile(r"\s*[+-]?\d+\s*")
+_NUMBER: Final = re.compile(
+    r"\s*(?:[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|nan|[+-]?inf(?:inity)?)\s*", re.IGNORECASE
+)
+
+Known: TypeAlias = Callable[[exp.Expr], Family | None]
+
+
+def check_types(tree: exp.Query, world: PlanningContext) -> None:
+    """Refuse what PostgreSQL refuses because of a type, or of a place in the SELECT list.
+
+    Raises
+    ------
+    InvalidSql
+        With the node, both types, and the cast that would make it valid.
+    """
+    known = _families(tree, world)
+    for node in list(tree.walk()):
+        for condition in _conditions(node):
+            _check_condition(condition, known)
+        for parts in _alike(node):
+            _check_alike(node, parts, known)
+        if isinstance(node, exp.Cast):
+            _check_cast(node)
+        elif isinstance(node, exp.In):
+            _check_list(node)
+        elif isinstance(node, exp.SetOperation):
+            _check_columns(node, known)
+        if isinstance(node, exp.Query):
+            _check_order(node)
+
+
+def _families(tree: exp.Query, world: PlanningContext) -> Known:  # noqa: C901 - one for each kind
+    """The family of any node of a statement; None if it is not surely known."""
+    types = every_type(tree, world)
+    named: dict[str, list[exp.Expr]] = {}
+    for alias in tree.find_all(exp.Alias):
+        named.setdefault(alias.alias.casefold(), []).append(alias.this)
+    renamed = {
+        column.name.casefold()
+        for alias in tree.find_all(exp.TableAlias)
+        for column in alias.args.get("columns") or ()
+    }
+
+    def of_column(node: exp.Column, depth: int) -> Family | None:
+        name = node.name.casefold()
+        if name in renamed:
+            return None
+        found = {_OF_COLUMNS.get(one) for one in types(node)}
+        if depth < N_RENAMINGS_MAX:
+            found |= {family(one, depth + 1) for one in named.get(name, ()) if one != node}
+        return found.pop() if len(found) == 1 else None
+
+    def family(node: exp.Expr, depth: int = 0) -> Family | None:  # noqa: C901, PLR0911, PLR0912 - one for each kind
+        match node:
+            case exp.Column():
+                return of_column(node, depth)
+            case exp.Literal():
+                if node.is_string:
+                    return Family.QUOTED
+                return Family.INTEGER if node.name.isdigit() else Family.NUMBER
+            case exp.Cast():
+                return _CASTS.get(node.to.this)
+            case exp.Interval():
+                return Family.INTERVAL
+            case exp.Sum():
+                return Family.NUMBER
+            case exp.Case():
+                branches = [one.args["true"] for one in node.args["ifs"]]
+                return _first([*branches, node.args.get("default")], depth)
+            case exp.DPipe():
+                sides = (family(node.this, depth), family(node.expression, depth))
+                return Family.TEXT if Family.TEXT in sides or Family.QUOTED in sides else None
+            case exp.Div():
+                sides = (family(node.this, depth), family(node.expression, depth))
+                return Family.NUMBER if all(one in _NUMBERS for one in sides) else None
+            case _ if isinstance(node, _LIKE_THEIR_PARTS):
+                return _first([node.this, node.args.get("expression"), *node.expressions], depth)
+            case _ if isinstance(node, _AS_IT_IS) and isinstance(node.this, exp.Expr):
+                return family(node.this, depth)
+            case _ if isinstance(node, _ARITHMETIC):
+                sides = (family(node.this, depth), family(node.expression, depth))
+                if sides == (Family.INTEGER, Family.INTEGER):
+                    return Family.INTEGER
+                return Family.NUMBER if all(one in _NUMBERS for one in sides) else None
+        for kinds, found in _BY_KIND:
+            if isinstance(node, kinds):
+                return found
+        return None
+
+    def _first(nodes: Sequence[exp.Expr | None], depth: int) -> Family | None:
+        found = [None if node is None else family(node, depth) for node in nodes]
+        sure = [one for one in found if one not in (None, Family.QUOTED)]
+        if sure:
+            return sure[0]
+        return Family.TEXT if Family.QUOTED in found and None not in found else None
+
+    return family
+
+
+_BY_KIND: Final[tuple[tuple[tuple[type[exp.Expr], ...], Family], ...]] = (
+    (_TRUTHS, Family.BOOLEAN),
+    (_TEXTS, Family.TEXT),
+    (_WHOLE, Family.INTEGER),
+    (_FRACTIONS, Family.NUMBER),
+)
+
+
+def _conditions(node: exp.Expr) -> Iterator[exp.Expr]:
+    """What must be true or false in a node."""
+    match node:
+        case exp.Where() | exp.Having() | exp.Not():
+            yield node.this
+        case exp.And() | exp.Or():
+            yield from (node.this, node.expression)
+        case exp.If() if isinstance(node.parent, exp.Case) and node.parent.this is None:
+            yield node.this
+        case exp.Join() if node.args.get("on") is not None:
+            yield node.args["on"]
+
+
+def _alike(node: exp.Expr) -> Iterator[Sequence[exp.Expr]]:
+    """Parts of a node that have one type."""
+    match node:
+        case exp.In() if node.expressions:
+            yield (node.this, *node.expressions)
+        case exp.Between():
+            yield (node.this, node.args["low"], node.args["high"])
+        case exp.Case():
+            branches = [one.args["true"] for one in node.args["ifs"]]
+            default = node.args.get("default")
+            yield (*branches, *([] if default is None else [default]))
+            if node.this is not None:
+                yield (node.this, *(one.this for one in node.args["ifs"]))
+        case _ if isinstance(node, (*_COMPARISONS, exp.Nullif)):
+            yield (node.this, node.expression)
+        case _ if isinstance(node, _LIKE_THEIR_PARTS):
+            yield (node.this, *node.expressions)
+
+
+def _check_condition(node: exp.Expr, known: Known) -> None:
+    found = known(node)
+    if found not in (None, Family.BOOLEAN, Family.QUOTED):
+        raise InvalidSql(
+            f"{shown(node)} is a {found} where a condition is needed.",
+            hint="Compare it: x <> 0, or x IS NOT NULL.",
+            position=position(node),
+        )
+
+
+def _check_alike(node: exp.Expr, parts: Iterable[exp.Expr], known: Known) -> None:
+    families = [(part, known(part)) for part in parts]
+    sure = [(part, it) for part, it in families if it is not None and it is not Family.QUOTED]
+    for part, found in sure[1:]:
+        first, other = sure[0]
+        if found is not other and not {found, other} <= set(_NUMBERS):
+            raise InvalidSql(
+                f"{shown(node)} has {shown(first)}, a {other}, and {shown(part)}, a {found}.",
+                hint="PostgreSQL does not compare or mix these types: cast one of them.",
+                position=position(node),
+            )
+    wanted = _widest(it for _, it in sure)
+    for part, it in families:
+        if it is Family.QUOTED and wanted is not None and len(sure) < len(families):
+            _check_quoted(part, wanted)
+
+
+def _widest(families: Iterable[Family]) -> Family | None:
+    found = set(families)
+    if found == {Family.INTEGER}:
+        return Family.INTEGER
+    return Family.NUMBER if found and found <= set(_NUMBERS) else None
+
+
+def _check_quoted(node: exp.Expr, wanted: Family) -> None:
+    """A literal between quotes must be a number where it is taken for one."""
+    text = node.unnest()
+    pattern = {Family.INTEGER: _INTEGER, Family.NUMBER: _NUMBER}[wanted]
+    if isinstance(text, exp.Literal) and pattern.fullmatch(text.name) is None:
+        raise InvalidSql(
+            f"{shown(node)} is no {wanted}, and stands where one is needed.",
+            hint="Write the number without quotes.",
+            position=position(node),
+        )
+
+
+def _check_cast(node: exp.Cast) -> None:
+    text, wanted = node.this.unnest(), _CASTS.get(node.to.this)
+    if isinstance(text, exp.Literal) and text.is_string and wanted in _NUMBERS:
+        _check_quoted(node.this, wanted)
+
+
+def _check_list(node: exp.In) -> None:
+    if not (node.expressions or node.args.get("query") or node.args.get("unnest")):
+        raise InvalidSql(
+            f"{shown(node.this)} IN () has no values between its parentheses.",
+            hint="Write one at least; IN (NULL) is never true.",
+            position=position(node),
+        )
+
+
+def _check_columns(node: exp.SetOperation, known: Known) -> None:
+    """The columns of both sides of a UNION have one type; a quoted literal takes the other's."""
+    left, right = (_items(side) for side in (node.left, node.right))
+    if left is None or right is None or len(left) != len(right):
+        return
+    for one, other in zip(left, right, strict=True):
+        _check_alike(node, (one.unalias(), other.unalias()), known)
+        for quoted, beside in ((one, other), (other, one)):
+            literal = quoted.unalias().unnest()
+            if known(literal) is not Family.QUOTED:
+                continue
+            if known(beside) in _NUMBERS:
+                literal.replace(exp.Literal.number(literal.name.strip()))
+            cast = beside.unalias()
+            if isinstance(cast, exp.Cast) and known(cast) is Family.DATE:
+                literal.replace(exp.cast(literal.copy(), cast.to))
+
+
+def _items(query: exp.Expr) -> list[exp.Expr] | None:
+    """The columns of a query; None if a star says no number of them."""
+    select = query.unnest()
+    while isinstance(select, exp.SetOperation):
+        select = select.left.unnest()
+    if not isinstance(select, exp.Select):
+        return None
+    return None if any(one.is_star for one in select.expressions) else select.expressions
+
+
+def _check_order(query: exp.Query) -> None:
+    """ORDER BY names columns that there are; that of a UNION nothing else."""
+    order, items = query.args.get("order"), _items(query)
+    if order is None or items is None:
+        return
+    names = [item.output_name.casefold() for item in items]
+    distinct = query.args.get("distinct") if isinstance(query, exp.Select) else None
+    keys = [ordered.this.unnest() for ordered in order.expressions]
+    for key in keys:
+        is_place = isinstance(key, exp.Literal) and not key.is_string and key.name.isdigit()
+        if is_place and not 1 <= int(key.name) <= len(items):
+            raise InvalidSql(
+                f"ORDER BY {shown(key)} is not the place of one of the {len(items)} columns.",
+                hint="Name a column, or its place in the SELECT list.",
+                position=position(key),
+            )
+        is_name = isinstance(key, exp.Column) and not key.table and key.name.casefold() in names
+        is_shown = is_place or is_name or any(_is_same(key, item.unalias()) for item in items)
+        if isinstance(query, exp.SetOperation) and not (is_place or is_name):
+            raise InvalidSql(
+                f"A {type(query).__name__.upper()} is ordered by {shown(key)}.",
+                hint="Name a column of the first SELECT, or write its place.",
+                position=position(key),
+            )
+        if distinct is not None and distinct.args.get("on") is None and not is_shown:
+            raise InvalidSql(
+                f"SELECT DISTINCT is ordered by {shown(key)}, which it does not show.",
+                hint="Add it to the SELECT list, or leave DISTINCT out and GROUP BY.",
+                position=position(key),
+            )
+        if is_name and _is_ambiguous(key.name.casefold(), items):
+            raise InvalidSql(
+                f"ORDER BY {shown(key)} may be several columns of the SELECT list.",
+                hint="Give them different names, or write the place of one.",
+                position=position(key),
+            )
+    if distinct is not None and distinct.args.get("on") is not None:
+        _check_distinct_on(distinct.args["on"], keys, items)
+
+
+def _is_ambiguous(name: str, items: Sequence[exp.Expr]) -> bool:
+    """Whether several columns of different meaning have a name."""
+    meant = [item.unalias() for item in items if item.output_name.casefold() == name]
+    return any(not _is_same(meant[0], other) for other in meant[1:])
+
+
+def _is_same(one: exp.Expr, other: exp.Expr) -> bool:
+    """Whether two expressions are one, or one column with and without its table."""
+    one, other = one.unnest(), other.unnest()
+    if isinstance(one, exp.Column) and isinstance(other, exp.Column):
+        is_named = one.name.casefold() == other.name.casefold()
+        return is_named and (one.table == other.table or not (one.table and other.table))
+    return bool(one == other)
+
+
+def _check_distinct_on(on: exp.Expr, keys: Sequence[exp.Expr], items: Sequence[exp.Expr]) -> None:
+    """The first keys of ORDER BY are those of DISTINCT ON."""
+
+    def meant(key: exp.Expr) -> exp.Expr:
+        key = key.unnest()
+        if isinstance(key, exp.Literal) and key.name.isdigit() and int(key.name) <= len(items):
+            return items[int(key.name) - 1].unalias()
+        named = [item.unalias() for item in items if item.output_name == key.name]
+        return named[0] if isinstance(key, exp.Column) and not key.table and named else key
+
+    listed = [meant(one) for one in (on.expressions or [on.unnest()])]
+    for key in map(meant, keys[: len(listed)]):
+        if not any(_is_same(key, one) for one in listed):
+            raise InvalidSql(
+                f"DISTINCT ON is ordered by {shown(key)} first, which is none of its keys.",
+                hint="Let ORDER BY begin with the keys of DISTINCT ON.",
+                position=position(key),
+            )

@@ -1,0 +1,4 @@
+-- code: sql_syntax
+-- says: A UNION is ordered by
+-- works: SELECT city FROM cities UNION SELECT country FROM cities ORDER BY city
+SELECT city FROM cities UNION SELECT country FROM cities ORDER BY city || 'x'
