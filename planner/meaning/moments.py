@@ -296,6 +296,8 @@ _YEARS_OF: dict[str, int] = {"CENTURY": 100, "MILLENNIUM": 1000}
 
 def write_date_trunc(call: Call) -> Value:
     """DATE_TRUNC(unit, moment): centuries begin with a year 1."""
+    if isinstance(call.node.args.get("zone"), exp.Expr):
+        raise call.refused("is in a time zone", "Say DATE_TRUNC('day', x AT TIME ZONE 'UTC').")
     value = read_as(call.value(), TIMESTAMP)
     unit = call.node.args["unit"].name.upper().removesuffix("S")
     kind = value.type.kind

@@ -260,12 +260,20 @@ def write_ascii(call: Call) -> Value:
 
 def write_position(call: Call) -> Value:
     """STRPOS and POSITION."""
+    _refuse_more(call, "position", "occurrence")
     parts = [call.text(call.value()), call.text(call.value("substr"))]
     return call.sql("CAST(strpos({0}, {1}) AS INTEGER)", INT4, *parts)
 
 
+def _refuse_more(call: Call, *names: str) -> None:
+    """Refuse arguments of other dialects, which would be passed over."""
+    if any(isinstance(call.node.args.get(name), exp.Expr) for name in names):
+        raise call.refused("has more arguments than are read", "Leave the last ones out.")
+
+
 def write_length(call: Call) -> Value:
     """LENGTH(text), in characters."""
+    _refuse_more(call, "encoding")
     return call.sql("CAST(length({0}) AS INTEGER)", INT4, call.text(call.value()))
 
 
@@ -324,6 +332,7 @@ def write_regular(call: Call) -> Value:
 
 def write_regular_replace(call: Call) -> Value:
     """REGEXP_REPLACE(text, pattern, replacement, flags)."""
+    _refuse_more(call, "position", "occurrence", "parameters")
     text = call.text(call.value())
     pattern = of_regular(call.constant(call.value("expression")), call.node, takes_part=True)
     put = _replacement(call, call.constant(call.value("replacement")))

@@ -31,6 +31,8 @@ from planner.sql.statements import read_file, read_query, read_text
 from planner.workload import Wanted
 from proxy.api.requests import QueryRequest
 from tests.planner import test_fixtures
+from tests.planner.meaning.test_refusals import REFUSED as REFUSED_MEANINGS
+from tests.planner.meaning.test_refusals import refused as refused_meaning
 from tests.planner.sql.test_copying import REFUSED as REFUSED_COPIES
 from tests.planner.sql.test_cursors import REFUSED as REFUSED_CURSORS
 from tests.planner.sql.test_settings import REFUSED as REFUSED_SETTINGS
@@ -103,6 +105,7 @@ AROUND: list[Asked] = [
         )
     ),
     partial(read_query, "SET tacit.epsilon = 1"),
+    *(partial(refused_meaning, sql) for sql in REFUSED_MEANINGS),
 ]
 
 DAYS = Schema(
