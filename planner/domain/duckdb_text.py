@@ -12,7 +12,7 @@ from sqlglot.errors import UnsupportedError
 from planner.meaning.numbers import QUOTIENT_PLACES
 from planner.meaning.types import Kind, SqlType
 from planner.meaning.writing import duckdb_sql, written_expression
-from planner.meaning.written import Value
+from planner.meaning.written import Value, written
 from planner.sql.messages import unsupported
 from planner.sql.nodes import PublicLookup
 
@@ -37,11 +37,10 @@ def duckdb_text(expression: exp.Expr, relations: Mapping[str, str], type_of: Typ
     """
 
     def resolve(node: exp.Expr) -> Value:
-        found: exp.Expr
         if isinstance(node, PublicLookup):
-            found = exp.Anonymous(this=node.name, expressions=node.expressions)
+            found = written(node, f"{node.name}({{0}})", node.expressions[0])
         else:
-            found = exp.column("value", table=relations[node.name])
+            found = written(node, f"{relations[node.name]}.value")
         return Value(found, type_of(node))
 
     value = written_expression(expression, resolve)
