@@ -101,8 +101,8 @@ def _format_type(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
     text: exp.Expr = exp.maybe_parse(
         f"LIST_EXTRACT(LIST_TRANSFORM([m_], {shown}), 1)", dialect="duckdb"
     )
-    for items in text.find_all(exp.Array):
-        items.set("expressions", [arguments[1].copy()])
+    items = next(text.find_all(exp.Array))  # and not those of the argument
+    items.set("expressions", [arguments[1].copy()])
     return exp.paren(exp.DPipe(this=name, expression=text), copy=False)
 
 

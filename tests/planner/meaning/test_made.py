@@ -130,3 +130,16 @@ def test_no_function_of_the_catalog_writes_an_argument_twice(name: str) -> None:
         text = "" if written is None else written.sql("duckdb")
         for place in range(n_arguments):
             assert len(re.findall(rf"\bargument_{place}\b", text)) <= 1, text
+
+
+@pytest.mark.parametrize("name", ["format_type", "quote_ident", "col_description"])
+def test_functions_of_the_catalog_in_each_other_grow_by_the_same_each_time(name: str) -> None:
+    inner: exp.Expr = exp.column("argument")
+    sizes = []
+    for _ in range(9):
+        first = [exp.Literal.number(25)] if name != "quote_ident" else []
+        written = written_out(name, [*first, inner.copy()], FACTS)
+        assert written is not None
+        inner = written
+        sizes.append(len(inner.sql("duckdb")))
+    assert sizes[8] - sizes[7] <= 2 * (sizes[1] - sizes[0])
