@@ -200,7 +200,9 @@ class Planner:
             counts = (place for place, one in enumerate(columns) if is_count(part, one))
             whole = tuple(counts) if wants_whole else ()
             part = with_rounded_counts(part) if wants_whole else part
-            return Workload((part,), None, False, fallback, notes, moment, whole)
+            return Workload(
+                (part,), None, False, fallback, notes, moment, whole, _warnings(splitter)
+            )
         named_columns(tree)
         counted = tree.copy() if wants_whole else None  # before the ends of intervals are added
         intervals = _with_intervals(tree, splitter, answers)
@@ -213,7 +215,8 @@ class Planner:
             parts = tuple(map(with_rounded_counts, parts))
         notes = (*notes, *_notes(tree, splitter))
         whole = () if counted is None else CountColumns(parts, self._world.public).places(counted)
-        return Workload(parts, outer, is_probe, fallback, notes, moment, whole)
+        warnings = _warnings(splitter)
+        return Workload(parts, outer, is_probe, fallback, notes, moment, whole, warnings)
 
     def _constants(self, select: exp.Select) -> Columns:
         """The values of a SELECT of constants."""
@@ -242,6 +245,11 @@ def _wants_whole_counts(tree: exp.Query, requested: RequestedTarget) -> bool:
     """Whether counts are shown in whole numbers: as its own OPTIONS say, or else the request."""
     own = tree.meta.get(REQUESTED, requested).integer_counts
     return bool(requested.integer_counts if own is None else own)
+
+
+def _warnings(splitter: Splitter) -> tuple[str, ...]:
+    """What the parts note of values that no row has, each once."""
+    return tuple(dict.fromkeys(one for part in splitter.parts for one in part.domain.warnings))
 
 
 def _notes(tree: exp.Query, splitter: Splitter) -> Iterator[str]:

@@ -429,6 +429,9 @@ class Workload:
         What answers the statement if it cannot be paid.
     notes : tuple of str
         Sentences for the receipt on how the answer is made.
+    warnings : tuple of str
+        Those of the notes that a client is told of unasked: the statement may not mean what its
+        author meant.
     moment : datetime, optional
         What CURRENT_DATE and NOW() were taken to be, in UTC, if the statement has them.
     whole : tuple of int
@@ -442,6 +445,7 @@ class Workload:
     notes: tuple[str, ...] = ()
     moment: dt.datetime | None = None
     whole: tuple[int, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def tables(self) -> tuple[str, ...]:

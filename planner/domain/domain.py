@@ -96,6 +96,8 @@ class PublicDomain:
     ----------
     notes : dict
         What is to be said of the expressions, as keys.
+    warnings : dict
+        Those of them on values that are no levels.
     refuses_unknown_values : bool
         Whether an equality with a value that is no level is refused, and not only noted.
     """
@@ -109,6 +111,7 @@ class PublicDomain:
         allowance: Allowance,
     ) -> None:
         self.notes: dict[str, None] = {}
+        self.warnings: dict[str, None] = {}
         self.refuses_unknown_values = False
         self._table = table
         self.schema = schema
@@ -218,7 +221,9 @@ class PublicDomain:
         for one in found:
             if self.refuses_unknown_values or one.is_hidden:
                 raise one.refusal
-        self.notes.update(dict.fromkeys(foreign_notes(found)))
+        told = dict.fromkeys(foreign_notes(found))
+        self.notes.update(told)
+        self.warnings.update(told)
         return bool(found)
 
     def _truth(self, condition: exp.Expr) -> LevelArray:

@@ -29,6 +29,7 @@ _TIME: Final = re.compile(
     r"(?P<h>[0-9]{1,2}):(?P<m>[0-9]{2})(?::(?P<s>[0-9]{2})(?P<f>\.[0-9]*)?)?\s*(?P<half>[AaPp][Mm])?",
     re.ASCII,
 )
+_CLOCK: Final = re.compile(r"[0-9]{1,2}:[0-9]", re.ASCII)
 _MIDNIGHT: Final = dt.datetime(2000, 1, 1)  # noqa: DTZ001 - a day of no zone
 
 
@@ -157,9 +158,13 @@ def _instant(text: str, _wanted: SqlType) -> str:
 
 
 def _time(text: str, _wanted: SqlType) -> str:
-    found = _TIME.fullmatch(text.strip())
+    text = text.strip()
+    found = _TIME.fullmatch(text)
     if found is None:
-        return f"CAST('{_moment(text).local.time()}' AS TIME)"
+        # An offset behind a time is read and dropped. A region's offset would need a day.
+        is_clock = _CLOCK.match(text) is not None and "/" not in text
+        moment = _moment(f"2000-01-01 {text}" if is_clock else text)
+        return f"CAST('{moment.local.time()}' AS TIME)"
     whole = _since_midnight(found, text)
     clock = (_MIDNIGHT + whole).time() if whole < dt.timedelta(days=1) else "24:00:00"
     return f"CAST('{clock}' AS TIME)"

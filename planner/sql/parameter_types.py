@@ -7,7 +7,7 @@ for the caller to say.
 """
 
 import datetime as dt
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final, TypeAlias
@@ -27,6 +27,7 @@ _STAND_INS: Final[dict[str, object]] = {
     "DATE": dt.date(2000, 1, 1),
     "TIMESTAMP": dt.datetime(2000, 1, 1),  # noqa: DTZ001 - no zone is what the type means
     "TIMESTAMP WITH TIME ZONE": dt.datetime(2000, 1, 1, tzinfo=dt.UTC),
+    "TIME": dt.time(12),
     "INTERVAL": dt.timedelta(days=1),
     "BOOLEAN": True,
 }
@@ -38,6 +39,7 @@ _CAST_TYPES: Final[dict[exp.DType, str]] = {
     **dict.fromkeys(exp.DataType.FLOAT_TYPES, "DOUBLE"),
     exp.DType.DECIMAL: "DECIMAL",
     exp.DType.DATE: "DATE",
+    exp.DType.TIME: "TIME",
     exp.DType.TIMESTAMP: "TIMESTAMP",
     exp.DType.TIMESTAMPTZ: "TIMESTAMP WITH TIME ZONE",
     exp.DType.INTERVAL: "INTERVAL",
@@ -109,6 +111,14 @@ def parameter_types(tree: exp.Expr, columns: ColumnTypes) -> tuple[ParameterType
     >>> tree = parse_one("SELECT $1 FROM t WHERE a = ANY($2) LIMIT $3", read="postgres")
     >>> [one.sql_type for one in parameter_types(tree, lambda _: ValueType("BIGINT"))]
     ['VARCHAR', 'BIGINT[]', 'BIGINT']
+
+    What a CASE compares has the type of what it is compared with; what it gives, of what else it
+    gives.
+
+    >>> tree = parse_one("SELECT CASE a WHEN $1 THEN $2 WHEN 2 THEN 'x' ELSE $3 END, "
+    ...                  "CASE $4 WHEN 2 THEN 'x' END, CASE WHEN $5 THEN 1 END", read="postgres")
+    >>> [one.sql_type for one in parameter_types(tree, lambda _: ValueType("BIGINT"))]
+    ['BIGINT', 'VARCHAR', 'VARCHAR', 'BIGINT', 'BOOLEAN']
     """
     found: dict[str, ValueType] = {}
     for mark, name in marks(tree):
@@ -158,10 +168,16 @@ def _of_place(node: exp.Expr, columns: ColumnTypes) -> ValueType | None:  # noqa
             return every and replace(every, sql_type=every.sql_type.removesuffix(LIST))
         case exp.TimestampTrunc() | exp.DateTrunc() if place == "unit":
             return ValueType("VARCHAR", "month")
+        case exp.If() if place == "this":
+            case = above.parent
+            is_compared = isinstance(case, exp.Case) and case.this is not None
+            return _compared(case, node, columns) if is_compared else ValueType("BOOLEAN")
         case exp.If():
-            return ValueType("BOOLEAN") if place == "this" else _of_branch(above, node, columns)
+            return _of_branch(above, node, columns)
+        case exp.Case() if place == "this":
+            return _compared(above, node, columns)
         case exp.Case():
-            return _beside(above, node, columns)
+            return next(_known(_branches(above, node), columns), None)
         case _ if isinstance(above, _ALIKE):
             return _beside(above, node, columns)
         case _ if isinstance(above, _ARITHMETIC):
@@ -190,9 +206,22 @@ def _takes_a_list(node: exp.Expr) -> bool:
 def _of_branch(above: exp.If, node: exp.Expr, columns: ColumnTypes) -> ValueType | None:
     """Of what IF or CASE gives, by what the other branches give."""
     if isinstance(above.parent, exp.Case):
-        return _beside(above.parent, above, columns)
+        return next(_known(_branches(above.parent, above), columns), None)
     others = (above.args.get(name) for name in ("true", "false"))
     return next(_known((one for one in others if one and one is not node), columns), None)
+
+
+def _compared(case: exp.Expr, node: exp.Expr, columns: ColumnTypes) -> ValueType | None:
+    """Of a part of ``CASE x WHEN y THEN ..`` that is compared: x, or one of all y."""
+    parts = (case.this, *(branch.this for branch in case.args["ifs"]))
+    return next(_known((one for one in parts if one is not node), columns), None)
+
+
+def _branches(case: exp.Expr, node: exp.Expr | None = None) -> Iterator[exp.Expr]:
+    """What a CASE may give, without one of its branches."""
+    default = case.args.get("default")
+    branches = (*case.args["ifs"], *(() if default is None else (default,)))
+    return (one for one in branches if one is not node)
 
 
 def _operand(above: exp.Expr, node: exp.Expr, columns: ColumnTypes) -> ValueType | None:
@@ -205,14 +234,14 @@ def _operand(above: exp.Expr, node: exp.Expr, columns: ColumnTypes) -> ValueType
     return ValueType("INTERVAL") if other.sql_type in _MOMENTS else None
 
 
-def _known(nodes: Iterator[exp.Expr], columns: ColumnTypes) -> Iterator[ValueType]:
+def _known(nodes: Iterable[exp.Expr], columns: ColumnTypes) -> Iterator[ValueType]:
     for node in nodes:
         known = value_type(node, columns)
         if known is not None:
             yield known
 
 
-def value_type(node: exp.Expr, columns: ColumnTypes) -> ValueType | None:  # noqa: C901, PLR0911 - one for each kind
+def value_type(node: exp.Expr, columns: ColumnTypes) -> ValueType | None:  # noqa: C901, PLR0911, PLR0912 - one for each kind
     """The type of a value; None if it is a parameter, or not known."""
     match node:
         case exp.Column():
@@ -230,7 +259,9 @@ def value_type(node: exp.Expr, columns: ColumnTypes) -> ValueType | None:  # noq
             return ValueType("TIMESTAMP")
         case exp.CurrentTimestamp():
             return ValueType("TIMESTAMP")
-        case exp.Add() | exp.Sub() | exp.Coalesce() | exp.Nullif() | exp.Case():
+        case exp.Case():
+            return next(_known(_branches(node), columns), None)
+        case exp.Add() | exp.Sub() | exp.Coalesce() | exp.Nullif():
             found = next(_known(node.iter_expressions(), columns), None)
             return found and _unless_date(node, found)
         case _ if isinstance(node, _TEXTS):

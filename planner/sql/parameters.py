@@ -35,6 +35,7 @@ class ParameterKind(StrEnum):
     BOOLEAN = "boolean"
     DATE = "date"
     TIMESTAMP = "timestamp"
+    TIME = "time"
     INTERVAL = "interval"
     INSTANT = "instant"  # a timestamp of UTC, which was sent with a zone
     LIST = "list"
@@ -43,6 +44,7 @@ class ParameterKind(StrEnum):
 _CASTS: Final = {
     ParameterKind.DATE: exp.DataType.Type.DATE,
     ParameterKind.TIMESTAMP: exp.DataType.Type.TIMESTAMP,
+    ParameterKind.TIME: exp.DataType.Type.TIME,
     ParameterKind.INTERVAL: exp.DataType.Type.INTERVAL,
     ParameterKind.INSTANT: exp.DataType.Type.TIMESTAMP,
 }
@@ -143,6 +145,8 @@ def _written(value: object) -> tuple[ParameterKind, str]:  # noqa: C901, PLR0911
             return ParameterKind.INSTANT, utc.isoformat(sep=" ")
         case dt.date():
             return ParameterKind.DATE, value.isoformat()
+        case dt.time() if value.tzinfo is None:
+            return ParameterKind.TIME, value.isoformat()
         case dt.timedelta():
             seconds, micros = divmod(value - dt.timedelta(days=value.days), dt.timedelta(seconds=1))
             clock = f"{seconds}.{micros // dt.timedelta(microseconds=1):06} seconds"
@@ -150,7 +154,7 @@ def _written(value: object) -> tuple[ParameterKind, str]:  # noqa: C901, PLR0911
         case _:
             raise InvalidSql(
                 f"A parameter is a {type(value).__name__}, or no finite number.",
-                hint="Send numbers, texts, booleans, dates, timestamps, intervals and NULL.",
+                hint="Send numbers, texts, booleans, dates, times, timestamps, intervals and NULL.",
             )
 
 

@@ -202,7 +202,8 @@ class Receipt:
 
     `table` and `budget` are those of the first private table in the statement; without any, it is a
     table that answers by itself, and there is no budget. `notes` are sentences on how the answer
-    was made, such as that a column has no interval.
+    was made, such as that a column has no interval; `warnings` are those of them that a client is
+    told of unasked, such as that a filter names a value that no row has.
     """
 
     table: str
@@ -210,6 +211,7 @@ class Receipt:
     columns: tuple[ColumnReceipt, ...]
     budget: BudgetStatus | None
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -145,13 +145,9 @@ def _types(world: World) -> Rows:
             "typelem": one.element,
             "typarray": one.list_type,
             "typinput": one.reader,
-            "typoutput": one.reader.replace("_in", "_out")
-            if one.element
-            else one.reader[:-2] + "out",
-            "typreceive": one.reader.removesuffix("_in").removesuffix("in")
-            + ("_recv" if one.element else "recv"),
-            "typsend": one.reader.removesuffix("_in").removesuffix("in")
-            + ("_send" if one.element else "send"),
+            "typoutput": one.reader.removesuffix("in") + "out",
+            "typreceive": one.reader.removesuffix("in") + "recv",
+            "typsend": one.reader.removesuffix("in") + "send",
             "typalign": "i",
             "typstorage": "x" if one.size == _STORED_APART else "p",
             "typnotnull": False,

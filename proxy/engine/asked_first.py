@@ -142,12 +142,20 @@ def with_first(result: QueryResult, answers: Sequence[FirstAnswer]) -> QueryResu
         return result
     spent = sum((_spent(one.result) for one in answers), Fraction(0))
     notes = [f"{one.note}; {_GIVEN}" for one in answers]
-    inside = (one.result.receipt.notes for one in answers if one.result.receipt is not None)
-    notes = [*(note for every in inside for note in every if note.endswith(_GIVEN)), *notes]
+    inside = [one.result.receipt for one in answers if one.result.receipt is not None]
+    warnings = [*(one for inner in inside for one in inner.warnings), *result.receipt.warnings]
+    told = (
+        note
+        for inner in inside
+        for note in inner.notes
+        if note.endswith(_GIVEN) or note in inner.warnings
+    )
+    notes = [*told, *notes]
     receipt = replace(
         result.receipt,
         epsilon_spent=result.receipt.epsilon_spent + spent,
-        notes=(*notes, *result.receipt.notes),
+        notes=tuple(dict.fromkeys((*notes, *result.receipt.notes))),
+        warnings=tuple(dict.fromkeys(warnings)),
     )
     return QueryResult(with_receipt(result.data, receipt), receipt)
 

@@ -94,7 +94,8 @@ class ModelFallback:
                 _receipt(schema.names[place], confidence, data.num_rows)
                 for place, confidence in _answers(workload)
             )
-            receipt = Receipt(budget.table, epsilon_spent, columns, budget)
+            said = workload.warnings
+            receipt = Receipt(budget.table, epsilon_spent, columns, budget, said, said)
             return QueryResult(with_receipt(data, receipt), receipt)
         return None
 

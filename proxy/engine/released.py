@@ -40,5 +40,6 @@ def released(
         columns=columns,
         budget=budgets[0] if budgets else None,
         notes=workload.notes + missing_notes(answered),
+        warnings=workload.warnings,
     )
     return QueryResult(with_receipt(data, receipt), receipt)

@@ -5,6 +5,7 @@ import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.sql.Time;
 import java.util.Properties;
 
 /** What a program does through pgjdbc; prints a line for each thing, which the test compares. */
@@ -20,6 +21,8 @@ public final class Jdbc {
         try (Connection connection = DriverManager.getConnection(arguments[0], properties)) {
             queries(connection);
             metadata(connection.getMetaData());
+            warning(connection);
+            time(connection);
             pieces(connection);
         }
     }
@@ -85,6 +88,30 @@ public final class Jdbc {
             }
             System.out.println(found);
         }
+    }
+
+    private static void warning(Connection connection) throws SQLException {
+        try (Statement statement = connection.createStatement()) {
+            statement.executeQuery("SELECT COUNT(*) FROM people WHERE city = 'Osol'");
+            System.out.println("warning " + statement.getWarnings().getMessage());
+        }
+    }
+
+    private static void time(Connection connection) throws SQLException {
+        StringBuilder found = new StringBuilder("time");
+        String sql = "SELECT joined FROM people"
+            + " WHERE joined + ?::time >= TIMESTAMP '2025-12-31 12:00' GROUP BY 1";
+        for (Object noon : new Object[] {Time.valueOf("12:30:00"), java.time.LocalTime.of(12, 30)}) {
+            try (PreparedStatement statement = connection.prepareStatement(sql)) {
+                statement.setObject(1, noon);
+                try (ResultSet rows = statement.executeQuery()) {
+                    while (rows.next()) {
+                        found.append(' ').append(rows.getString(1));
+                    }
+                }
+            }
+        }
+        System.out.println(found);
     }
 
     private static void pieces(Connection connection) throws SQLException {

@@ -40,6 +40,8 @@ def test_psql(served: Served) -> None:
     refused = psql(served, "SELECT town FROM people")
     assert "ERROR:  42703" in refused
     assert "HINT:" in refused
+    stale = psql(served, "SELECT COUNT(*) FROM people WHERE city = 'Osol'")
+    assert "WARNING:  01000: city never equals 'Osol'. Did you mean 'Oslo'?" in stale
     assert "25006" in psql(served, "DELETE FROM people")
     assert "53400" in psql(served, "SET tacit.half_width = 0.001", BY_CITY)
 
@@ -103,6 +105,8 @@ def test_pgjdbc(served: Served, tmp_path: Path) -> None:
     assert said["privileges"] == "SELECT"
     assert said["typeinfo"] == "true"
     assert said["pieces"] == "100"
+    assert said["warning"] == "city never equals 'Osol'. Did you mean 'Oslo'?"
+    assert said["time"] == "2025-12-31 2025-12-31"
 
 
 def test_psqlodbc(served: Served) -> None:

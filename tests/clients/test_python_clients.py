@@ -64,6 +64,56 @@ def test_psycopg_takes_an_answer_in_pieces(served: Served) -> None:
         assert served.spent == before
 
 
+def test_psycopg_binds_what_a_function_gives_back(served: Served) -> None:
+    with psycopg.connect(served.uri, autocommit=True) as connection:
+
+        def ask(sql: str, *values: object, binary: bool = False) -> object:
+            (row,) = connection.cursor(binary=binary).execute(sql.encode(), values).fetchall()
+            return row[0]
+
+        for binary in (False, True):
+            assert ask("SELECT set_config('TimeZone', %s, false)", "UTC", binary=binary) == "UTC"
+            assert ask("SELECT set_config(%s, %s, false)", "jit", "off", binary=binary) == "off"
+            assert ask("SELECT set_config('role', %s, false)", "ann", binary=binary) == "ann"
+            assert ask("SELECT %s", dt.timedelta(days=1)) == "1 day"
+            number = "SELECT %s FROM pg_catalog.pg_class LIMIT 1"
+            assert ask(number, 5, binary=binary) == 5
+        assert ask("SHOW jit") == "off"
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            ask("SELECT set_config('role', %s, false)", "somebody")
+
+
+def test_times_of_day_are_bound(served: Served) -> None:
+    after = "SELECT joined FROM people WHERE joined + {} >= TIMESTAMP '2025-12-31 12:00' GROUP BY 1"
+    noon, last = dt.time(12, 30), [(dt.date(2025, 12, 31),)]
+    with psycopg.connect(served.uri) as connection:
+        for one in (noon, "12:30:00+00", "12:30 PM UTC"):
+            sql = after.format("%s::time")
+            assert connection.execute(sql.encode(), (one,)).fetchall() == last
+            assert connection.execute(sql.encode(), (one,), binary=True).fetchall() == last
+        assert connection.execute(b"SELECT %s::time", (noon,), binary=True).fetchall() == [(noon,)]
+        with pytest.raises(psycopg.errors.InvalidDatetimeFormat):
+            connection.cursor().execute(b"SELECT %s::time", ("noonish",))
+    with adbc.connect(served.uri) as by_arrow, by_arrow.cursor() as cursor:
+        cursor.execute(after.format("$1"), (noon,))  # which is bound in binary
+        assert cursor.fetchall() == last
+
+
+def test_a_stale_filter_is_told_of(served: Served) -> None:
+    told: list[str] = []
+    with psycopg.connect(served.uri) as connection:
+        connection.add_notice_handler(lambda one: told.append(f"{one.severity} {one.sqlstate}"))
+        connection.add_notice_handler(lambda one: told.append(one.message_primary or ""))
+        rows = connection.execute("SELECT COUNT(*) FROM people WHERE city = 'Osol'").fetchall()
+        assert len(rows) == 1
+        assert told == ["WARNING 01000", "city never equals 'Osol'. Did you mean 'Oslo'?"]
+    second = psycopg2.connect(served.uri)
+    with second, second.cursor() as cursor:
+        cursor.execute("SELECT COUNT(*) FROM people WHERE city IN ('Oslo', 'rome')")
+        assert "city never equals 'rome'" in second.notices[0]
+    second.close()
+
+
 def test_psycopg2(served: Served) -> None:
     connection = psycopg2.connect(served.uri)
     with connection, connection.cursor() as cursor:

@@ -11,8 +11,10 @@ import os
 import pwd
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -167,6 +169,45 @@ def serving_postgres() -> Iterator[PostgresServer]:
             yield server
         finally:
             server.kill()
+
+
+@contextlib.contextmanager
+def over_tcp(server: PostgresServer) -> Iterator[int]:
+    """A port of this machine that leads to a server's socket, for clients that reach no socket."""
+
+    def pass_on(source: socket.socket, target: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while piece := source.recv(2**16):
+                target.sendall(piece)
+        for end in (source, target):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def serve(client: socket.socket) -> None:
+        with client, socket.socket(socket.AF_UNIX) as inner:
+            inner.connect(f"{server.folder}/.s.PGSQL.{PORT}")
+            back = threading.Thread(target=pass_on, args=(inner, client), daemon=True)
+            back.start()
+            pass_on(client, inner)
+            back.join(SECONDS)
+
+    def accept() -> None:
+        with contextlib.suppress(OSError):  # until the listener is closed
+            while True:
+                client, _ = listener.accept()
+                threads.append(threading.Thread(target=serve, args=(client,), daemon=True))
+                threads[-1].start()
+
+    threads: list[threading.Thread] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        accepting = threading.Thread(target=accept, daemon=True)
+        accepting.start()
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            for thread in (accepting, *threads):
+                thread.join(SECONDS)
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from planner.sql.interval_texts import read_interval
 from planner.sql.lists import list_items
-from planner.sql.moment_texts import OutOfRange, read_moment
+from planner.sql.moment_texts import NoMoment, OutOfRange, read_moment
 from planner.sql.parameters import (
     Parameter,
     ParameterKind,
@@ -39,6 +39,7 @@ from proxy.wire.postgres.pg_types import (
     NUMERIC,
     OID,
     TEXT,
+    TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
     UNKNOWN,
@@ -58,7 +59,8 @@ _FALSE: Final = frozenset({"f", "false", "n", "no", "off", "0"})
 _EPOCH: Final = dt.datetime(2000, 1, 1)  # noqa: DTZ001 - PostgreSQL's times begin here
 _EPOCH_DAY: Final = dt.date(2000, 1, 1).toordinal()
 _N_DIGITS_MAX: Final = 1000  # of a NUMERIC
-_MOMENTS: Final = frozenset({DATE, TIMESTAMP, TIMESTAMPTZ})
+_MOMENTS: Final = frozenset({DATE, TIME, TIMESTAMP, TIMESTAMPTZ})
+_DAY_MICROS: Final = 24 * 3600 * 10**6
 _INTEGER: Final = re.compile(r"[+-]?\d{1,20}", re.ASCII)
 _DECIMAL: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,5})?", re.ASCII)
 _TEXTS: Final = frozenset({TEXT, VARCHAR, BPCHAR, NAME, CHAR, UNKNOWN})
@@ -187,8 +189,8 @@ def _readers(kind: PgType) -> tuple[Callable[[str], Any], Callable[[bytes], Any]
         raise StateError(
             _NO_TYPE,
             f"A parameter cannot be a {kind.name}.",
-            hint="Send numbers, texts, booleans, dates, timestamps, intervals, lists of them, and "
-            "NULL.",
+            hint="Send numbers, texts, booleans, dates, times, timestamps, intervals, lists of "
+            "them, and NULL.",
         )
     return found
 
@@ -251,6 +253,22 @@ def _binary_interval(value: bytes) -> Parameter:
     seconds, fraction = divmod(abs(micros), 10**6)
     text = f"{months} months {days} days {sign}{seconds}.{fraction:06} seconds"
     return Parameter(ParameterKind.INTERVAL, text)
+
+
+def _time(text: str) -> dt.time:
+    """A time of day; an offset behind it is read and dropped, as PostgreSQL does."""
+    if "/" in text or not text[:1].isdecimal():  # a region's offset needs a day
+        raise NoMoment(text)
+    return read_moment(f"2000-01-01 {text}").local.time()
+
+
+def _binary_time(value: bytes) -> Parameter:
+    (micros,) = struct.unpack("!q", value)
+    if not 0 <= micros <= _DAY_MICROS:
+        raise OverflowError
+    seconds, fraction = divmod(micros, 10**6)
+    clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+    return Parameter(ParameterKind.TIME, f"{clock}.{fraction:06}" if fraction else clock)
 
 
 def _unpacked(layout: str) -> Callable[[bytes], Any]:
@@ -323,5 +341,6 @@ _READERS: Final[dict[PgType, tuple[Callable[[str], Any], Callable[[bytes], Any]]
     DATE: (read_moment, _binary_day),
     TIMESTAMP: (read_moment, _binary_moment),
     TIMESTAMPTZ: (read_moment, _binary_instant),
+    TIME: (_time, _binary_time),
     INTERVAL: (_interval, _binary_interval),
 }

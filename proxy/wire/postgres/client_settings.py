@@ -198,7 +198,7 @@ def _role(value: str) -> str:
     if value.casefold() not in ("none", "default"):
         raise StateError(
             "42501",
-            f"The role cannot be {value[:64]!a}: a connection is whose token opened it.",
+            f"The role cannot be {value[:64]!a}: a connection has the role of its token.",
             hint="Connect with another token; SET ROLE NONE and RESET ROLE are taken.",
         )
     return "none"

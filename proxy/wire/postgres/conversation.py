@@ -315,6 +315,7 @@ def _type(oid: int) -> PgType:
         raise StateError(
             "42804",
             f"A parameter cannot be of the type with number {oid}.",
-            hint="Send numbers, texts, booleans, dates, timestamps, lists of them, and NULL.",
+            hint="Send numbers, texts, booleans, dates, times, timestamps, intervals, lists of "
+            "them, and NULL.",
         )
     return found

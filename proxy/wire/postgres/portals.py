@@ -93,7 +93,7 @@ class Portal:
         if rows is None:
             return
         if self.schema is not None and rows.schema.types != self.schema.types:
-            rows = rows.cast(self.schema)  # what was described is what is sent
+            rows = rows.cast(_described(self.schema, rows.schema))  # what was described is sent
         self._rows, self.schema = rows, rows.schema
 
     @property
@@ -179,6 +179,26 @@ class Shelf(Generic[Kept]):
     def items(self) -> list[tuple[str, Kept]]:
         """Every name and its item."""
         return list(self._kept.items())
+
+
+def _described(described: pa.Schema, own: pa.Schema) -> pa.Schema:
+    """The columns as they were described; those of no type, which are told as text, as text.
+
+    An interval or a list has no cast to text, and is written as itself.
+    """
+    fields = []
+    for field, own_type in zip(described, own.types, strict=True):
+        has_no_cast = pa.types.is_nested(own_type) or pa.types.is_interval(own_type)
+        if pa.types.is_null(field.type) or (pa.types.is_string(field.type) and has_no_cast):
+            fields.append(field.with_type(own_type if has_no_cast else pa.string()))
+        else:
+            fields.append(field)
+    return pa.schema(fields, described.metadata)
+
+
+def has_untyped(schema: pa.Schema) -> bool:
+    """Whether a column has no type: it shows a parameter, of whose value nothing was known."""
+    return any(pa.types.is_null(one) for one in schema.types)
 
 
 def columns_of(schema: pa.Schema, formats: tuple[int, ...] = ()) -> tuple[Column, ...]:

@@ -59,9 +59,17 @@ from proxy.wire.postgres.portals import (
     Portal,
     Prepared,
     Shelf,
+    has_untyped,
 )
 from proxy.wire.postgres.shown import DEFAULTS, shown
-from proxy.wire.postgres.sqlstates import NO_TRANSACTION, NOTICE, SUCCESS, WARNING, StateError
+from proxy.wire.postgres.sqlstates import (
+    NO_TRANSACTION,
+    NOTICE,
+    SUCCESS,
+    WARNED,
+    WARNING,
+    StateError,
+)
 from proxy.wire.postgres.transaction import SessionSettings, Transaction
 from proxy.wire.sessions.sessions import applied
 
@@ -176,7 +184,8 @@ class Session:
     def describe(self, portal: Portal) -> None:
         """Learn the columns of a portal that depend on its values."""
         prepared = portal.prepared
-        if prepared.schema is None and isinstance(prepared.statement, Query | Explain):
+        is_open = prepared.schema is None or has_untyped(prepared.schema)
+        if is_open and isinstance(prepared.statement, Query | Explain):
             portal.schema = self._engine.result_schema(self._request(prepared.sql, portal.values))
 
     def _schema(self, sql: str, statement: Statement) -> pa.Schema | None:
@@ -238,7 +247,9 @@ class Session:
                 )
             setting = setting_of(name, value, is_local=is_local and self.transaction.is_open)
             if isinstance(setting, ClientSetting) and setting.value is not None:
-                checked(canonical(setting.name), setting.value)
+                known = canonical(setting.name)
+                if setting.value != self._own(known):
+                    checked(known, setting.value)
             if not is_local or self.transaction.is_open:
                 made.append(setting)
         return tuple(made)
@@ -246,11 +257,15 @@ class Session:
     def _tell(self, receipt: Receipt) -> None:
         """Send what an answer cost and how wide its intervals are, if the client wants that.
 
-        Rows that are not what they look like are always told of: a preview has notes alone.
+        Rows that are not what they look like are always told of: a preview has notes alone, and a
+        statement with a value that no row has may not mean what its author meant.
         """
         is_wanted = dict(self.transaction.settings.client).get(NOTICES) == "on"
-        lines = notice_lines(receipt) if is_wanted else () if receipt.columns else receipt.notes
-        self.notices += [(NOTICE, SUCCESS, line) for line in lines]
+        unasked = receipt.warnings if receipt.columns else receipt.notes
+        lines = notice_lines(receipt) if is_wanted else unasked
+        for line in lines:
+            is_warning = line in receipt.warnings
+            self.notices.append((WARNING, WARNED, line) if is_warning else (NOTICE, SUCCESS, line))
 
     def _check_room(self) -> None:
         """Refuse to begin an answer while too much of earlier ones waits to be taken."""

@@ -13,6 +13,7 @@ from proxy.wire.errors import NotOffered
 from proxy.wire.postgres.frontend import NotUtf8, ProtocolViolation
 
 SUCCESS: Final = "00000"
+WARNED: Final = "01000"
 INTERNAL: Final = "XX000"
 CANCELLED: Final = "57014"
 SHUT_DOWN: Final = "57P01"

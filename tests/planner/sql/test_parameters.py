@@ -34,6 +34,7 @@ def bound(sql: str, *values: object) -> str:
         (None, "NULL"),
         (dt.date(2024, 2, 29), "CAST('2024-02-29' AS DATE)"),
         (dt.datetime(2024, 2, 29, 12, 30), "CAST('2024-02-29 12:30:00' AS TIMESTAMP)"),  # noqa: DTZ001
+        (dt.time(12, 30, 0, 5), "CAST('12:30:00.000005' AS TIME)"),
         (
             dt.datetime(2024, 2, 29, 1, tzinfo=dt.timezone(dt.timedelta(hours=2))),
             "CAST('2024-02-28 23:00:00' AS TIMESTAMP)",

@@ -65,6 +65,34 @@ def test_notices_are_sent_when_they_are_wanted(client: RawClient, engine: Engine
     assert notices(client.ask(query(COUNT))) == []
 
 
+STALE = "SELECT COUNT(*) AS n FROM patients WHERE {}"
+
+
+@pytest.mark.parametrize(
+    ("condition", "told"),
+    [
+        ("sex = 'femal'", "sex never equals 'femal'. Did you mean 'female'"),
+        ("sex <> 'Male'", "sex never equals 'Male'."),
+        ("age IN (20, 200)", "age never equals 200."),
+        ("age < (SELECT AVG(age) FROM patients WHERE sex = 'nobody')", "sex never equals 'nobody'"),
+    ],
+)
+def test_a_value_that_is_no_level_is_told_of_unasked(
+    client: RawClient, condition: str, told: str
+) -> None:
+    for setting in ("off", "on"):
+        client.ask(query(f"SET tacit.notices = {setting}"))
+        for _ in range(2):  # an answer that is given again says it again
+            replies = client.ask(query(STALE.format(condition)))
+            (warning,) = (one for one in replies if one.tag == "N" and one.fields["V"] == "WARNING")
+            assert warning.fields["M"].startswith(told)
+            assert warning.fields["C"] == "01000"
+
+
+def test_a_value_that_is_a_level_is_not_told_of(client: RawClient) -> None:
+    assert notices(client.ask(query(STALE.format("sex = 'male'")))) == []
+
+
 def test_a_switch_is_on_or_off(client: RawClient) -> None:
     (error,) = (reply for reply in client.ask(query("SET tacit.notices = 5")) if reply.tag == "E")
     assert error.fields["C"] == "22023"
