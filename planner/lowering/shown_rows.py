@@ -26,7 +26,12 @@ def clause_of_rows(clause: str, select: exp.Select, rows: Rows) -> PrivateRows:
     """The refusal of LIMIT and the like on private rows."""
     named = [item.unalias() for item in select.expressions]
     columns = [column_name(one) for one in named if isinstance(one, exp.Column)]
-    if len(columns) < len(named) or "*" in columns:
+    if all(isinstance(one.unnest(), exp.Literal | exp.Boolean) for one in named):
+        instead = (
+            "To learn whether there are any, count them: SELECT COUNT(*) with the same FROM and "
+            "WHERE; in Django, count() in place of exists()."
+        )
+    elif len(columns) < len(named) or "*" in columns:
         instead = "Aggregate them: HAVING, ORDER BY and LIMIT then work on the answers."
     else:
         keys = shortened(", ".join(columns))

@@ -13,7 +13,7 @@ CELLS: Final = (
     *("pool reset", "prepared", "metadata", "cursors"),
 )
 MARK: Final = "yes"
-NONE: Final = "-"  # the driver has none, or it is not tried
+NONE: Final = "—"  # the driver has no such thing; the page says why
 
 
 def _all_but(*left_out: str) -> dict[str, str]:
@@ -26,6 +26,11 @@ DRIVERS: Final[dict[str, dict[str, str]]] = {
     "asyncpg, with its pool": _all_but(),
     "pg8000": _all_but(),
     "SQLAlchemy": _all_but(),
+    "psqlODBC, through pyodbc": _all_but(),
+    "ADBC": _all_but(),
+    "connectorx": _all_but("pool reset", "prepared"),
+    "DuckDB's postgres extension": _all_but("prepared"),
+    "Django": _all_but("prepared"),
     "pgjdbc, simple": _all_but(),
     "pgjdbc, extended": _all_but(),
     "pgjdbc, extendedForPrepared": _all_but(),

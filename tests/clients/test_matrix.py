@@ -12,10 +12,12 @@ import os
 import shutil
 import ssl
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import adbc_driver_postgresql.dbapi as adbc
 import asyncpg
 import psycopg
 import psycopg2
@@ -25,11 +27,14 @@ import sqlalchemy as sa
 
 from tests.clients.conftest import Served
 from tests.clients.matrix import CELLS, DRIVERS, MARK, page_with_matrix
-from tests.support.postgres import PORT, PostgresServer, missing
+from tests.support.postgres import PORT, PostgresServer, missing, over_tcp
+from tests.support.synthetic import CITIES
 
 Found = dict[str, Any]
 JDBC = Path("/usr/share/java/postgresql.jar")
 PAGE = Path(__file__).parents[2] / "docs" / "clients.md"
+ODBC = "PostgreSQL Unicode"
+DUCKDB, DUCKDB_EXTENSION = "1.5.5", "duckdb-extension-postgres-scanner"  # of one version
 SECONDS = 120
 FROM, TO = dt.date(2025, 3, 1), dt.date(2025, 3, 3)
 NOON = dt.datetime(2025, 12, 29, 12)  # noqa: DTZ001 - a timestamp without a zone
@@ -206,6 +211,72 @@ def by_pg8000(**address: Any) -> Found:
     return found
 
 
+def by_odbc(pyodbc: Any, login: str) -> Found:
+    found: Found = {}
+    connection = pyodbc.connect(f"{login};UseDeclareFetch=1;Fetch=3", autocommit=True)
+    cursor = connection.cursor()
+
+    def ask(sql: str, *values: object) -> list[Any]:
+        return firsts(cursor.execute(sql.format(*["?"] * len(values)), *values).fetchall())
+
+    found["dates"] = ask(BY_DATES, FROM, TO)
+    found["timestamps"] = ask(BY_MOMENT, NOON)
+    found["intervals"] = ask(BY_INTERVAL, "1 day")
+    found["arrays"] = ask(BY_LIST, "{Oslo,Rome}")
+    found["NULLs"] = ask(ALL_CITIES)
+    found["prepared"] = [ask(OF_AGE, age)[0] for age in range(30, 36)]
+    found["metadata"] = [one[0] for one in cursor.execute(ALL_CITIES).description]
+    found["cursors"] = len([*cursor.fetchmany(3), *cursor.fetchall()])
+    for sql in RESET:
+        cursor.execute(sql)
+    found["pool reset"] = ask(OF_AGE, 30) == [30]
+    connection.close()
+    return found
+
+
+def by_adbc(uri: str) -> Found:
+    found: Found = {}
+    with adbc.connect(uri, autocommit=True) as connection, connection.cursor() as cursor:
+
+        def ask(sql: str, *values: object) -> list[Any]:
+            marks = [f"${place}" for place in range(1, len(values) + 1)]
+            cursor.execute(sql.format(*marks), values or None)
+            return firsts(cursor.fetchall())
+
+        found["dates"] = ask(BY_DATES, FROM, TO)
+        found["timestamps"] = ask(BY_MOMENT, NOON)
+        found["intervals"] = ask(BY_INTERVAL, DAY)
+        found["arrays"] = ask(BY_LIST, ["Oslo", "Rome"])
+        found["NULLs"] = ask(ALL_CITIES)
+        cursor.adbc_prepare(OF_AGE.format("$1"))
+        found["prepared"] = [ask(OF_AGE, age)[0] for age in range(30, 36)]
+        cursor.execute(ALL_CITIES)
+        found["metadata"] = [one[0] for one in cursor.description or ()]
+        found["cursors"] = len([*cursor.fetchmany(3), *cursor.fetchall()])
+        cursor.execute("DISCARD ALL")
+        found["pool reset"] = ask(OF_AGE, 30) == [30]
+    return found
+
+
+def by_connectorx(connectorx: Any, uri: str) -> Found:
+    def read(sql: str, protocol: str = "binary") -> Any:
+        return connectorx.read_sql(uri, sql, return_type="arrow", protocol=protocol)
+
+    def ask(sql: str, *values: str) -> list[Any]:
+        columns = read(sql.format(*values)).to_pydict().values()
+        return firsts(zip(*columns, strict=True))
+
+    return {
+        "dates": ask(BY_DATES, f"DATE '{FROM}'", f"DATE '{TO}'"),
+        "timestamps": ask(BY_MOMENT, f"'{NOON}'"),
+        "intervals": ask(BY_INTERVAL, "'1 day'"),
+        "arrays": ask(BY_LIST, "ARRAY['Oslo', 'Rome']"),
+        "NULLs": ask(ALL_CITIES),
+        "metadata": read(ALL_CITIES).schema.names,
+        "cursors": read(ALL_CITIES, "cursor").num_rows,
+    }
+
+
 @pytest.fixture(scope="module")
 def real(postgres_server: PostgresServer, served: Served) -> Iterator[PostgresServer]:
     """A real PostgreSQL with the same rows."""
@@ -214,8 +285,19 @@ def real(postgres_server: PostgresServer, served: Served) -> Iterator[PostgresSe
         cursor.execute("CREATE TABLE people (age bigint, city text, joined date)")
         with cursor.copy("COPY people FROM STDIN WITH (FORMAT csv, HEADER)") as copy:
             copy.write(rows.read_bytes())
+        cursor.execute("CREATE TABLE cities (city text PRIMARY KEY, country text)")
+        for row in CITIES.data.to_pylist():
+            cursor.execute("INSERT INTO cities VALUES (%(city)s, %(country)s)", row)
+        cursor.execute("ANALYZE cities")
         yield postgres_server
-        cursor.execute("DROP TABLE people")
+        cursor.execute("DROP TABLE people, cities")
+
+
+@pytest.fixture(scope="module")
+def real_port(real: PostgresServer) -> Iterator[int]:
+    """The same, for drivers that reach no socket."""
+    with over_tcp(real) as port:
+        yield port
 
 
 def checked(driver: str, here: Found, there: Found | None = None) -> None:
@@ -274,23 +356,98 @@ def test_sqlalchemy(served: Served, real: PostgresServer) -> None:
     checked("SQLAlchemy", here, there)
 
 
-@pytest.mark.parametrize(
-    "mode", ["simple", "extended", "extendedForPrepared", "extendedCacheEverything"]
-)
-def test_pgjdbc(served: Served, compiled: Path, mode: str) -> None:
-    url = f"jdbc:postgresql://{served.host}:{served.port}/tacit?{served.tls}&preferQueryMode={mode}"
-    done = subprocess.run(  # noqa: S603 - a program that was looked for
-        [
-            *(str(shutil.which("java")), "-cp", os.pathsep.join((str(JDBC), str(compiled)))),
-            *("Matrix", url, "ann", served.token),
-        ],
+def test_psqlodbc(served: Served, real: PostgresServer) -> None:
+    pyodbc = pytest.importorskip("pyodbc", exc_type=ImportError)
+    if ODBC not in pyodbc.drivers():
+        missing("there is no ODBC driver of PostgreSQL on this machine")
+    driver = f"DRIVER={{{ODBC}}}"
+    login = f"SERVER={served.host};PORT={served.port};DATABASE=tacit;UID=ann;PWD={served.token}"
+    tls = f"SSLmode=verify-full;pqopt={{sslrootcert={served.authority}}}"
+    here = by_odbc(pyodbc, f"{driver};{login};{tls}")
+    there = f"SERVER={real.folder};PORT={PORT};DATABASE=postgres;UID=owner"
+    checked("psqlODBC, through pyodbc", here, by_odbc(pyodbc, f"{driver};{there}"))
+
+
+def test_adbc(served: Served, real: PostgresServer) -> None:
+    checked("ADBC", by_adbc(served.uri), by_adbc(real.location()))
+
+
+def test_connectorx(served: Served, real_port: int) -> None:
+    connectorx = pytest.importorskip("connectorx")
+    here = by_connectorx(connectorx, served.uri.replace("verify-full", "require"))
+    there = f"postgresql://owner@127.0.0.1:{real_port}/postgres?sslmode=disable"
+    checked("connectorx", here, by_connectorx(connectorx, there))
+
+
+@pytest.mark.slow
+def test_duckdb(served: Served, real: PostgresServer, tmp_path: Path) -> None:
+    install(tmp_path, "--no-deps", f"duckdb=={DUCKDB}", f"{DUCKDB_EXTENSION}=={DUCKDB}")
+    here, there = (
+        run_script("matrix_duckdb.py", tmp_path, where) for where in (served.uri, real.location())
+    )
+    assert here["scanned"] == there["scanned"]
+    checked("DuckDB's postgres extension", here, there)
+
+
+@pytest.mark.slow
+def test_django(served: Served, real: PostgresServer, tmp_path: Path) -> None:
+    install(tmp_path, "django>=5.2,<6")
+    tls = {"sslmode": "verify-full", "sslrootcert": str(served.authority)}
+    login = {"NAME": "tacit", "USER": "ann", "PASSWORD": served.token}
+    here = {**login, "HOST": served.host, "PORT": served.port, "OPTIONS": tls}
+    socket = {"NAME": "postgres", "USER": "owner", "HOST": str(real.folder), "PORT": PORT}
+    found, known = (
+        run_script("matrix_django.py", tmp_path, json.dumps(where))
+        for where in (here, {**socket, "OPTIONS": {}})
+    )
+    checked("Django", found, known)
+
+
+def install(folder: Path, *packages: str) -> None:
+    """Install packages of Python into a folder; skipped where that cannot be done."""
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(folder)]
+    done = subprocess.run([*pip, *packages], check=False, timeout=SECONDS, capture_output=True)  # noqa: S603 - of this interpreter
+    if done.returncode:
+        pytest.skip(f"{packages[-1]} cannot be installed on this machine")
+
+
+def run_script(name: str, packages: Path, database: str) -> Found:
+    """What a script prints whose packages lie in a folder."""
+    done = subprocess.run(  # noqa: S603 - of this interpreter
+        [sys.executable, str(Path(__file__).with_name(name))],
         check=False,
         capture_output=True,
         text=True,
         timeout=SECONDS,
+        env={**os.environ, "PYTHONPATH": str(packages), "MATRIX_DATABASE": database},
     )
     assert done.returncode == 0, done.stderr
-    checked(f"pgjdbc, {mode}", told(done.stdout))
+    return told(done.stdout)
+
+
+@pytest.mark.parametrize(
+    "mode", ["simple", "extended", "extendedForPrepared", "extendedCacheEverything"]
+)
+def test_pgjdbc(served: Served, real_port: int, compiled: Path, mode: str) -> None:
+    here = f"{served.host}:{served.port}/tacit?{served.tls}", "ann", served.token
+    there = f"127.0.0.1:{real_port}/postgres?sslmode=disable", "owner", ""
+
+    def by_jdbc(where: str, *login: str) -> Found:
+        url = f"jdbc:postgresql://{where}&preferQueryMode={mode}"
+        done = subprocess.run(  # noqa: S603 - a program that was looked for
+            [
+                *(str(shutil.which("java")), "-cp", os.pathsep.join((str(JDBC), str(compiled)))),
+                *("Matrix", url, *login),
+            ],
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+        )
+        assert done.returncode == 0, done.stderr
+        return told(done.stdout)
+
+    checked(f"pgjdbc, {mode}", by_jdbc(*here), by_jdbc(*there))
 
 
 @pytest.fixture(scope="module")

@@ -114,6 +114,18 @@ def test_a_stale_filter_is_told_of(served: Served) -> None:
     second.close()
 
 
+def test_a_question_whether_there_are_any_rows_has_a_way_out(served: Served) -> None:
+    any_of = 'SELECT 1 AS "a" FROM "{0}" WHERE "{0}"."city" = %s LIMIT 1'  # Django's exists()
+    with psycopg.connect(served.uri, autocommit=True) as connection:
+        public = connection.execute(any_of.format("cities").encode(), ("Oslo",)).fetchall()
+        assert public == [(1,)]
+        with pytest.raises(psycopg.errors.FeatureNotSupported) as caught:
+            connection.execute(any_of.format("people").encode(), ("Oslo",))
+        assert "count() in place of exists()" in str(caught.value.diag.message_hint)
+        counted = "SELECT COUNT(*) FROM people WHERE city = %s"
+        assert connection.execute(counted, ("Oslo",)).fetchall()[0][0] > 0
+
+
 def test_psycopg2(served: Served) -> None:
     connection = psycopg2.connect(served.uri)
     with connection, connection.cursor() as cursor:
