@@ -170,8 +170,9 @@ def _of_place(node: exp.Expr, columns: ColumnTypes) -> ValueType | None:  # noqa
             return ValueType("VARCHAR", "month")
         case exp.If() if place == "this":
             case = above.parent
-            is_compared = isinstance(case, exp.Case) and case.this is not None
-            return _compared(case, node, columns) if is_compared else ValueType("BOOLEAN")
+            if isinstance(case, exp.Case) and case.this is not None:
+                return _compared(case, node, columns)
+            return ValueType("BOOLEAN")
         case exp.If():
             return _of_branch(above, node, columns)
         case exp.Case() if place == "this":

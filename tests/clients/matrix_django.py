@@ -20,7 +20,7 @@ def found(*, binds_on_server: bool) -> dict[str, Any]:
     from django.db.models.expressions import ExpressionWrapper  # noqa: PLC0415
     from django.db.models.functions import Cast  # noqa: PLC0415
 
-    class People(models.Model):
+    class People(models.Model):  # type: ignore[misc]  # Django is installed for the run alone
         age = models.BigIntegerField(primary_key=True)
         city = models.TextField(null=True)  # noqa: DJ001 - as the table has it
         joined = models.DateField()
@@ -48,7 +48,7 @@ def found(*, binds_on_server: bool) -> dict[str, Any]:
     )
     moments = people.annotate(moment=Cast("joined", models.DateTimeField()))
     listed = people.extra(where=["city = ANY(%s)"], params=[["Oslo", "Rome"]])
-    cells = {
+    cells: dict[str, Any] = {
         "dates": of("joined", people.filter(joined__range=(FROM, TO))),
         "timestamps": of("joined", moments.filter(moment__gt=NOON)),
         "intervals": of("joined", people.filter(joined__gt=shifted)),
