@@ -33,6 +33,7 @@ from planner.lowering.whole_counts import CountColumns, is_count, with_rounded_c
 from planner.meaning.made import check_made
 from planner.sql.clock import Clock, moment_for, read_at, told_moment, utc_now
 from planner.sql.messages import shortened
+from planner.sql.names import name_inner_columns
 from planner.sql.options import REQUESTED
 from planner.sql.parameter_types import ParameterType, parameter_types
 from planner.sql.parameters import Parameters
@@ -204,6 +205,7 @@ class Planner:
                 (part,), None, False, fallback, notes, moment, whole, _warnings(splitter)
             )
         named_columns(tree)
+        name_inner_columns(tree)
         counted = tree.copy() if wants_whole else None  # before the ends of intervals are added
         intervals = _with_intervals(tree, splitter, answers)
         reads = tuple(table.name for table in tree.find_all(exp.Table))

@@ -35,7 +35,7 @@ def columns_named(tree: exp.Expr) -> list[str] | None:
         return None
     columns = list(tree.expressions)
     stars = [one for one in columns if isinstance(one, exp.Star) or one.is_star]
-    return None if stars else [_named(one) for one in columns]
+    return None if stars else [column_named(one) for one in columns]
 
 
 def columns_renamed(tree: exp.Expr) -> dict[str, str]:
@@ -43,7 +43,9 @@ def columns_renamed(tree: exp.Expr) -> dict[str, str]:
     selects = tree.expressions if isinstance(tree, exp.Select) else []
     aliases = [one for one in selects if isinstance(one, exp.Alias)]
     return {
-        _named(one): one.this.name.lower() for one in aliases if isinstance(one.this, exp.Column)
+        column_named(one): one.this.name.lower()
+        for one in aliases
+        if isinstance(one.this, exp.Column)
     }
 
 
@@ -61,7 +63,7 @@ def names_after_star(given: Sequence[str], known: Collection[str]) -> list[str]:
     return found
 
 
-def _named(node: exp.Expr) -> str:
+def column_named(node: exp.Expr) -> str:
     """The name of one column."""
     if isinstance(node, exp.Alias):
         return _folded(node.args["alias"])
@@ -81,7 +83,7 @@ def _called(node: exp.Expr) -> str | None:
         return _called(node.expression)
     if isinstance(node, exp.Subquery):
         (first, *_) = node.this.selects or [None]
-        return None if first is None or first.is_star else _named(first)
+        return None if first is None or first.is_star else column_named(first)
     if isinstance(node, exp.Column):
         return _folded(node.this)
     if isinstance(node, exp.Identifier):

@@ -13,7 +13,7 @@ from sqlglot import exp
 from sqlglot.errors import UnsupportedError
 
 from cube.refusals import TooLarge, UnknownName, UnsupportedSql
-from planner.catalog_sql.column_names import columns_named, columns_renamed
+from planner.catalog_sql.column_names import column_named, columns_named, columns_renamed
 from planner.catalog_sql.facts import CatalogFacts
 from planner.catalog_sql.functions import KNOWN_FUNCTIONS
 from planner.catalog_sql.nodes import known, written
@@ -22,6 +22,7 @@ from planner.catalog_sql.recognise import CATALOG, FACT_NODES, SCHEMAS, base_tab
 from planner.meaning.made import check_made, n_nodes_run
 from planner.meaning.writing import duckdb_sql, written_query
 from planner.sql.messages import position, suggestion, unsupported
+from planner.sql.names import name_inner_columns
 from planner.sql.parameters import Parameters
 from planner.sql.statements import Query
 
@@ -90,6 +91,7 @@ def catalog_sql(
     """
     tree = read_tree(query, parameters).tree
     names, renamed = columns_named(tree), columns_renamed(tree)
+    name_inner_columns(tree, column_named)
     tree = _unqualified(tree)
     _check(tree)
     check_made(tree)

@@ -1,5 +1,6 @@
 """Names: what a SELECT list calls its columns, and the companions that go with an answer's name."""
 
+from collections.abc import Callable
 from typing import ClassVar
 
 from sqlglot import exp
@@ -110,6 +111,32 @@ def column_name(item: exp.Expr) -> str:
     if isinstance(node, exp.Func) and not isinstance(node, exp.Connector | exp.Binary):
         return _function_name(node)
     return "?column?"
+
+
+def name_inner_columns(tree: exp.Expr, name_of: Callable[[exp.Expr], str] = column_name) -> None:
+    """Write out the names that PostgreSQL gives to columns of subqueries in FROM and WITH.
+
+    Only those are written that the tree asks for, since another engine may call them otherwise.
+
+    >>> from sqlglot import parse_one
+    >>> tree = parse_one('SELECT "max" FROM (SELECT MAX(a), MIN(a) FROM t) AS x', read="postgres")
+    >>> name_inner_columns(tree)
+    >>> tree.sql("postgres")
+    'SELECT "max" FROM (SELECT MAX(a) AS "max", MIN(a) FROM t) AS x'
+    """
+    asked = {column.name for column in tree.find_all(exp.Column)}
+    for inner in tree.find_all(exp.Subquery, exp.CTE):
+        if isinstance(inner, exp.Subquery) and not isinstance(inner.parent, exp.From | exp.Join):
+            continue
+        select: exp.Expr = inner.this
+        while isinstance(select, exp.SetOperation | exp.Subquery):
+            select = select.this
+        if inner.alias_column_names or not isinstance(select, exp.Select):
+            continue
+        for item in list(select.expressions):
+            if not isinstance(item, exp.Alias | exp.Column | exp.Star) and name_of(item) in asked:
+                named = exp.alias_(item.copy(), name_of(item), quoted=True, copy=False)
+                item.replace(named)
 
 
 def _function_name(node: exp.Func) -> str:

@@ -126,6 +126,25 @@ def test_a_question_whether_there_are_any_rows_has_a_way_out(served: Served) -> 
         assert connection.execute(counted, ("Oslo",)).fetchall()[0][0] > 0
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        'SELECT "count" FROM (SELECT COUNT(*) FROM cities) AS x',
+        'SELECT "?column?" FROM (SELECT 1) AS x',
+        'SELECT x."max" FROM (SELECT MAX(city), COUNT(*) FROM cities) AS x',
+        "WITH x AS (SELECT upper(city), country FROM cities) SELECT upper FROM x",
+        'SELECT "count" FROM (SELECT COUNT(*) FROM people) AS x',
+        'SELECT "count" > 0 FROM (SELECT COUNT(*) FROM pg_catalog.pg_class) AS x',
+        'SELECT x."max" FROM pg_catalog.pg_am JOIN (SELECT MAX(oid::int) FROM pg_type) x ON true',
+    ],
+)
+def test_columns_of_subqueries_have_the_names_that_postgresql_gives(
+    served: Served, sql: str
+) -> None:
+    with psycopg.connect(served.uri) as connection:  # DuckDB's extension asks by these names
+        assert connection.execute(sql.encode()).fetchone() is not None
+
+
 def test_psycopg2(served: Served) -> None:
     connection = psycopg2.connect(served.uri)
     with connection, connection.cursor() as cursor:
