@@ -100,7 +100,7 @@ def quantiles_of(node: exp.Expr) -> list[exp.Expr] | None:
         written = call.expressions[1]
     else:
         return None
-    fractions = _listed(written)
+    fractions = None if written is None else _listed(written)  # MODE() names none
     if fractions is None:
         return None
     if not 0 < len(fractions) <= N_FRACTIONS_MAX:
