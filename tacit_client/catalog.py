@@ -34,8 +34,11 @@ class Column:
     sql_type : str
     nullable : bool
     is_primary_key : bool
+        Whether it is the primary key, or a column of it.
     comment : str, optional
         Its levels, in short.
+    key_place : int
+        Its place in the primary key, from 1; 0 if it is not in it.
     """
 
     name: str
@@ -43,6 +46,7 @@ class Column:
     nullable: bool
     is_primary_key: bool = False
     comment: str | None = None
+    key_place: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +132,16 @@ def _column(field: pa.Field) -> Column:
         sql_type=_sql_type(field, metadata),
         nullable=field.nullable,
         is_primary_key=PRIMARY_KEY_KEY in metadata,
+        key_place=_key_place(metadata.get(PRIMARY_KEY_KEY)),
         comment=None if comment is None else comment.decode(),
     )
+
+
+def _key_place(text: bytes | None) -> int:
+    """A place in the key, as the server tells it: "true" of a key of one column."""
+    if text is None:
+        return 0
+    return int(text) if text.isdigit() else 1
 
 
 def _sql_type(field: pa.Field, metadata: dict[bytes, bytes]) -> str:

@@ -141,12 +141,11 @@ class TacitDialect(default.DefaultDialect):
         self, connection: Any, table_name: str, schema: str | None = None, **kw: Any
     ) -> Any:
         """The key of a public table; a private table has none, as a key would identify a person."""
-        keys = [
-            column.name
-            for column in _columns(connection, schema, table_name)
-            if column.is_primary_key
-        ]
-        return {"constrained_columns": keys, "name": None}
+        columns = _columns(connection, schema, table_name)
+        keys = sorted(
+            (column for column in columns if column.is_primary_key), key=lambda one: one.key_place
+        )
+        return {"constrained_columns": [column.name for column in keys], "name": None}
 
     def get_foreign_keys(
         self, connection: Any, table_name: str, schema: str | None = None, **kw: Any

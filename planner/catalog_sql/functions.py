@@ -46,27 +46,39 @@ def _typed_null(sql_type: str) -> Builder:
     return build
 
 
-def looked_up(relation: str, wanted: str, key: str, value: exp.Expr, also: str = "") -> exp.Expr:
+def looked_up(
+    relation: str,
+    wanted: str,
+    key: str,
+    value: exp.Expr,
+    also: tuple[str, exp.Expr] | None = None,
+) -> exp.Expr:
     """One value of the row of a relation of `pg_catalog` whose key it is.
+
+    Its columns get names of ours, since a bare name in the value is that of a column outside.
 
     Parameters
     ----------
     relation, wanted, key : str
         The relation, the column that is wanted, and the one that is compared.
     value : Expr
-    also : str
-        A further condition on the row.
+    also : (str, Expr), optional
+        A further column, and what it equals.
     """
+    compared = [(key, value), *([] if also is None else [also])]
+    named = [exp.alias_(exp.column(wanted), "tacit_wanted")]
+    named += [exp.alias_(exp.column(one), f"tacit_{n}") for n, (one, _) in enumerate(compared)]
+    source = exp.to_table(relation if "." in relation else f"pg_catalog.{relation}")
+    conditions = [
+        exp.EQ(this=exp.column(f"tacit_{n}", table="looked"), expression=one.copy())
+        for n, (_, one) in enumerate(compared)
+    ]
     found = (
-        exp.select(exp.column(wanted, table="looked"))
-        .from_(
-            exp.to_table(relation if "." in relation else f"pg_catalog.{relation}").as_("looked")
-        )
-        .where(exp.EQ(this=exp.column(key, table="looked"), expression=value.copy()))
+        exp.select(exp.column("tacit_wanted", table="looked"))
+        .from_(exp.select(*named).from_(source).subquery("looked"))
+        .where(*conditions)
         .limit(1)
     )
-    if also:
-        found = found.where(also)
     return found.subquery()
 
 
@@ -113,29 +125,26 @@ def _described(catalog: str | None) -> Builder:
             "description",
             "objoid",
             arguments[0],
-            "looked.objsubid = 0" if catalog is None else "",
+            ("objsubid", exp.Literal.number(0)) if catalog is None else None,
         )
 
     return build
 
 
 def _column_described(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
-    number = arguments[1].sql("duckdb")
     return looked_up(
-        "pg_description", "description", "objoid", arguments[0], f"looked.objsubid = {number}"
+        "pg_description", "description", "objoid", arguments[0], ("objsubid", arguments[1])
     )
 
 
 def _constraint(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
-    return looked_up(DEFINITIONS, "sql", "oid", arguments[0])
+    return looked_up(DEFINITIONS, "sql", "oid", arguments[0], ("place", exp.Literal.number(0)))
 
 
 def _index(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
     """The statement that would make an index, or, with a number, the column of that place."""
-    if len(arguments) == 1 or arguments[1].name == "0":
-        return looked_up(DEFINITIONS, "sql", "oid", arguments[0])
-    place = arguments[1].sql("duckdb")
-    return looked_up(DEFINITIONS, "column", "oid", arguments[0], f"{place} = 1")
+    place = exp.Literal.number(0) if len(arguments) == 1 else arguments[1]
+    return looked_up(DEFINITIONS, "sql", "oid", arguments[0], ("place", place))
 
 
 def _identifiers(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:

@@ -38,7 +38,8 @@ def duckdb_text(expression: exp.Expr, relations: Mapping[str, str], type_of: Typ
 
     def resolve(node: exp.Expr) -> Value:
         if isinstance(node, PublicLookup):
-            found = written(node, f"{node.name}({{0}})", node.expressions[0])
+            places = ", ".join(f"{{{place}}}" for place in range(len(node.expressions)))
+            found = written(node, f"{node.name}({places})", *node.expressions)
         else:
             found = written(node, f"{relations[node.name]}.value")
         return Value(found, type_of(node))

@@ -25,8 +25,8 @@ class PublicRelation:
     name : str
         Without its schema.
     columns : tuple of str
-    key : str, optional
-        The column whose values are unique and not NULL.
+    key : tuple of str
+        The columns whose values are not NULL, and together unique; empty if none are known.
     values : mapping
         With a key, the SQL type and the values of every column.
     source : str, optional
@@ -37,7 +37,7 @@ class PublicRelation:
 
     name: str
     columns: tuple[str, ...]
-    key: str | None = None
+    key: tuple[str, ...] = ()
     values: Mapping[str, tuple[str, Sequence[LevelValue]]] = field(default_factory=dict)
     source: str | None = None
     types: Mapping[str, str] = field(default_factory=dict)

@@ -277,14 +277,16 @@ class Scratchpad:
         )
         values = [list(column) for _, column in table.values.values()]
         self._database.execute(f"CREATE TABLE public_{place} AS SELECT {columns}", values)
-        key = f"c{list(table.values).index(str(table.key))}"
+        keys = [list(table.values).index(column) for column in table.key]
+        arguments = ", ".join(f"x{number}" for number in range(len(keys)))
+        holds = " AND ".join(f"c{key} = x{number}" for number, key in enumerate(keys))
         functions = {}
         for number, column in enumerate(table.values):
             functions[column] = f"public_{place}_{number}"
             self._looked_up[functions[column]] = of_duckdb(table.values[column][0])
             self._longest["", functions[column]] = _longest(values[number])
-            found = f"SELECT c{number} FROM public_{place} WHERE {key} = x"  # noqa: S608 - own names
-            self._database.execute(f"CREATE MACRO {functions[column]}(x) AS ({found})")
+            found = f"SELECT c{number} FROM public_{place} WHERE {holds}"  # noqa: S608 - own names
+            self._database.execute(f"CREATE MACRO {functions[column]}({arguments}) AS ({found})")
         return place, functions
 
     def _relation(self, table: str, name: str) -> str:

@@ -2,12 +2,14 @@
 
 The join is resolved on the public domain: a record's public columns are looked up by the level of
 its own column, or by a column of another public table that was looked up already, as a country is
-by the region of a city. Only an equality with the public key is such a join.
+by the region of a city. A key of several columns is looked up by a combination of these. Only
+equalities with the whole public key are such a join.
 """
 
 import datetime as dt
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Final
 
 from sqlglot import exp
@@ -27,6 +29,10 @@ Entry = tuple[exp.Join | None, exp.Expr]
 UNUSED: Final = "unused"  # in the place of a function for a column that no name refers to
 N_VALUES_MAX = 10_000  # of a subquery in IN: it becomes a list of values
 _ONE_EQUALITY = "Join it by one equality: ON private_column = public_key."
+_OTHER_CONDITIONS = (
+    "Join it by its key alone, and leave rows of it out in a subquery: "
+    "LEFT JOIN (SELECT * FROM public_table WHERE ..) AS p ON private_column = p.public_key."
+)
 
 
 def joined_rows(
@@ -64,9 +70,34 @@ def joined_rows(
         for condition in conjuncts(join.args["on"])
     ]
     shared = [] if own_join is None else [one.name for one in own_join.args.get("using") or []]
-    for number, (join, entry) in enumerate(entries):
-        if number != place:
-            rows = _with_lookups(rows, join, entry, _Join(conditions, shared, select), world)
+    by = _Join(conditions, select, world)
+    n_before = len(rows.sources)
+    tables: dict[int, PublicRelation] = {}
+    order: list[int] = []  # in which they are joined
+    waiting: dict[int, UnsupportedSql] = {}
+    pending = [number for number in range(len(entries)) if number != place]
+    while pending:
+        number = pending.pop(0)
+        join, entry = entries[number]
+        if number not in tables:
+            tables[number] = _public_table(entry, world)
+        by.shared = shared if number < place else []
+        try:
+            rows = _with_lookups(rows, join, entry, tables[number], by)
+        except UnsupportedSql as refusal:
+            # After a comma, a table may be joined by a column of one that stands behind it.
+            if join is not None and (join.args.get("on") or join.args.get("using")):
+                raise
+            waiting[number] = refusal
+        else:
+            order.append(number)
+            pending = [*waiting, *pending]
+            waiting = {}
+    if waiting:
+        raise waiting[min(waiting)]
+    sources = rows.sources
+    joined = sorted(zip(order, sources[n_before:], strict=True), key=itemgetter(0))
+    rows = replace(rows, sources=(*sources[:n_before], *(source for _, source in joined)))
     rest = tuple(rows.resolved(condition) for condition in conditions)
     return rows.where(rest)
 
@@ -76,33 +107,65 @@ class _Join:
     """The conditions that a public table may be joined by; each is removed when it is used."""
 
     conditions: list[exp.Expr]
-    shared: list[str]
     select: exp.Select
+    world: PlanningContext
+    shared: Sequence[str] = ()  # the columns of a USING behind the table
+
+    def used(self, conditions: Sequence[exp.Expr | None]) -> None:
+        """Remove conditions, of the joins or of WHERE, that a table is joined by."""
+        ids = {id(one) for one in conditions if one is not None}
+        for one in conditions:
+            if one is not None and not any(one is other for other in self.conditions):
+                one.replace(exp.true())
+        self.conditions[:] = [one for one in self.conditions if id(one) not in ids]
+
+
+@dataclass(frozen=True, slots=True)
+class _Equality:
+    """A private column that equals a public one, and the condition that says so, but for USING."""
+
+    own: exp.Column
+    condition: exp.Expr | None = None
 
 
 def _with_lookups(
-    rows: Rows, join: exp.Join | None, entry: exp.Expr, by: _Join, world: PlanningContext
+    rows: Rows,
+    join: exp.Join | None,
+    entry: exp.Expr,
+    table: PublicRelation,
+    by: _Join,
 ) -> Rows:
     """The rows, extended by one public table's columns."""
-    table = _public_table(entry, world)
     is_left = join is not None and _kind(join, entry) == "LEFT"
-    own, column, merged = _joined_columns(rows, join, entry, table, by)
-    table = _keyed(table, column, entry)
-    key = rows.meaning(own)
-    if not isinstance(key, exp.Column | PublicLookup):
-        raise unsupported(entry, "is joined by an expression", _ONE_EQUALITY)
-    is_axis = isinstance(key, exp.Column)
-    if is_axis and isinstance(rows.schema.by_name[key.name], MeasureAxis | NumericAxis):
-        raise unsupported(
-            entry, f"is joined by {key.name}, whose single values are not public", _ONE_EQUALITY
-        )
-    functions = world.scratchpad.lookups(_of_used_columns(table, by.select))
+    found = _equalities(rows, join, entry, table, by)
+    merged = tuple(name for name, one in found.items() if one.condition is None)
+    table = _keyed(table, list(found), len(found) if is_left else max(1, len(merged)), entry)
+    own: list[exp.Expr] = []
+    for column in table.key:
+        key = rows.meaning(found[column].own)
+        if not isinstance(key, exp.Column | PublicLookup):
+            raise unsupported(entry, "is joined by an expression", _way(table, entry.alias_or_name))
+        axis = rows.schema.by_name[key.name] if isinstance(key, exp.Column) else None
+        if isinstance(axis, MeasureAxis | NumericAxis):
+            raise unsupported(
+                entry,
+                f"is joined by {key.name}, whose single values are not public",
+                _way(table, entry.alias_or_name),
+            )
+        own.append(key)
+    if not set(merged) <= set(table.key):
+        way = _way(table, entry.alias_or_name)
+        raise unsupported(entry, "is joined by more than a key", way)
+    if is_left and len(found) > len(table.key):
+        raise unsupported(entry, "is not joined by its key alone", _OTHER_CONDITIONS)
+    by.used([found[column].condition for column in table.key])
+    functions = by.world.scratchpad.lookups(_of_used_columns(table, by.select))
     unused = dict.fromkeys(table.columns, UNUSED)
-    source = lookups(entry.alias_or_name, {**unused, **functions}, key, merged)
+    source = lookups(entry.alias_or_name, {**unused, **functions}, own, merged)
     if is_left:
         return rows.joined(source, None)
-    found = source.columns[str(table.key)].copy()
-    matches = exp.Not(this=exp.Is(this=found, expression=exp.null()))
+    first = source.columns[table.key[0]].copy()
+    matches = exp.Not(this=exp.Is(this=first, expression=exp.null()))
     return rows.joined(source, matches)
 
 
@@ -121,7 +184,7 @@ def _of_used_columns(table: PublicRelation, select: exp.Select) -> PublicRelatio
     used = {
         name: values
         for name, values in table.values.items()
-        if name == table.key or name.casefold() in named
+        if name in table.key or name.casefold() in named
     }
     if len(used) == len(table.values):
         return table
@@ -181,7 +244,7 @@ def _public_table(entry: exp.Expr, world: PlanningContext) -> PublicRelation:
         names = [*named, *list(columns)[len(named) :]]
         columns = dict(zip(names, columns.values(), strict=False))
         text = f"{text} ({', '.join(names)})"
-    return PublicRelation(text, tuple(columns), None, columns)
+    return PublicRelation(text, tuple(columns), (), columns)
 
 
 def public_columns(query: exp.Query, world: PlanningContext, node: exp.Expr) -> Columns:
@@ -204,60 +267,109 @@ def _not_public(node: exp.Expr) -> UnsupportedSql:
     )
 
 
-def _keyed(table: PublicRelation, column: str, entry: exp.Expr) -> PublicRelation:
-    """The table with the joined column as its key."""
-    if table.key == column:
-        return table
-    if table.key is not None:
-        raise unsupported(
-            entry, f"is joined by {column}, and not by its key, {table.key}", _ONE_EQUALITY
-        )
+def _keyed(
+    table: PublicRelation, joined: Sequence[str], n_needed: int, entry: exp.Expr
+) -> PublicRelation:
+    """The table with columns that it is joined by as its key.
+
+    Parameters
+    ----------
+    table : PublicRelation
+    joined : sequence of str
+        Its columns that equal private ones, in the order of the conditions.
+    n_needed : int
+        So many of them are in the key of a subquery, if not more have to be.
+    entry : Expr
+    """
+    if table.key:
+        if set(table.key) <= set(joined):
+            return table
+        way = _way(table, entry.alias_or_name, joined)
+        raise unsupported(entry, _is_joined_by(table, joined), way)
     if not table.values:
         raise unsupported(
             entry,
             "has no declared key",
-            "The owner can declare its key column, which then has each value once.",
+            "The owner can declare its key: a column, or several that have each combination once.",
         )
-    _, values = table.values[column]
-    if len(set(values)) < len(values) or None in values:
-        raise unsupported(
-            entry,
-            f"has a value of {column} more than once, or NULL, so that it is no key",
-            "Group it first, so that each value is there once.",
-        )
-    return replace(table, name=f"{table.name} by {column}", key=column)
+    for n_columns in range(n_needed, len(joined) + 1):
+        key = tuple(joined[:n_columns])
+        values = [table.values[column][1] for column in key]
+        rows = values[0] if n_columns == 1 else list(zip(*values, strict=True))
+        if len(set(rows)) == len(rows) and not any(None in column for column in values):
+            return replace(table, name=f"{table.name} by {', '.join(key)}", key=key)
+    what = joined[0] if len(joined) == 1 else f"({', '.join(joined)})"
+    raise unsupported(
+        entry,
+        f"has a value of {what} more than once, or NULL, so that it is no key",
+        "Group it first, so that each value is there once.",
+    )
 
 
-def _joined_columns(
+def _is_joined_by(table: PublicRelation, joined: Sequence[str]) -> str:
+    """What is said of a join that does not name the whole key."""
+    key = ", ".join(table.key)
+    if len(table.key) == 1:
+        return f"is joined by {joined[0]}, and not by its key, {key}"
+    parts = [column for column in table.key if column in joined]
+    what = f"{', '.join(parts)} alone" if parts else joined[0]
+    return f"is joined by {what}, and not by all of its key, ({key})"
+
+
+def _way(table: PublicRelation, name: str, joined: Sequence[str] = ()) -> str:
+    """How a public table can be joined that is called `name` in FROM."""
+    if len(table.key) <= 1:
+        return _ONE_EQUALITY
+    each = " AND ".join(
+        f"private_column = {_quoted(name)}.{_quoted(column)}" for column in table.key
+    )
+    way = f"Join it by an equality for each column of its key: ON {each}"
+    parts = ", ".join(_quoted(column) for column in table.key if column in joined)
+    if not parts:
+        return f"{way}."
+    one_row = f"SELECT {parts}, COUNT(*) AS n FROM {_quoted(table.name)} GROUP BY {parts}"  # noqa: S608 - advice
+    return f"{way}; or join a subquery with one row for each {parts}: ({one_row})."
+
+
+def _quoted(name: str) -> str:
+    return exp.to_identifier(name).sql(dialect="postgres")
+
+
+def _equalities(
     rows: Rows, join: exp.Join | None, entry: exp.Expr, table: PublicRelation, by: _Join
-) -> tuple[exp.Column, str, str | None]:
-    """The private column, the equal public column, and the latter again if USING merged it."""
+) -> dict[str, _Equality]:
+    """The public columns that equal private ones, each with the first such equality."""
     name = entry.alias_or_name
+    found: dict[str, _Equality] = {}
     own_using = [] if join is None else [one.name for one in join.args.get("using") or []]
-    using = own_using or [one for one in by.shared if _column_of(table, one) is not None]
-    if using:
-        column = _column_of(table, using[0])
-        if len(using) != 1 or column is None:
-            raise unsupported(entry, "is joined by more than a key", _ONE_EQUALITY)
-        return exp.column(exp.to_identifier(using[0])), column, column
+    for own in own_using or by.shared:
+        column = _column_of(table, own)
+        if column is not None:
+            found[column] = _Equality(exp.column(exp.to_identifier(own)))
+        elif own_using:
+            raise unsupported(entry, "is joined by more than a key", _way(table, name))
     if join is not None and _kind(join, entry) == "LEFT":
-        condition = join.args.get("on")
-        found = None if condition is None else _equated(condition, rows, name, table)
-        if found is None:
-            raise unsupported(entry, "is not joined by one equality with its key", _ONE_EQUALITY)
-        return (*found, None)
-    for place, condition in enumerate(by.conditions):
-        found = _equated(condition, rows, name, table)
-        if found is not None:
-            del by.conditions[place]
-            return (*found, None)
-    where = by.select.args.get("where")
-    for conjunct in [] if where is None else conjuncts(where.this):
-        found = _equated(conjunct, rows, name, table)
-        if found is not None:
-            conjunct.replace(exp.true())
-            return (*found, None)
-    raise unsupported(entry, "is joined without an equality with its key", _ONE_EQUALITY)
+        on = join.args.get("on")
+        conditions = [] if on is None else list(conjuncts(on))
+        each = [_equated(condition, rows, name, table) for condition in conditions]
+        columns = [column for _, column in filter(None, each)]
+        if None in each or len(set(columns)) < len(columns) or not (columns or found):
+            what = "equalities" if len(table.key) > 1 else "one equality"
+            raise unsupported(
+                entry,
+                f"is not joined by {what} with its key",
+                _way(table, name) if not columns else _OTHER_CONDITIONS,
+            )
+    else:
+        where = by.select.args.get("where")
+        conditions = [*by.conditions, *([] if where is None else conjuncts(where.this))]
+        each = [_equated(condition, rows, name, table) for condition in conditions]
+    for condition, pair in zip(conditions, each, strict=True):
+        if pair is not None:
+            found.setdefault(pair[1], _Equality(pair[0], condition))
+    if not found:
+        raise unsupported(entry, "is joined without an equality with its key", _way(table, name))
+    return found
 
 
 def _equated(

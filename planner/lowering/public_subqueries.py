@@ -3,8 +3,9 @@
     EXISTS (SELECT 1 FROM cities AS x WHERE x.city = c.city AND x.population > 1000000)
     COALESCE(c.city IN (SELECT x.city FROM cities AS x WHERE x.population > 1000000), FALSE)
 
-Each becomes a list of values or a value, for each private row the same. Not here: subqueries that
-read private tables.
+Each becomes a list of values or a value, for each private row the same; what is tied to the row by
+several columns becomes a look-up of their combination. Not here: subqueries that read private
+tables.
 """
 
 from collections.abc import Sequence
@@ -14,8 +15,9 @@ from sqlglot import exp
 from planner.domain.public import PublicRelation
 from planner.lowering.joins import public_columns, public_literal, values_of
 from planner.lowering.parts import PlanningContext
+from planner.lowering.rows import lookups
 from planner.lowering.summands import conjuncts
-from planner.sql.messages import unsupported
+from planner.sql.messages import shown, unsupported
 from planner.sql.nodes import IS_PUBLIC
 
 _CLAUSES = {"expressions", "from_", "where", "distinct", "order"}
@@ -47,20 +49,35 @@ def exists_among(query: exp.Query, world: PlanningContext, node: exp.Expr) -> ex
     Raises
     ------
     UnsupportedSql
-        If it is tied to the row otherwise than by one equality of columns.
+        If it is tied to the row otherwise than by equalities of columns.
     """
-    own = None
+    own: list[exp.Expr] = []
     if isinstance(query, exp.Select):
         own = _correlation(query, _relations(query, world), node)
-    if own is None:
+    if len(own) > 1:
+        return _is_among(own, query, world, node)
+    if not own:
         found = public_columns(query, world, node)
         n_rows = max((len(values) for _, values in found.values()), default=0)
         return exp.true() if n_rows else exp.false()
-    private, values = own, values_of(query, world, node)
+    values = values_of(query, world, node)
     if not values:
         return exp.false()
     # EXISTS is false, and not NULL, for a row without the value.
-    return exp.Coalesce(this=exp.In(this=private, expressions=values), expressions=[exp.false()])
+    return exp.Coalesce(this=exp.In(this=own[0], expressions=values), expressions=[exp.false()])
+
+
+def _is_among(
+    own: Sequence[exp.Expr], query: exp.Query, world: PlanningContext, node: exp.Expr
+) -> exp.Expr:
+    """Whether a query over public tables has the combination of some private columns."""
+    columns = public_columns(query, world, node)
+    if not all(values for _, values in columns.values()):
+        return exp.false()
+    key = tuple(columns)
+    relation = PublicRelation(query.sql(dialect="duckdb"), key, key, columns)
+    found = lookups(shown(node), world.scratchpad.lookups(relation), own)
+    return exp.Not(this=exp.Is(this=found.columns[key[0]], expression=exp.null()))
 
 
 def _relations(select: exp.Select, world: PlanningContext) -> dict[str, PublicRelation]:
@@ -74,10 +91,10 @@ def _relations(select: exp.Select, world: PlanningContext) -> dict[str, PublicRe
 
 def _correlation(
     select: exp.Select, inside: dict[str, PublicRelation], node: exp.Expr
-) -> exp.Expr | None:
-    """The private column that the subquery compares with; it then selects what that must equal.
+) -> list[exp.Expr]:
+    """The private columns that the subquery compares with; it then selects what these must equal.
 
-    None if it mentions no private column.
+    None of them if it mentions no private column.
     """
     where = select.args.get("where")
     tied: list[exp.Expr] = []
@@ -85,31 +102,31 @@ def _correlation(
     for condition in [] if where is None else conjuncts(where.this):
         (tied if _is_private(condition, inside) else rest).append(condition)
     if not tied:
-        return None
+        return []
     clauses = {clause for clause, value in select.args.items() if value}
-    pair = _equated(tied, inside) if clauses <= _CLAUSES else None
-    if pair is None:
+    pairs = [_equated(one, inside) for one in tied] if clauses <= _CLAUSES else [None]
+    private = [pair[0] for pair in pairs if pair is not None]
+    if len(private) < len(pairs):
         raise unsupported(
             node,
-            "is tied to the private row by more than one equality of columns",
+            "is tied to the private row by more than equalities of columns",
             "Join the public table by its key.",
         )
-    private, public = pair
-    known = exp.Not(this=exp.Is(this=public.copy(), expression=exp.null()))
-    select.set("expressions", [public.copy()])
-    select.set("distinct", None)
+    public = [pair[1] for pair in pairs if pair is not None]
+    known = [exp.Not(this=exp.Is(this=one.copy(), expression=exp.null())) for one in public]
+    named = [exp.alias_(one.copy(), f"c{place}") for place, one in enumerate(public)]
+    select.set("expressions", named)
+    select.set("distinct", exp.Distinct() if len(public) > 1 else None)
     select.set("order", None)
-    select.set("where", exp.Where(this=exp.and_(*rest, known)))
+    select.set("where", exp.Where(this=exp.and_(*rest, *known)))
     return private
 
 
-def _equated(
-    tied: Sequence[exp.Expr], inside: dict[str, PublicRelation]
-) -> tuple[exp.Expr, exp.Expr] | None:
-    """The private and the public column of the only equality."""
-    if len(tied) != 1 or not isinstance(tied[0], exp.EQ):
+def _equated(tied: exp.Expr, inside: dict[str, PublicRelation]) -> tuple[exp.Expr, exp.Expr] | None:
+    """The private and the public column of an equality."""
+    if not isinstance(tied, exp.EQ):
         return None
-    one, other = tied[0].this.unnest(), tied[0].expression.unnest()
+    one, other = tied.this.unnest(), tied.expression.unnest()
     if not (isinstance(one, exp.Column) and isinstance(other, exp.Column)):
         return None
     is_private = [_is_private(side, inside) for side in (one, other)]

@@ -6,7 +6,7 @@ here.
 """
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -28,17 +28,17 @@ class FromEntry:
         The qualifier of its columns.
     columns : mapping
         Expressions over axes by output name.
-    merged : str, optional
-        A column that USING merged with another entry's: only a qualified name refers to this one.
+    merged : tuple of str
+        Columns that USING merged with another entry's: only a qualified name refers to these.
     """
 
     name: str
     columns: Mapping[str, exp.Expr]
-    merged: str | None = None
+    merged: tuple[str, ...] = ()
 
     def unqualified(self) -> Iterator[tuple[str, exp.Expr]]:
         """The meanings of names without a qualifier."""
-        return ((name, it) for name, it in self.columns.items() if name != self.merged)
+        return ((name, it) for name, it in self.columns.items() if name not in self.merged)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,13 +181,13 @@ class Rows:
         for source in self.sources:
             if qualifier is not None and not _same(qualifier, source.name):
                 continue
-            merged = source.merged if qualifier is None else None
-            if column.name in source.columns and column.name != merged:
+            merged = source.merged if qualifier is None else ()
+            if column.name in source.columns and column.name not in merged:
                 yield source.columns[column.name]
             elif not column.this.quoted:
                 folded = column.name.casefold()
                 for name, meaning in source.columns.items():
-                    if name.casefold() == folded and name != merged:
+                    if name.casefold() == folded and name not in merged:
                         yield meaning
 
     def _unknown(self, column: exp.Column) -> UnknownName:
@@ -215,7 +215,7 @@ class Rows:
 
 
 def lookups(
-    name: str, columns: Mapping[str, str], key: exp.Expr, merged: str | None = None
+    name: str, columns: Mapping[str, str], key: Sequence[exp.Expr], merged: tuple[str, ...] = ()
 ) -> FromEntry:
     """A public table as an entry of FROM: each column is looked up by `key`.
 
@@ -224,14 +224,14 @@ def lookups(
     name : str
     columns : mapping
         The scratchpad's function for each column.
-    key : Column or PublicLookup
-        An axis, or a column of another public table.
-    merged : str, optional
+    key : sequence of Column or PublicLookup
+        For each column of its key, an axis or a column of another public table.
+    merged : tuple of str
         See `FromEntry`.
     """
     found: dict[str, exp.Expr] = {}
     for column, function in columns.items():
-        found[column] = PublicLookup(this=function, expressions=[key.copy()])
+        found[column] = PublicLookup(this=function, expressions=[one.copy() for one in key])
         found[column].meta["text"] = f"{name}.{column}"
     return FromEntry(name, found, merged)
 

@@ -95,7 +95,7 @@ def _schemata(world: World) -> Rows:
 
 def _constraints(world: World) -> Rows:
     for table in world.tables:
-        if table.key is not None:
+        if table.key:
             yield _named(table) | {
                 "constraint_catalog": DATABASE,
                 "constraint_schema": table.schema,
@@ -109,13 +109,13 @@ def _constraints(world: World) -> Rows:
 
 def _key_columns(world: World) -> Rows:
     for table in world.tables:
-        if table.key is not None:
+        for place, column in enumerate(table.key, start=1):
             yield _named(table) | {
                 "constraint_catalog": DATABASE,
                 "constraint_schema": table.schema,
                 "constraint_name": f"{table.name}_pkey",
-                "column_name": table.key,
-                "ordinal_position": 1,
+                "column_name": column,
+                "ordinal_position": place,
             }
 
 

@@ -90,8 +90,8 @@ class ListedTable:
     is_view : bool
     columns : tuple of ListedColumn
     comment : str, optional
-    key : str, optional
-        The column that is its primary key.
+    key : tuple of str
+        The columns of its primary key, in order; empty without one.
     """
 
     schema: str
@@ -100,7 +100,7 @@ class ListedTable:
     is_view: bool
     columns: tuple[ListedColumn, ...]
     comment: str | None = None
-    key: str | None = None
+    key: tuple[str, ...] = ()
 
 
 def listed_tables(
@@ -160,10 +160,11 @@ def _public(table: PublicTable, taken: set[int]) -> ListedTable:
         _number(DB_SCHEMA, table.name, taken),
         is_view=False,
         columns=tuple(
-            ListedColumn(name, kind, name != table.key) for name, kind in table.sql_types.items()
+            ListedColumn(name, kind, name not in table.key_columns)
+            for name, kind in table.sql_types.items()
         ),
         comment="Public: read as it is, free.",
-        key=table.key,
+        key=table.key_columns,
     )
 
 

@@ -32,16 +32,20 @@ def _relation_names(world: World) -> Rows:
 
 def _definitions(world: World) -> Rows:
     for table in world.tables:
-        if table.key is not None:
-            column = _quoted(table.key)
+        if table.key:
+            columns = [_quoted(column) for column in table.key]
+            listed = ", ".join(columns)
             where = f"{_quoted(table.schema)}.{_quoted(table.name)}"
             yield {
                 "oid": index_number(table),
+                "place": 0,
                 "sql": f"CREATE UNIQUE INDEX {_quoted(table.name + '_pkey')} ON {where} "
-                f"USING btree ({column})",
-                "column": column,
+                f"USING btree ({listed})",
             }
-            yield {"oid": constraint_number(table), "sql": f"PRIMARY KEY ({column})"}
+            for place, column in enumerate(columns, start=1):
+                yield {"oid": index_number(table), "place": place, "sql": column}
+            number = constraint_number(table)
+            yield {"oid": number, "place": 0, "sql": f"PRIMARY KEY ({listed})"}
 
 
 def _quoted(name: str) -> str:
@@ -62,5 +66,5 @@ def _columns(**columns: pa.DataType) -> pa.Schema:
 OWN_RELATIONS: Final[Mapping[tuple[str, str], tuple[pa.Schema, Callable[[World], Rows]]]] = {
     _named(TYPE_NAMES): (_columns(spoken=pa.string()), _type_names),
     _named(RELATION_NAMES): (_columns(name=pa.string()), _relation_names),
-    _named(DEFINITIONS): (_columns(sql=pa.string(), column=pa.string()), _definitions),
+    _named(DEFINITIONS): (_columns(place=pa.int64(), sql=pa.string()), _definitions),
 }

@@ -37,11 +37,10 @@ def _classes(world: World) -> Rows:
         row = _class(
             table.number, table.name, world.schemas[table.schema], kind, len(table.columns)
         )
-        yield row | {"relhasindex": table.key is not None}
-        if table.key is not None:
-            yield _class(
-                index_number(table), f"{table.name}_pkey", world.schemas[table.schema], "i", 1
-            )
+        yield row | {"relhasindex": bool(table.key)}
+        if table.key:
+            schema = world.schemas[table.schema]
+            yield _class(index_number(table), f"{table.name}_pkey", schema, "i", len(table.key))
 
 
 def _class(number: int, name: str, schema: int, kind: str, n_columns: int) -> dict[str, Any]:
@@ -101,8 +100,10 @@ def _attributes(world: World) -> Rows:
                 **_of_type(kind),
             }
             yield row
-            if column.name == table.key:
-                yield row | {"attrelid": index_number(table), "attnum": 1, "attnotnull": False}
+            if column.name in table.key:
+                number = table.key.index(column.name) + 1
+                own = {"attrelid": index_number(table), "attnum": number, "attnotnull": False}
+                yield row | own
 
 
 def _of_type(kind: CatalogType) -> dict[str, Any]:
@@ -216,21 +217,21 @@ def _descriptions(world: World) -> Rows:
                 }
 
 
-def _keyed(world: World) -> Iterator[tuple[ListedTable, int]]:
-    """Tables with a primary key, and the place of its column."""
+def _keyed(world: World) -> Iterator[tuple[ListedTable, list[int]]]:
+    """Tables with a primary key, and the places of its columns."""
     for table in world.tables:
-        if table.key is not None:
+        if table.key:
             names = [column.name for column in table.columns]
-            yield table, names.index(table.key) + 1
+            yield table, [names.index(column) + 1 for column in table.key]
 
 
 def _indexes(world: World) -> Rows:
-    for table, place in _keyed(world):
+    for table, places in _keyed(world):
         yield {
             "indexrelid": index_number(table),
             "indrelid": table.number,
-            "indnatts": 1,
-            "indnkeyatts": 1,
+            "indnatts": len(places),
+            "indnkeyatts": len(places),
             "indisunique": True,
             "indnullsnotdistinct": False,
             "indisprimary": True,
@@ -242,15 +243,15 @@ def _indexes(world: World) -> Rows:
             "indisready": True,
             "indislive": True,
             "indisreplident": False,
-            "indkey": [place],
-            "indcollation": [0],
-            "indclass": [0],
-            "indoption": [0],
+            "indkey": places,
+            "indcollation": [0] * len(places),
+            "indclass": [0] * len(places),
+            "indoption": [0] * len(places),
         }
 
 
 def _constraints(world: World) -> Rows:
-    for table, place in _keyed(world):
+    for table, places in _keyed(world):
         yield {
             "oid": constraint_number(table),
             "conname": f"{table.name}_pkey",
@@ -267,7 +268,7 @@ def _constraints(world: World) -> Rows:
             "conislocal": True,
             "coninhcount": 0,
             "connoinherit": True,
-            "conkey": [place],
+            "conkey": places,
         }
 
 
@@ -310,7 +311,7 @@ def _tables(world: World) -> Rows:
                 "schemaname": table.schema,
                 "tablename": table.name,
                 "tableowner": OWNER,
-                "hasindexes": table.key is not None,
+                "hasindexes": bool(table.key),
                 "hasrules": False,
                 "hastriggers": False,
                 "rowsecurity": False,

@@ -5,7 +5,7 @@ Nothing here opens them; whether a key is unique is checked when they are loaded
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pydantic import Field
 
@@ -13,17 +13,18 @@ from proxy.config.location import TextSection, read_text_format
 from proxy.sources.location import SourceKind, SourceLocation, kind_of
 from proxy.sources.problems import Problems
 from proxy.sources.public_file import PublicSettings
-from proxy.sources.public_table import RESERVED_NAMES, is_public_name
+from proxy.sources.public_table import RESERVED_NAMES, Key, is_public_name
 from proxy.sources.text_format import TextFormat
 
 N_PUBLIC_TABLES_MAX = 100
+N_KEY_COLUMNS_MAX: Final = 32  # as many as a primary key of PostgreSQL may have
 
 
 class PublicSection(TextSection):
     """One public table as the file declares it."""
 
     source: str = Field(min_length=1)
-    key: str | None = Field(default=None, min_length=1)
+    key: Any = None  # a name or names, which are read below
 
 
 def read_public(
@@ -62,6 +63,8 @@ def read_public(
 
 
 def _read_one(name: str, values: Any, folder: Path, problems: Problems) -> PublicSettings | None:
+    declared = values.get("key") if isinstance(values, Mapping) else None
+    key = _read_key(declared, ("public", name, "key"), problems)
     section = problems.section(PublicSection, values, ("public", name))
     if section is None:
         return None
@@ -77,7 +80,23 @@ def _read_one(name: str, values: Any, folder: Path, problems: Problems) -> Publi
         return None
     if not path.is_file():
         problems.add(keys, "names no file")
-    return PublicSettings(name=name, path=path, key=section.key, text=location.text)
+    return PublicSettings(name=name, path=path, key=key, text=location.text)
+
+
+def _read_key(value: Any, keys: tuple[str, ...], problems: Problems) -> Key:
+    """The column, or columns, that a key is declared of."""
+    named = value if isinstance(value, list) else [value]
+    if value is None:
+        return None
+    are_names = all(isinstance(name, str) and name for name in named)
+    if not are_names or not 1 <= len(named) <= N_KEY_COLUMNS_MAX:
+        problems.add(
+            keys,
+            'should be the name of a column, as "city", or a list of 1 to '
+            f'{N_KEY_COLUMNS_MAX} names, as ["part", "supplier"]',
+        )
+        return None
+    return tuple(named) if isinstance(value, list) else str(value)
 
 
 def texts_of_public(values: Any, folder: Path) -> dict[Path, TextFormat]:

@@ -24,7 +24,15 @@ from proxy.sources.closed import closed_database, name_sql
 from proxy.sources.files import FileState, Relation, decoded, opened, reachable
 from proxy.sources.location import SourceKind, SourceLocation
 from proxy.sources.problems import Problems
-from proxy.sources.public_table import N_BYTES_MAX, N_ROWS_MAX, TYPE_NAMES, PublicTable
+from proxy.sources.public_table import (
+    N_BYTES_MAX,
+    N_ROWS_MAX,
+    TYPE_NAMES,
+    Key,
+    PublicTable,
+    key_columns,
+    n_combinations,
+)
 from proxy.sources.reading import wrong_with
 from proxy.sources.text_format import TextFormat
 
@@ -40,11 +48,11 @@ CSV_TYPES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicSettings:
-    """One public table: its name, its file, and the column that is its key, if it has one."""
+    """One public table: its name, its file, and the columns that are its key, if it has one."""
 
     name: str
     path: Path
-    key: str | None = None
+    key: Key = None
     text: TextFormat | None = None
 
     @property
@@ -187,19 +195,27 @@ def _known_columns(
     return ", ".join(name_sql(name) for name, _ in columns)
 
 
-def _key(settings: PublicSettings, data: pa.Table, problems: Problems) -> str | None:
-    """The key in the file's spelling; a problem if the column is missing or not a key."""
-    if settings.key is None:
-        return None
+def _key(settings: PublicSettings, data: pa.Table, problems: Problems) -> Key:
+    """The key in the file's spelling; a problem if a column is missing, or it is not a key."""
+    declared = key_columns(settings.key)
     keys = ("public", settings.name, "key")
     spelled = {name.casefold(): name for name in data.column_names}
-    name: str | None = spelled.get(settings.key.casefold())
-    if name is None:
-        problems.add(keys, f"the source has no column {settings.key}")
+    names: list[str] = []
+    for column in declared:
+        name: str | None = spelled.get(column.casefold())
+        if name is None:
+            problems.add(keys, f"the source has no column {column}")
+        elif name in names:
+            problems.add(keys, f"names {name} twice")
+        else:
+            names.append(name)
+            if data[name].null_count:
+                problems.add(keys, f"{name} holds NULL")
+    if not names or len(names) < len(declared):
         return None
-    column = data[name]
-    if column.null_count:
-        problems.add(keys, f"{name} holds NULL")
-    if len(column.unique()) < len(column):
-        problems.add(keys, f"{name} holds a value twice")
-    return name
+    if n_combinations(data, names) < data.num_rows:
+        what = f"{names[0]} holds a value"
+        if len(names) > 1:
+            what = f"({', '.join(names)}) holds a combination of values"
+        problems.add(keys, f"{what} twice")
+    return names[0] if isinstance(settings.key, str) else tuple(names)

@@ -5,7 +5,9 @@ holds nothing private. `sources.public_file` reads it from a file; the planner d
 asked of it, alone or joined with a private table.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -15,6 +17,8 @@ from planner.domain.public import PRIVACY_SCHEMA, Columns, PublicRelation
 N_ROWS_MAX = 1_000_000  # a private column has at most 2**20 levels, so more keys could not match
 N_BYTES_MAX = 256 * 2**20  # all of it stays in memory, beside the private tables
 N_COLUMNS_MAX = 1000
+Key: TypeAlias = str | tuple[str, ...] | None
+"""The column, or the columns in their order, that tell the rows of a table apart."""
 RESERVED_NAMES = frozenset((PRIVACY_SCHEMA,))  # the views' own schema
 
 _SQL_TYPES: dict[pa.DataType, str] = {
@@ -44,21 +48,22 @@ class PublicTable:
     ----------
     name : str
         Its name in SQL.
-    key : str, optional
-        A column without duplicates and NULLs, in the spelling of `data`.
+    key : str or tuple of str, optional
+        A column without duplicates and NULLs, in the spelling of `data`; or several, none with
+        NULLs, of which no combination is there twice.
     data : pyarrow.Table
         Its rows; each column of a type that `sql_type_of` names.
     """
 
     name: str
-    key: str | None
+    key: Key
     data: pa.Table
 
     def relation(self) -> PublicRelation:
         """The table for the planner: with its values, if it has a key to join by."""
         columns = tuple(self.data.column_names)
-        values = {} if self.key is None else self.columns()
-        return PublicRelation(self.name, columns, self.key, values, types=self.sql_types)
+        values = self.columns() if self.key_columns else {}
+        return PublicRelation(self.name, columns, self.key_columns, values, types=self.sql_types)
 
     def columns(self) -> Columns:
         """Every column's SQL type and values."""
@@ -81,20 +86,48 @@ class PublicTable:
         if self.data.num_rows > N_ROWS_MAX or self.data.nbytes > N_BYTES_MAX:
             raise ValueError(f"{self.name}: more than {N_ROWS_MAX} rows or {N_BYTES_MAX} bytes")
         if self.key is not None:
-            self._check_key(self.key)
+            self._check_key(self.key_columns)
 
-    def _check_key(self, key: str) -> None:
-        if key not in self.data.column_names:
-            raise ValueError(f"{self.name} has no column {key} to use as its key")
-        column = self.data[key]
-        if column.null_count or len(column.unique()) != len(column):
-            raise ValueError(f"{self.name}: {key} is not a key: it holds NULL, or a value twice")
+    def _check_key(self, key: Sequence[str]) -> None:
+        if not key or len(set(key)) < len(key):
+            raise ValueError(f"{self.name}: a key is of one or more different columns")
+        for column in key:
+            if column not in self.data.column_names:
+                raise ValueError(f"{self.name} has no column {column} to use as its key")
+        named = ", ".join(key)
+        has_null = any(self.data[column].null_count for column in key)
+        if has_null or n_combinations(self.data, key) != self.data.num_rows:
+            raise ValueError(f"{self.name}: {named} is not a key: it holds NULL, or a value twice")
+
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """The columns of its key, in order; empty without one."""
+        return key_columns(self.key)
 
     @property
     def sql_types(self) -> dict[str, str]:
         """The DuckDB type name of every column, in order."""
         types = {field.name: sql_type_of(field.type) for field in self.data.schema}
         return {name: sql_type for name, sql_type in types.items() if sql_type is not None}
+
+
+def key_columns(key: Key) -> tuple[str, ...]:
+    """A key as its columns.
+
+    >>> key_columns("city"), key_columns(("part", "supplier")), key_columns(None)
+    (('city',), ('part', 'supplier'), ())
+    """
+    if key is None:
+        return ()
+    return (key,) if isinstance(key, str) else key
+
+
+def n_combinations(data: pa.Table, key: Sequence[str]) -> int:
+    """How many different rows there are of some columns."""
+    if len(key) == 1:
+        return len(data[key[0]].unique())
+    found: int = data.select(list(key)).group_by(list(key)).aggregate([]).num_rows
+    return found
 
 
 def sql_type_of(arrow: pa.DataType) -> str | None:

@@ -167,7 +167,7 @@ def test_a_refusal_of_work_is_the_same_for_whoever_asks_second(planner: Planner)
 def test_a_wide_public_table_is_not_looked_up_in() -> None:
     values = range(N_LOOKUP_VALUES_MAX // 2 + 1)
     columns = {"k": ("BIGINT", values), "v": ("BIGINT", values)}
-    table = PublicRelation("wide", ("k", "v"), "k", columns)
+    table = PublicRelation("wide", ("k", "v"), ("k",), columns)
     with pytest.raises(TooLarge, match=str(N_LOOKUP_VALUES_MAX)):
         Scratchpad({}).lookups(table)
 

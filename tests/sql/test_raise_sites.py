@@ -147,7 +147,7 @@ SUMS_MULTIPLIED = " * ".join(
     f"({' + '.join(f'c{4 * group + member}' for member in range(4))})" for group in range(5)
 )
 LARGE_PUBLIC = PublicRelation(
-    "large", ("k",), "k", {"k": ("BIGINT", range(N_LOOKUP_VALUES_MAX + 1))}
+    "large", ("k",), ("k",), {"k": ("BIGINT", range(N_LOOKUP_VALUES_MAX + 1))}
 )
 WIDE: list[Asked] = [
     partial(WIDE_PLANNER.plan, "SELECT MEDIAN(n) FROM days GROUP BY n % 7"),

@@ -21,7 +21,7 @@ ITEMS = Schema(
 WIDE = PublicRelation(
     "parts",
     tuple(f"p_{name}" for name in ("key", "brand", "size", "kind", "maker", "price", "box")),
-    "p_key",
+    ("p_key",),
     {
         "p_key": ("BIGINT", range(1, N_PARTS + 1)),
         **{

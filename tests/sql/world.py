@@ -1,4 +1,4 @@
-"""One private table with every kind of column, one public table, and the same rows in DuckDB.
+"""One private table with every kind of column, public tables, and the same rows in DuckDB.
 
 The rows are made as positions of levels, so that what the engine protects and what the oracle holds
 are one thing: a binned value is its bin's lower edge, a measure is already on its grid.
@@ -84,7 +84,20 @@ HOLIDAYS = PublicTable(
         {"day": [dt.date(2023, 12, 25), dt.date(2024, 1, 1)], "name": ["Christmas", "New Year"]}
     ),
 )
-PUBLIC = (CITIES, HOLIDAYS)
+# With a key of two columns, of which not every combination is there.
+TARIFFS = PublicTable(
+    "tariffs",
+    ("city", "sex"),
+    pa.table(
+        {
+            "fee": [10, 25, 15, 40, None, 5],
+            "sex": ["female", "male", "male", "female", "male", "female"],
+            "city": ["Bergen", "Bergen", "Oslo", "Paris", "Rome", "Berlin"],
+            "band": ["low", "high", "low", "high", "low", "low"],
+        }
+    ),
+)
+PUBLIC = (CITIES, HOLIDAYS, TARIFFS)
 
 
 def positions(n_records: int = N_RECORDS) -> NDArray[np.int64]:

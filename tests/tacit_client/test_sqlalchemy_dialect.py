@@ -6,6 +6,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.dialects import registry
@@ -13,7 +14,9 @@ from sqlalchemy.engine.url import make_url
 
 import tacit_client
 from proxy.engine.engine import Engine
+from proxy.sources.public_table import PublicTable
 from tacit_client.sqlalchemy_dialect import TacitDialect
+from tests.support.serving import serving
 from tests.support.synthetic import spent
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,6 +61,18 @@ def test_the_catalog_is_reflected_for_nothing(database: sa.Engine, engine: Engin
     assert "Counts are within 20 of the truth" in str(found.get_table_comment("people")["text"])
     assert found.get_table_comment("budgets", "data_privacy") == {"text": None}
     assert spent(engine) == 0
+
+
+def test_a_key_of_several_columns_is_reflected_in_its_order(engine: Engine) -> None:
+    offers = PublicTable("offers", ("y", "x"), pa.table({"x": [1], "v": [2], "y": [3]}))
+    registry.register("tacit", "tacit_client.sqlalchemy_dialect", "TacitDialect")
+    with serving(engine, public=(offers,)) as address:
+        database = sa.create_engine(f"tacit://{address}/")
+        found = sa.inspect(database).get_pk_constraint("offers")
+        reflected = sa.Table("offers", sa.MetaData(), autoload_with=database)
+        database.dispose()
+    assert found["constrained_columns"] == ["y", "x"]
+    assert [column.name for column in reflected.primary_key] == ["y", "x"]
 
 
 def test_a_whole_schema_is_reflected(database: sa.Engine) -> None:

@@ -121,14 +121,22 @@ def public_schema(table: PublicTable) -> pa.Schema:
     """A public table's columns, described in the same way."""
     names = table.sql_types
     return pa.schema(
-        field.with_nullable(field.name != table.key).with_metadata(
+        field.with_nullable(field.name not in table.key_columns).with_metadata(
             {
                 TYPE_NAME_KEY: names[field.name],
-                **({KEY_KEY: "true"} if field.name == table.key else {}),
+                **_place_in_key(field.name, table),
             }
         )
         for field in table.data.schema
     )
+
+
+def _place_in_key(column: str, table: PublicTable) -> dict[str, str]:
+    """The meta data that says which column of a key of several it is; "true" of the only one."""
+    key = table.key_columns
+    if column not in key:
+        return {}
+    return {KEY_KEY: "true" if len(key) == 1 else str(key.index(column) + 1)}
 
 
 def synthetic_schema(record: SyntheticRecord) -> pa.Schema:
@@ -224,12 +232,12 @@ def _primary_key_rows(command: sql.CommandGetPrimaryKeys, served: Catalog) -> li
             "catalog_name": CATALOG,
             "db_schema_name": DB_SCHEMA,
             "table_name": table.name,
-            "column_name": table.key,
-            "key_sequence": 1,
+            "column_name": column,
+            "key_sequence": place,
         }
         for table in served.public
+        for place, column in enumerate(table.key_columns, start=1)
         if table.name == command.table
-        and table.key is not None
         and command.catalog in ("", CATALOG)
         and command.db_schema in ("", DB_SCHEMA)
     ]

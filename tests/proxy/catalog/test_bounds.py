@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+import pyarrow as pa
 import pytest
 
 from accountant.gate.gate import Gate
@@ -14,7 +15,9 @@ from proxy.catalog.pg_relations import PG_ROWS
 from proxy.catalog.postgresql import relations
 from proxy.engine.engine import Engine
 from proxy.sources.duckdb_source import DuckDbSource
+from proxy.sources.public_table import PublicTable
 from tests.support.catalog_statements import Asked, asked_of_catalog, catalog_engine, numbers_of
+from tests.support.worlds import people_served, random_rows
 
 NOBODY: Final = replace(LOCAL, tables=())
 HIDDEN: Final = ("people", "visits")  # a private table, and a column of it
@@ -159,3 +162,48 @@ def test_a_key_is_told_of_in_sql(engine: Engine) -> None:
     )
     made = "CREATE UNIQUE INDEX cities_pkey ON public.cities USING btree (city)"
     assert found == [{"made": made, "of": "city", "said": "PRIMARY KEY (city)"}]
+
+
+def test_a_key_of_several_columns_is_told_of_in_its_order(tmp_path: Path) -> None:
+    offers = PublicTable(
+        "offers", ("Seller", "part"), pa.table({"part": [1], "cost": [2], "Seller": ["x"]})
+    )
+    with people_served(tmp_path, random_rows(20)) as table:
+        engine = Engine({table.info.schema.table: table}, [offers])
+        (index,) = rows(engine, "SELECT indnatts, indkey, indoption, indclass FROM pg_index")
+        assert index == {"indnatts": 2, "indkey": "3 1", "indoption": "0 0", "indclass": "0 0"}
+        (constraint,) = rows(
+            engine, "SELECT conkey, pg_get_constraintdef(oid) AS said FROM pg_constraint"
+        )
+        assert constraint == {"conkey": [3, 1], "said": 'PRIMARY KEY ("Seller", part)'}
+        (made,) = rows(
+            engine,
+            "SELECT pg_get_indexdef(indexrelid) AS made, "
+            "pg_get_indexdef(indexrelid, 1, true) AS a, "
+            "pg_get_indexdef(indexrelid, 2, true) AS b FROM pg_index",
+        )
+        assert made == {
+            "made": 'CREATE UNIQUE INDEX offers_pkey ON public.offers USING btree ("Seller", part)',
+            "a": '"Seller"',
+            "b": "part",
+        }
+        attributes = rows(
+            engine,
+            "SELECT attname, attnum FROM pg_attribute JOIN pg_index ON attrelid = indexrelid "
+            "ORDER BY attnum",
+        )
+        assert attributes == [
+            {"attname": "Seller", "attnum": 1},
+            {"attname": "part", "attnum": 2},
+        ]
+        usage = rows(
+            engine,
+            "SELECT k.column_name, k.ordinal_position "
+            "FROM information_schema.key_column_usage AS k "
+            "JOIN information_schema.table_constraints AS t USING (constraint_name) "
+            "WHERE t.constraint_type = 'PRIMARY KEY' ORDER BY 2",
+        )
+        assert usage == [
+            {"column_name": "Seller", "ordinal_position": 1},
+            {"column_name": "part", "ordinal_position": 2},
+        ]

@@ -21,7 +21,7 @@ from proxy.protocol import flight_sql_pb2 as sql
 from proxy.sources import public_file
 from proxy.sources import public_table as public_tables
 from proxy.sources.public_file import PublicSettings, load_public_table, load_public_tables
-from proxy.sources.public_table import PublicTable, sql_type_of
+from proxy.sources.public_table import Key, PublicTable, sql_type_of
 from proxy.wire.flight.catalog import TYPE_NAME_KEY, Catalog, metadata_table, public_schema
 from proxy.wire.server import start_server
 from tests.support.config_files import GOOD
@@ -34,6 +34,11 @@ Oslo,Norway,0301,709037,480.7,true,1048-01-01
 Rome,Italy,058091,2746984,1285,false,0753-04-21
 "Aix, Old",France,13001,,186.1,FALSE,
 """
+
+
+KEY_SAID = (
+    'should be the name of a column, as "city", or a list of 1 to 32 names, as ["part", "supplier"]'
+)
 
 
 @pytest.fixture
@@ -54,19 +59,19 @@ def problems(folder: Path, text: str) -> list[str]:
     return caught.value.message.split("\n  ")[1:]
 
 
-def from_csv(folder: Path, text: str, key: str | None = None) -> PublicTable:
+def from_csv(folder: Path, text: str, key: Key = None) -> PublicTable:
     path = folder / "public.csv"
     path.write_text(text, encoding="utf-8")
     return load_public_table(PublicSettings(name="t", path=path, key=key))
 
 
-def from_parquet(folder: Path, data: pa.Table, key: str | None = None) -> PublicTable:
+def from_parquet(folder: Path, data: pa.Table, key: Key = None) -> PublicTable:
     path = folder / "public.parquet"
     pq.write_table(data, path)
     return load_public_table(PublicSettings(name="t", path=path, key=key))
 
 
-def refusal(folder: Path, content: str | pa.Table, key: str | None = None) -> str:
+def refusal(folder: Path, content: str | pa.Table, key: Key = None) -> str:
     def read() -> PublicTable:
         if isinstance(content, str):
             return from_csv(folder, content, key)
@@ -86,6 +91,15 @@ def test_a_public_table_is_declared_beside_the_private_ones(folder: Path) -> Non
     assert settings.public == (expected,)
     assert [table.schema.table for table in settings.tables] == ["people"]
     assert loaded(folder, "").public == ()
+
+
+def test_a_key_has_one_column_or_several(folder: Path) -> None:
+    declared = '[public.cities]\nsource = "cities.csv"\nkey = '
+    (one,) = loaded(folder, f'{declared}["country", "city"]').public
+    assert one.key == ("country", "city")
+    for wrong in ("[]", '[""]', "1", '["city", 1]', "{ city = 1 }", str(["city"] * 33)):
+        (said,) = problems(folder, declared + wrong)
+        assert said == f"public.cities.key: {KEY_SAID}"
 
 
 def test_every_problem_of_a_declaration_is_listed(folder: Path) -> None:
@@ -115,8 +129,8 @@ def test_every_problem_of_a_declaration_is_listed(folder: Path) -> None:
         "public.absent.source: names no file",
         "public.other.source: should be a .csv or .parquet file",
         f"public.OTHER.kye: is not a known key; known keys are {keys}",
+        f"public.empty.key: {KEY_SAID}",
         "public.empty.source: is missing",
-        "public.empty.key: string should have at least 1 character",
     ]
 
 
@@ -299,6 +313,22 @@ def test_a_file_that_is_not_what_it_is_declared_to_be_is_refused(
     assert said in refusal(folder, text, key="a")
 
 
+PAIRS = "part,seller,cost\n1,x,5\n1,y,6\n2,x,5\n"
+
+
+def test_a_key_of_several_columns_has_each_combination_once(folder: Path) -> None:
+    table = from_csv(folder, PAIRS, key=("SELLER", "part"))
+    assert table.key == table.key_columns == ("seller", "part")
+    for text, key, said in (
+        (PAIRS, ("part", "cost", "PART"), "public.t.key: names part twice"),
+        (PAIRS, ("part", "price"), "public.t.key: the source has no column price"),
+        (PAIRS + "2,,7\n", ("part", "seller"), "public.t.key: seller holds NULL"),
+        (PAIRS + "1,y,7\n", ("part", "seller"), "public.t.key: (part, seller) holds a combination"),
+        (PAIRS, ("seller", "cost"), "public.t.key: (seller, cost) holds a combination"),
+    ):
+        assert said in refusal(folder, text, key=key)
+
+
 def test_each_bad_file_is_told_of(folder: Path) -> None:
     declared = []
     for name in ("one", "two"):
@@ -329,6 +359,9 @@ def test_a_half_valid_public_table_cannot_be_made() -> None:
         ("t", "a", data),
         ("t", "b", data),
         ("t", "d", data),
+        ("t", ("a", "b"), data),
+        ("t", ("c", "c"), data),
+        ("t", (), data),
         ("t", None, pa.table({})),
         ("t", None, pa.table({"a": [1], "A": [2]})),
         ("t", None, pa.table({"a": [b"x"]})),
@@ -390,3 +423,14 @@ def test_the_key_of_a_public_table_is_a_primary_key(folder: Path) -> None:
         assert metadata_table(command, catalog).num_rows == 0
     keyless = Catalog((), (from_csv(folder, CITIES),))
     assert metadata_table(sql.CommandGetPrimaryKeys(table="t"), keyless).num_rows == 0
+
+
+def test_a_key_of_several_columns_is_a_primary_key_in_its_order(folder: Path) -> None:
+    table = from_csv(folder, PAIRS, key=("seller", "part"))
+    found = metadata_table(sql.CommandGetPrimaryKeys(table="t"), Catalog((), (table,))).to_pylist()
+    told = [(row["column_name"], row["key_sequence"]) for row in found]
+    assert told == [("seller", 1), ("part", 2)]
+    assert [field.name for field in public_schema(table) if not field.nullable] == [
+        "part",
+        "seller",
+    ]

@@ -1,4 +1,4 @@
 -- code: unsupported_sql
--- says: bmi
--- works: SELECT COUNT(*) FROM patients AS p JOIN cities AS c ON p.city = c.city
-SELECT COUNT(*) FROM patients AS p JOIN cities AS c ON p.bmi = c.city
+-- says: is joined by bmi, whose single values are not public
+-- works: SELECT COUNT(*) FROM patients AS p JOIN (SELECT population FROM cities) AS c ON p.visits = c.population
+SELECT COUNT(*) FROM patients AS p JOIN (SELECT population FROM cities) AS c ON p.bmi = c.population
