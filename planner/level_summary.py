@@ -2,7 +2,8 @@
 
 ``COUNT(DISTINCT city)`` is not linear, and a single record can change it. What is answered instead
 follows from counts of the levels alone: a level is taken to occur if its noisy count is above
-`threshold`. So the answer is an estimate without an interval.
+`threshold`. So the answer is an estimate without an interval. The noisy counts of the other levels
+add up to the records that are missed, which tells when many levels are.
 """
 
 import math
@@ -37,6 +38,8 @@ class LevelSummary:
         The levels, in increasing order; NULL is none.
     sql_type : str
         The type of the number.
+    sql : str
+        The analyst's own text of it, for notes.
     """
 
     aggregate: int
@@ -44,6 +47,7 @@ class LevelSummary:
     cells: tuple[int, ...]
     values: tuple[LevelValue, ...]
     sql_type: str
+    sql: str = ""
 
     def __post_init__(self) -> None:
         if any(value is None for value in self.values):

@@ -102,7 +102,12 @@ def summary_column(call: SummaryCall, part: PartBuilder) -> exp.Column:
     )
     sql_type = {LevelStatistic.COUNT: "BIGINT", LevelStatistic.SUM: "DOUBLE"}
     summary = LevelSummary(
-        aggregate, call.statistic, cells, values, sql_type.get(call.statistic, key.sql_type)
+        aggregate,
+        call.statistic,
+        cells,
+        values,
+        sql_type.get(call.statistic, key.sql_type),
+        shown(call.node),
     )
     if summary not in part.summaries:
         part.summaries.append(summary)

@@ -94,7 +94,7 @@ def quantiles_of(node: exp.Expr) -> list[exp.Expr] | None:
     """
     inner = node.unnest()
     call = inner.this if isinstance(inner, exp.Filter) else inner
-    if isinstance(call, exp.WithinGroup):
+    if isinstance(call, exp.WithinGroup) and call.this.this is not None:  # as MODE() has none
         written = call.this.this
     elif is_quantile(call) and len(call.expressions) == 2:  # noqa: PLR2004 - a column and a list
         written = call.expressions[1]

@@ -11,7 +11,7 @@ from planner.workload import ColumnKind, OutputColumn, Part
 from proxy.api.arrow_types import arrow_type
 from proxy.api.requests import ColumnReceipt
 from proxy.engine.independence import TESTED_SCHEMA, tested
-from proxy.engine.level_summaries import summarised
+from proxy.engine.level_summaries import shortfall_notes, summarised
 from proxy.engine.results import AnsweredItem, AnsweredPart
 from proxy.engine.simulation import DIVISOR_WIDTHS
 
@@ -111,7 +111,7 @@ def column_receipt(
 
 
 def missing_notes(answered: Sequence[AnsweredPart]) -> tuple[str, ...]:
-    """Why formulas have no value in some rows, for a receipt; once for each of them."""
+    """Why answers have no value in some rows, or miss levels, for a receipt; once for each."""
     notes = (
         f"{item.answer.name} is NULL in {int(item.is_undivided.sum())} of its groups, where what "
         f"it divides by is not above {DIVISOR_WIDTHS} half-widths of its noise. They set no "
@@ -120,7 +120,7 @@ def missing_notes(answered: Sequence[AnsweredPart]) -> tuple[str, ...]:
         for item in part.answers
         if item.law is not None and item.is_undivided.any()
     )
-    return tuple(dict.fromkeys(notes))
+    return tuple(dict.fromkeys((*notes, *shortfall_notes(answered))))
 
 
 def _type_of(part: Part, column: OutputColumn) -> pa.DataType:

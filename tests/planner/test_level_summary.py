@@ -43,3 +43,12 @@ def test_a_count_that_is_exact_must_be_one() -> None:
 def test_null_is_no_level() -> None:
     with pytest.raises(ValueError, match="NULL"):
         LevelSummary(0, LevelStatistic.MODE, (0, 1), ("a", None), "VARCHAR")
+
+
+def test_a_sum_over_empty_levels_is_hardly_ever_told_from_noise() -> None:
+    n_levels, confidence = 40, 0.95
+    noise = np.random.default_rng(SEED).laplace(scale=SCALE, size=(N_TABLES, n_levels))
+    found = noise > threshold(SCALE * math.sqrt(2), n_levels, confidence)
+    left_over = np.where(found, 0.0, noise).sum(axis=1)
+    limits = [threshold(SCALE * math.sqrt(2 * one), 1, confidence) for one in (~found).sum(axis=1)]
+    assert (left_over > limits).mean() <= 1 - confidence
