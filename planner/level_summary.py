@@ -53,6 +53,13 @@ class LevelSummary:
         if any(value is None for value in self.values):
             raise ValueError("NULL is no level that is summarised")
 
+    @property
+    def stand_in(self) -> LevelValue:
+        """A value that it may have, whatever the counts are; None if it has none but NULL."""
+        if self.statistic in (LevelStatistic.COUNT, LevelStatistic.SUM):
+            return 1
+        return self.values[0] if self.values else None
+
 
 def threshold(standard_deviation: float, n_levels: int, confidence: float) -> float:
     """The noisy count above which a level is taken to occur.

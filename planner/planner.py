@@ -259,10 +259,10 @@ def _notes(tree: exp.Query, splitter: Splitter) -> Iterator[str]:
     yield from splitter.notes
     for part in splitter.parts:
         yield from part.notes
-    if not splitter.parts or not isinstance(tree, exp.Select):
+    if not any(part.aggregates for part in splitter.parts) or not isinstance(tree, exp.Select):
         return
     for item in tree.expressions:
-        if item.find(exp.AggFunc) is not None:
+        if any(not isinstance(one, exp.Count) for one in item.find_all(exp.AggFunc)):
             yield f"{shortened(item.alias)} is computed from noisy answers, and has no interval."
         if item.find(exp.Max, exp.Min, exp.ArgMax, exp.ArgMin) is not None:
             yield (

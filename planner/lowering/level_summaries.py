@@ -16,12 +16,13 @@ from cube.block import N_GROUPS_MAX, Partition, QueryBlock
 from cube.refusals import TooLarge
 from planner.domain.domain import KeyArray, spread
 from planner.level_summary import LevelStatistic, LevelSummary
-from planner.lowering.grouping import Grouping
+from planner.lowering.grouping import Grouping, grouping
 from planner.lowering.linear import has_aggregate, linear_query
 from planner.lowering.parts import PartBuilder
 from planner.lowering.products import check_size
 from planner.lowering.summands import conjuncts
 from planner.sql.messages import DIALECT, shown, unsupported
+from planner.sql.nodes import AS_WRITTEN
 from planner.workload import ColumnKind
 
 _EXTREMES = (LevelStatistic.LEAST, LevelStatistic.LARGEST)
@@ -86,7 +87,7 @@ def summary_column(call: SummaryCall, part: PartBuilder) -> exp.Column:
     conditions = part.conditions
     if call.condition is not None:
         conditions = (*conditions, *conjuncts(call.condition))
-    key = part.domain.key(call.value, part.domain.truths(conditions))
+    key = _key(call.value, conditions, part)
     order = [place for place, value in enumerate(key.values) if value is not None]
     order.sort(key=lambda place: key.values[place])  # type: ignore[arg-type, return-value]  # of one type, none of them NULL
     values = tuple(key.values[place] for place in order)
@@ -107,7 +108,7 @@ def summary_column(call: SummaryCall, part: PartBuilder) -> exp.Column:
         cells,
         values,
         sql_type.get(call.statistic, key.sql_type),
-        shown(call.node),
+        _written(call),
     )
     if summary not in part.summaries:
         part.summaries.append(summary)
@@ -115,10 +116,34 @@ def summary_column(call: SummaryCall, part: PartBuilder) -> exp.Column:
     return part.column(ColumnKind.SUMMARY, part.summaries.index(summary))
 
 
+def _written(call: SummaryCall) -> str:
+    """The number as the analyst wrote it."""
+    inner = call.node.unnest()
+    counted = inner.this if isinstance(inner, exp.Filter) else inner
+    return str(counted.meta.get(AS_WRITTEN) or shown(call.node))
+
+
+def _key(value: exp.Expr, conditions: tuple[exp.Expr, ...], part: PartBuilder) -> KeyArray:
+    """The levels of an expression; of several in parentheses, their combinations, NULL or not."""
+    where = part.domain.truths(conditions)
+    if not isinstance(value, exp.Tuple):
+        return part.domain.key(value, where)
+    keys = [part.domain.key(one.unnest(), where) for one in value.expressions]
+    groups = grouping(keys, where, part.domain.schema, part.domain.allowance)
+    if groups.partition is None:
+        return KeyArray(keys[0].axes, np.full(keys[0].codes.shape, -1), (), "BIGINT")
+    numbers = tuple(range(groups.n_rows))
+    return KeyArray(groups.partition.axes, groups.partition.labels, numbers, "BIGINT")
+
+
 _EVERY = exp.Count(this=exp.Star(), big_int=True)
 
 
 def _check(call: SummaryCall, key: KeyArray, part: PartBuilder) -> None:
+    if isinstance(call.value, exp.Tuple) and call.statistic is not LevelStatistic.COUNT:
+        raise unsupported(
+            call.node, "is of several columns", "Name one; COUNT(DISTINCT (a, b)) takes several."
+        )
     is_extreme = call.statistic in _EXTREMES
     if call.statistic is LevelStatistic.SUM and key.sql_type not in _NUMERIC:
         raise unsupported(call.node, f"sums levels of type {key.sql_type}", "Name a number.")
@@ -141,15 +166,16 @@ def _check(call: SummaryCall, key: KeyArray, part: PartBuilder) -> None:
 
 
 def _note(call: SummaryCall) -> str:
+    levels = "combinations of levels" if isinstance(call.value, exp.Tuple) else "levels"
     what = {
-        LevelStatistic.COUNT: "counts the levels",
+        LevelStatistic.COUNT: f"counts the {levels}",
         LevelStatistic.SUM: "sums the levels",
         LevelStatistic.LEAST: "is the smallest of the levels",
         LevelStatistic.LARGEST: "is the largest of the levels",
         LevelStatistic.MODE: "is the most frequent of the levels",
     }[call.statistic]
     return (
-        f"{shown(call.node)} {what} whose noisy count is above what noise alone reaches: an "
+        f"{_written(call)} {what} whose noisy count is above what noise alone reaches: an "
         "estimate without an interval. Levels with fewer records are missed."
     )
 
@@ -158,7 +184,7 @@ def _split(
     part: PartBuilder, key: KeyArray, order: list[int]
 ) -> tuple[list[Partition], tuple[int, ...]]:
     """Every section's groups split by the levels, and the cell of each row of these partitions."""
-    rank = np.full(len(key.values), -1, dtype=np.int64)
+    rank = np.full(len(key.values) + 1, -1, dtype=np.int64)  # the last is for -1, no level
     rank[order] = np.arange(len(order))
     level = rank[key.codes]
     partitions: list[Partition] = []

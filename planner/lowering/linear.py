@@ -162,7 +162,7 @@ def _aggregate(
         raise unsupported(
             node,
             "counts values, not records, and is not linear",
-            "GROUP BY the column, and count the groups that are large enough.",
+            "Ask COUNT(DISTINCT x) of one column, or COUNT(DISTINCT (a, b)) of several.",
         )
     if node.expressions or not isinstance(expression, exp.Expr):
         raise unsupported(node, "takes one argument", "Say COUNT(*) to count records.")

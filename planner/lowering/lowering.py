@@ -15,6 +15,7 @@ from cube.refusals import TooLarge, UnknownName, UnsupportedSql
 from planner.lowering.comoments import as_plain_aggregates
 from planner.lowering.formulas import FormulaReader, Total
 from planner.lowering.grouping_sets import grouping_sets
+from planner.lowering.listed_groups import ListedGroups, listed_groups
 from planner.lowering.parts import N_COLUMNS_MAX, PartBuilder
 from planner.lowering.quantile_columns import Calendar, as_level
 from planner.lowering.quantiles import quantiles_of
@@ -59,6 +60,7 @@ class Lowering:
         self._calendars: dict[int, Calendar] = {}  # of answers that are numbers of days or moments
         self._total_of = total_of
         self._formulas = self._reader(every_group=True)
+        self.listed: ListedGroups | None = None  # what the SELECT lists, if it does nothing else
 
     def _reader(self, *, every_group: bool) -> FormulaReader:
         part, total_of = self._part, self._total_of
@@ -78,7 +80,16 @@ class Lowering:
         own = () if where is None else tuple(conjuncts(where.this))
         inner = (condition for one in rows.conditions for condition in conjuncts(one))
         part.conditions = (*inner, *own)
+        is_distinct = select.args.get("distinct")
         self._group(select)
+        items = [item.unalias() for item in select.expressions]
+        self.listed = listed_groups(
+            select,
+            rows.showing({}, part.conditions),
+            names,
+            items if is_distinct else list(self._keys),
+            part.n_rows,
+        )
         answers = self._items(select, names)
         self._clauses(select)
         for clause in ("group", "joins"):

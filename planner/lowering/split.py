@@ -7,7 +7,7 @@ only: the result of `Splitter.statement` contains no private table.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -23,6 +23,7 @@ from planner.lowering.grouping_sets import name_every_key, order_by_every_item
 from planner.lowering.independence import asks_independence, lower_test
 from planner.lowering.joins import joined_rows, public_literal, values_of
 from planner.lowering.linear import is_linear
+from planner.lowering.listed_groups import ListedGroups, count_of_list, passed_on, renamed
 from planner.lowering.lowering import Lowering
 from planner.lowering.nested_sums import inline_names, merge_sums
 from planner.lowering.outer import public_types
@@ -35,7 +36,7 @@ from planner.lowering.summands import conjuncts
 from planner.lowering.tables import Answered, Names, Relation, ShownAnswer, Tables, column_names
 from planner.lowering.units import count_of_units
 from planner.meaning.types import SqlType
-from planner.sql.messages import DIALECT, origin, position, unsupported
+from planner.sql.messages import DIALECT, origin, position, shortened, shown, unsupported
 from planner.sql.nodes import Held, aggregates, aggregates_in
 from planner.sql.options import MANNER, NO_MANNER, REQUESTED, AnswerOptions
 from planner.sql.query_tree import QueryTree
@@ -43,6 +44,15 @@ from planner.workload import AskedFirst, GivenAnswers, RequestedTarget
 
 N_PARTS_MAX = 64  # SELECTs of one statement that aggregate private rows
 
+LISTED = (
+    "The groups of {} are all that the public levels allow: whether a record is in them was not "
+    "asked. COUNT(*) of each says how many are, COUNT(DISTINCT x) about how many levels occur."
+)
+COUNTED = (
+    "{} counts groups as they are shown, which are all that the public levels allow, with records "
+    "or without, but for those that HAVING, WHERE or LIMIT leave out by noisy answers. It has no "
+    "interval. COUNT(DISTINCT x) of the table's rows says about how many levels occur."
+)
 _NOT_OF_ROWS = ("limit", "offset", "qualify", "windows", "laterals", "locks", "into")
 
 
@@ -68,6 +78,7 @@ class Splitter:
         self.notes: list[str] = []  # for the receipt
         self.tables = Tables(world, requested.as_of)
         self._held: list[tuple[exp.Expr, _Scope]] = []
+        self._counted: set[str] = set()  # names of WITH that counts of their rows stand for
 
     def statement(self, query: QueryTree) -> tuple[exp.Query, Mapping[str, ShownAnswer]]:
         """The same statement over noisy and public relations, and the answers it shows.
@@ -96,12 +107,27 @@ class Splitter:
                 refusal.hint = " ".join(filter(None, (refusal.hint, "Also:", f"{also}.")))
             raise
         if isinstance(relation, Answered):
+            self._leave_out_unread(tree)
             return tree, relation.answers
         if isinstance(tree, exp.Select) and is_probe(tree):
             return empty_rows(tree, relation), {}
         for _, meaning in relation.every_column():
             check_scalar(meaning)  # an unknown aggregate looks like a value of one row
         raise rows_shown(tree, relation)
+
+    def _leave_out_unread(self, tree: exp.Query) -> None:
+        """Leave out names of WITH whose rows are counted, and that nothing else reads."""
+        for cte in reversed(list(tree.find_all(exp.CTE))) if self._counted else []:
+            name, clause = cte.alias.casefold(), cte.parent
+            is_read = any(one.name.casefold() == name for one in tree.find_all(exp.Table))
+            if name not in self._counted or is_read or clause is None:
+                continue
+            inside = {one.name for one in cte.find_all(exp.Table)}
+            self.parts = [part for part in self.parts if part.name not in inside]
+            self._counted |= {name.casefold() for name in inside}
+            cte.pop()
+            if not clause.expressions:
+                clause.pop()
 
     def types(self, table: exp.Table) -> Mapping[str, SqlType]:
         """The types of the columns of a relation that the outer SQL reads."""
@@ -150,10 +176,14 @@ class Splitter:
         for cte in clause.expressions:
             _check_name(cte)
             relation = self._query(cte.this, _Scope(names, scope.requested))
+            columns = column_names(cte.args["alias"])
             if isinstance(relation, Rows):
-                relation = relation.renamed(cte.alias, column_names(cte.args["alias"]))
+                relation = relation.renamed(cte.alias, columns)
             else:
                 kept.append(cte)
+                if relation.listed is not None:
+                    listed = renamed(relation.listed, cte.alias, columns)
+                    relation = replace(relation, listed=listed)
             names[cte.alias.casefold()] = relation
         clause.set("expressions", kept)
         if not kept:
@@ -161,14 +191,17 @@ class Splitter:
         return _Scope(names, scope.requested)
 
     def _set_operation(self, query: exp.SetOperation, scope: _Scope) -> Answered:
+        has_groups = False
         for side in (query.left, query.right):
-            if isinstance(self._query(side, scope), Rows):
+            relation = self._query(side, scope)
+            if isinstance(relation, Rows):
                 raise unsupported(
                     side, "is a set of private rows", "Aggregate in each SELECT of the union."
                 )
+            has_groups |= relation.has_groups
         self._hold_subqueries(query, scope)
         self._put_back(query)
-        return Answered()
+        return Answered(has_groups=has_groups)
 
     def _select(self, select: exp.Select, scope: _Scope) -> Relation:
         if self._has_subqueries:
@@ -176,7 +209,15 @@ class Splitter:
         name_every_key(select)
         order_by_every_item(select)
         self._filter_groups(select, scope)
+        n_parts = len(self.parts)
         sources = self._sources(select, scope)
+        listed = sources.listed if isinstance(sources, Answered) else None
+        if listed is not None and aggregates_in(select) and count_of_list(select, listed):
+            if isinstance(select.args["from_"].this, exp.Subquery):
+                del self.parts[n_parts:]
+            else:
+                self._counted.add(select.args["from_"].this.name.casefold())
+            sources, listed = listed.rows, None
         self._hold_subqueries(select, scope)
         is_test = not isinstance(sources, Answered) and asks_independence(select)
         manner: AnswerOptions = select.meta.get(MANNER, NO_MANNER)
@@ -186,7 +227,11 @@ class Splitter:
             manner.refuse_consistency()
             show_companions(select, sources, self._tree)
             self._put_back(select)
-            return Answered()
+            has_groups = sources.has_groups and self._note_counts(select)
+            return Answered(
+                listed=None if listed is None else passed_on(select, listed),
+                has_groups=has_groups,
+            )
         is_grouped = select.args.get("group") or select.args.get("distinct")
         if not (is_test or is_grouped or aggregates_in(select)):
             manner.refuse_consistency()
@@ -207,10 +252,16 @@ class Splitter:
             manner.refuse_consistency()
             lower_test(select, part)
         else:
-            answers = Lowering(part, self._total_of).select(select)
+            lowering = Lowering(part, self._total_of)
+            keys = "" if aggregates_in(select) else _written_keys(select)
+            answers = lowering.select(select)
             ask_consistency(part, answers.values(), manner)
+            listed = lowering.listed
+            if keys and not part.aggregates:
+                part.notes[LISTED.format(keys)] = None
         self._put_back(select)
-        return Answered({name: ShownAnswer(part, at, select) for name, at in answers.items()})
+        shown_answers = {name: ShownAnswer(part, at, select) for name, at in answers.items()}
+        return Answered(shown_answers, listed, has_groups=bool(part.keys))
 
     def _filter_groups(self, select: exp.Select, scope: _Scope) -> None:
         """Filter the groups of private rows, not the rows, by groups that were answered."""
@@ -349,13 +400,14 @@ class Splitter:
         if not private:
             shown_answers: dict[str, ShownAnswer] = {}
             several: set[str] = set()
+            has_groups = any(isinstance(one, Answered) and one.has_groups for one in relations)
             for relation in relations:
                 if isinstance(relation, Answered):
                     several |= shown_answers.keys() & relation.answers.keys()
                     shown_answers |= relation.answers
             for name in several:  # the name is ambiguous
                 del shown_answers[name]
-            return Answered(shown_answers)
+            return Answered(shown_answers, self._listed(entries, relations), has_groups)
         if len(private) > 1:
             second = [at for at, one in enumerate(relations) if isinstance(one, Rows)][1]
             raise unsupported(
@@ -365,6 +417,24 @@ class Splitter:
             )
         place = next(at for at, one in enumerate(relations) if isinstance(one, Rows))
         return joined_rows(private[0], place, entries, self._world, select)
+
+    def _listed(
+        self, entries: Sequence[tuple[object, exp.Expr]], relations: Sequence[Relation]
+    ) -> ListedGroups | None:
+        """What the only entry of FROM lists, under its name there."""
+        (_, entry), first = entries[0], relations[0]
+        if len(relations) > 1 or not isinstance(first, Answered) or first.listed is None:
+            return None
+        name = entry.alias_or_name or "subquery"
+        return renamed(first.listed, name, column_names(entry.args.get("alias")))
+
+    def _note_counts(self, select: exp.Select) -> bool:
+        """Note what counts of groups count; whether the rows of the SELECT are groups still."""
+        for item in (*select.expressions, select.args.get("having")):
+            for one in [] if item is None else item.find_all(exp.Count):
+                if one.find_ancestor(exp.Select) is select:
+                    self.notes.append(COUNTED.format(shown(one)))
+        return bool(select.args.get("group")) or not aggregates_in(select)
 
     def _relation(self, entry: exp.Expr, scope: _Scope) -> Relation:
         if isinstance(entry, exp.Subquery):
@@ -458,6 +528,15 @@ def _chooses_rows(held: Held, clause: str) -> bool:
     while item.parent is not None and not isinstance(item.parent, exp.Select):
         item = item.parent
     return item.find(exp.Column) is not None and not aggregates(item)
+
+
+def _written_keys(select: exp.Select) -> str:
+    """What a SELECT without an aggregate lists, as it is written."""
+    group = select.args.get("group")
+    items = [shown(item.unalias()) for item in select.expressions]
+    keys = [] if group is None else [shown(key) for key in group.expressions]
+    has_places = any(key.isdecimal() for key in keys)
+    return shortened(", ".join(items if has_places or not keys else keys))
 
 
 def _check_name(cte: exp.CTE) -> None:

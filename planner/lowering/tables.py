@@ -14,6 +14,7 @@ from cube.refusals import TextPosition, UnknownName
 from cube.schema import Schema
 from planner.domain.allowance import Allowance
 from planner.domain.public import (
+    OWN_PREFIX,
     PRIVACY_SCHEMA,
     REMAINING,
     privacy_view,
@@ -24,6 +25,7 @@ from planner.domain.public import (
 from planner.domain.table_names import UNITS, SyntheticName, WrittenName, units_table
 from planner.lowering.as_of import as_of
 from planner.lowering.generations import generation_as_of
+from planner.lowering.listed_groups import ListedGroups
 from planner.lowering.parts import PartBuilder, PlanningContext
 from planner.lowering.rows import Rows
 from planner.sql.messages import listed, origin, position, shown, suggestion, unsupported
@@ -44,9 +46,21 @@ class ShownAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A relation without private rows, and the answers it shows by output name."""
+    """A relation without private rows.
+
+    Parameters
+    ----------
+    answers : mapping
+        The answers it shows, by output name.
+    listed : ListedGroups, optional
+        What it lists, if it is a list of groups and nothing else.
+    has_groups : bool
+        Whether its rows are, or are made of, groups of private rows.
+    """
 
     answers: Mapping[str, ShownAnswer] = field(default_factory=dict)
+    listed: ListedGroups | None = None
+    has_groups: bool = False
 
 
 Relation = Rows | Answered
@@ -132,6 +146,8 @@ class Tables:
                 is_named = isinstance(table, exp.Table) and isinstance(table.this, exp.Identifier)
                 if not is_named or IS_PUBLIC in table.meta or table.name.casefold() in hidden:
                     continue
+                if table.name.startswith(OWN_PREFIX):
+                    continue  # answers, which were read before
                 try:
                     known = self._meaning(table)
                 except UnknownName as refusal:

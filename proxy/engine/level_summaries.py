@@ -129,8 +129,8 @@ def _spread_of_sums(
     if answered.is_boxed:
         return np.asarray(sums @ standard_deviations(posteriors))
     coefficients, scales, _ = error_parts(posteriors, answered.history)
-    variances = (sums @ coefficients).power(2) @ (2 * np.square(scales))
-    return np.sqrt(np.asarray(variances))
+    variances: Floats = (sums @ coefficients).power(2) @ (2 * np.square(scales))
+    return np.asarray(np.sqrt(variances))
 
 
 def _note(summary: LevelSummary, levels: _Levels) -> str:

@@ -89,7 +89,7 @@ def _public_rows(
         if column.kind in (ColumnKind.KEY, ColumnKind.GROUPING):
             values = _keyed(part, column)[:n_rows]
         if column.kind is ColumnKind.SUMMARY:
-            values = [part.summaries[column.index].values[0] if answer else None] * n_rows
+            values = [part.summaries[column.index].stand_in if answer else None] * n_rows
         arrays.append(pa.array(values, type=field.type, from_pandas=True))
     return pa.Table.from_arrays(arrays, schema=schema)
 

@@ -35,7 +35,7 @@ def test_a_sum_over_groups_has_an_interval_and_no_note(engine: Engine) -> None:
 
 @pytest.mark.parametrize(
     ("item", "clause"),
-    [("MAX(n)", ""), ("COUNT(*)", ""), ("SUM(n)", " HAVING COUNT(*) > 9"), ("SUM(n)", " LIMIT 5")],
+    [("MAX(n)", ""), ("AVG(n)", ""), ("SUM(n)", " HAVING COUNT(*) > 9"), ("SUM(n)", " LIMIT 5")],
 )
 def test_what_is_computed_from_answers_is_named(engine: Engine, item: str, clause: str) -> None:
     sql = f"SELECT sex, {item} AS found FROM {BY_CITY.format(clause)} GROUP BY sex"  # noqa: S608 - words of this test
@@ -63,3 +63,44 @@ def test_an_estimate_from_levels_says_its_rule(engine: Engine) -> None:
     assert receipt.columns == ()
     (note,) = receipt.notes
     assert "without an interval" in note
+
+
+LISTS = [
+    "SELECT DISTINCT city FROM patients",
+    "SELECT city FROM patients GROUP BY 1",
+    "SELECT COUNT(*) FROM cities WHERE city IN (SELECT DISTINCT city FROM patients)",
+    "SELECT name FROM holidays WHERE EXISTS (SELECT city FROM patients GROUP BY city)",
+    "SELECT cities.city FROM cities JOIN (SELECT DISTINCT city FROM patients) AS p USING (city)",
+    "SELECT MIN(city) AS first FROM (SELECT DISTINCT city FROM patients) AS p",
+    "SELECT COUNT(*) AS n FROM (SELECT DISTINCT city FROM patients LIMIT 2) AS p",
+    "SELECT city FROM cities EXCEPT SELECT DISTINCT city FROM patients",
+    "SELECT city, COUNT(*) OVER () AS n FROM patients GROUP BY city",
+]
+
+
+@pytest.mark.parametrize("sql", LISTS)
+def test_a_list_of_groups_says_that_no_record_was_asked_for(engine: Engine, sql: str) -> None:
+    notes = receipt_of(engine, sql).notes
+    assert any(note.startswith("The groups of city are all that the public") for note in notes)
+    assert not any("computed from noisy answers" in note for note in notes)
+
+
+COUNTS_OF_GROUPS = [
+    f"SELECT sex, COUNT(*) AS n FROM {BY_CITY.format('')} GROUP BY sex",  # noqa: S608 - words of this test
+    f"SELECT n FROM (SELECT COUNT(*) AS n FROM {BY_CITY.format('')}) AS x",  # noqa: S608 - words of this test
+    "WITH t AS (SELECT city, AVG(age) AS a FROM patients GROUP BY city) SELECT COUNT(*) FROM t",
+    "SELECT COUNT(DISTINCT city) FROM (SELECT city, COUNT(*) FROM patients GROUP BY city) AS t",
+    "SELECT COUNT(*) FROM (SELECT DISTINCT city FROM patients UNION SELECT 'x') AS t",
+]
+
+
+@pytest.mark.parametrize("sql", COUNTS_OF_GROUPS)
+def test_a_count_of_groups_says_that_it_counts_those_shown(engine: Engine, sql: str) -> None:
+    notes = receipt_of(engine, sql).notes
+    assert sum("counts groups as they are shown" in note for note in notes) == 1
+
+
+def test_a_count_of_a_list_says_what_it_rests_on(engine: Engine) -> None:
+    sql = "WITH t AS (SELECT DISTINCT city FROM patients) SELECT COUNT(*) FROM t"
+    (note,) = receipt_of(engine, sql).notes
+    assert note.startswith("COUNT(*) counts the combinations of levels whose noisy count is above")

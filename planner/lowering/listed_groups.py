@@ -1,0 +1,238 @@
+"""SELECTs that list groups without asking for their records, and counts of what they list.
+
+    SELECT DISTINCT city FROM customers
+    SELECT COUNT(*) FROM (SELECT DISTINCT city, plan FROM customers) AS x
+
+The list is of the groups that the public levels allow: it is free, and says nothing of the rows. A
+count of it would pass for a number of values that occur. So such a count is read off the rows
+instead, as COUNT(DISTINCT (city, plan)) is (`level_summaries.py`): what is counted are rows that
+differ, NULL among them. What reads a list in another way has a note (`split.py`).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from planner.lowering.rows import Rows
+from planner.lowering.summands import conjuncts
+from planner.sql.exact_number import constant_value
+from planner.sql.messages import origin, shown, unsupported
+from planner.sql.names import column_name
+from planner.sql.nodes import AS_WRITTEN, Held, aggregates_in, is_of_window
+
+_KEY = "tacit_listed_{}"  # a key of the list that it does not show
+_PASSED_ON = {"expressions", "from_", "where", "order"}  # clauses that leave a list a list
+_SAME_OVER_ROWS = (exp.Min, exp.Max, exp.ApproxDistinct, exp.Mode)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedGroups:
+    """The rows whose distinct values a SELECT lists.
+
+    Parameters
+    ----------
+    rows : Rows
+        Its columns are those of the list, and keys that the list does not show.
+    keys : tuple of str
+        The columns that tell the groups apart.
+    """
+
+    rows: Rows
+    keys: tuple[str, ...]
+
+
+def listed_groups(
+    select: exp.Select,
+    rows: Rows,
+    names: Sequence[str],
+    keys: Sequence[exp.Expr],
+    n_groups: int,
+) -> ListedGroups | None:
+    """What a SELECT with resolved names and keys lists; None if it does more than that.
+
+    Parameters
+    ----------
+    select : Select
+    rows : Rows
+        The rows that it groups, with all of its conditions.
+    names : sequence of str
+        Of its columns.
+    keys : sequence of Expr
+        What tells its rows apart: its group keys, or its columns if it is a SELECT DISTINCT.
+    n_groups : int
+        The number of groups that the public levels allow.
+    """
+    group = select.args.get("group")
+    is_plain = group is None or {name for name, one in group.args.items() if one} == {"expressions"}
+    others = [select.args.get(clause) for clause in ("having", "qualify", "offset", "windows")]
+    if (
+        aggregates_in(select)
+        or not is_plain
+        or any(others)
+        or not _is_whole(select.args.get("limit"), n_groups)
+        or len(set(names)) < len(names)
+    ):
+        return None
+    columns = {name: item.unalias() for item, name in zip(select.expressions, names, strict=True)}
+    if any(one.find(exp.Query, exp.Window, exp.Star, Held) for one in columns.values()):
+        return None
+    chosen: list[str] = []
+    for place, key in enumerate(keys):
+        if key.find(exp.Column) is None:
+            continue  # the same for all
+        shown_as = next((name for name, one in columns.items() if one.unnest() == key.unnest()), "")
+        name = shown_as or _KEY.format(place)
+        columns[name] = key
+        chosen.append(name)
+    copied = {name: one.copy() for name, one in columns.items()}
+    return ListedGroups(rows.showing(copied, rows.conditions), tuple(chosen)) if chosen else None
+
+
+def passed_on(select: exp.Select, listed: ListedGroups) -> ListedGroups | None:
+    """What a SELECT around a list lists, if it only filters it, and shows the columns by name."""
+    clauses = {clause for clause, value in select.args.items() if value}
+    rows = listed.rows
+    where = select.args.get("where")
+    inside = [*select.expressions, *([] if where is None else [where])]
+    if not clauses <= _PASSED_ON or any(one.find(exp.Query, exp.Window) for one in inside):
+        return None
+    meanings = dict(rows.every_column())
+    columns: dict[str, exp.Expr] = {}
+    for item in select.expressions:
+        if item.is_star and isinstance(item, exp.Star | exp.Column):
+            columns |= meanings
+        elif isinstance(item.unalias(), exp.Column) and rows.has(item.unalias()):
+            columns[column_name(item)] = rows.meaning(item.unalias())
+        else:
+            return None
+    hidden = {key: meanings[key] for key in listed.keys}
+    keys = []
+    for key, meaning in hidden.items():
+        name = next((name for name, one in columns.items() if one == meaning), None)
+        if name is None:
+            name = key if key.startswith(_KEY.format("")) else _KEY.format(key)
+            columns[name] = meaning
+        keys.append(name)
+    conditions = rows.conditions
+    if where is not None:
+        conditions = (*conditions, *conjuncts(rows.resolved(where.this.copy())))
+    return ListedGroups(rows.showing(columns, conditions), tuple(keys))
+
+
+def count_of_list(select: exp.Select, listed: ListedGroups) -> bool:
+    """Let the counts of a SELECT over a list be of the rows that differ; False if it has none.
+
+    Raises
+    ------
+    UnsupportedSql
+        If it has counts beside an aggregate that is only of what is listed.
+    """
+    every = list(_aggregates(select))
+    counts = [one for one in every if isinstance(one, exp.Count | exp.CountIf | exp.ApproxDistinct)]
+    sums = [one for one in every if isinstance(one, exp.Sum) and _is_of_key(one, listed)]
+    if not (counts or sums) or any(node.find(exp.Window) for node in _clauses(select)):
+        return False
+    keys = _counted_keys(select, listed)
+    for one in every:
+        if isinstance(one, exp.Count):
+            _count(one, keys)
+        elif isinstance(one, exp.CountIf):
+            _filtered(one, _all_of(keys), one.this)
+        elif one in sums:
+            if not isinstance(one.this, exp.Distinct):
+                one.set("this", exp.Distinct(expressions=[one.this]))
+        elif not isinstance(one, _SAME_OVER_ROWS):
+            raise unsupported(
+                one,
+                "is of groups that the public levels allow, and stands beside a count of those "
+                "with records",
+                "Ask COUNT(DISTINCT x) and SUM(DISTINCT x) of the table itself, or this alone.",
+            )
+    return True
+
+
+def _is_whole(limit: exp.Expr | None, n_groups: int) -> bool:
+    """Whether a LIMIT leaves nothing out."""
+    if limit is None:
+        return True
+    number = constant_value(limit.expression) if isinstance(limit, exp.Limit) else None
+    return number is not None and number >= n_groups
+
+
+def _aggregates(select: exp.Select) -> Iterator[exp.Expr]:
+    for node in _clauses(select):
+        for one in list(node.find_all(exp.AggFunc)):
+            inside = one.find_ancestor(exp.Query)
+            if inside is select and not is_of_window(one):
+                yield one
+
+
+def _clauses(select: exp.Select) -> Iterator[exp.Expr]:
+    for clause in ("expressions", "having", "order", "qualify"):
+        value = select.args.get(clause)
+        yield from value if isinstance(value, list) else [] if value is None else [value]
+
+
+def _counted_keys(select: exp.Select, listed: ListedGroups) -> list[str]:
+    """The keys that may differ inside a group of the SELECT; all of them, if none does."""
+    group = select.args.get("group")
+    fixed = {
+        listed.rows.column_name(key)
+        for key in ([] if group is None else group.expressions)
+        if isinstance(key, exp.Column)
+    }
+    sets = group is not None and any(
+        value for name, value in group.args.items() if name != "expressions"
+    )
+    return [key for key in listed.keys if sets or key not in fixed] or list(listed.keys)
+
+
+def _is_of_key(total: exp.Sum, listed: ListedGroups) -> bool:
+    """Whether a sum is of distinct values, or of the only key."""
+    value = total.this.unnest()
+    if isinstance(value, exp.Distinct):
+        return True
+    is_column = isinstance(value, exp.Column)
+    return is_column and [listed.rows.column_name(value)] == list(listed.keys)
+
+
+def _all_of(keys: Sequence[str]) -> exp.Count:
+    columns = [exp.column(exp.to_identifier(key, quoted=True)) for key in keys]
+    rows = exp.Tuple(expressions=columns)
+    return exp.Count(this=exp.Distinct(expressions=[rows]), big_int=True)
+
+
+def _count(count: exp.Count, keys: Sequence[str]) -> None:
+    value = count.this
+    if isinstance(value, exp.Distinct):
+        return
+    if isinstance(value, exp.Star) or constant_value(value) is not None:
+        _filtered(count, _all_of(keys), None)
+    else:
+        known = exp.Not(this=exp.Is(this=exp.paren(value.copy()), expression=exp.null()))
+        _filtered(count, _all_of(keys), known)
+
+
+def _filtered(node: exp.Expr, count: exp.Count, condition: exp.Expr | None) -> None:
+    """Put a count in the place of a node, under a condition."""
+    count.meta.update({AS_WRITTEN: shown(node), **origin(node)})
+    above = node.parent
+    if condition is None:
+        node.replace(count)
+    elif isinstance(above, exp.Filter):
+        own = above.expression
+        own.set("this", exp.and_(own.this, condition))
+        node.replace(count)
+    else:
+        where = exp.Where(this=condition.copy())
+        node.replace(exp.Filter(this=count, expression=where))
+
+
+def renamed(listed: ListedGroups, alias: str, columns: Sequence[str]) -> ListedGroups:
+    """A list under a name in FROM, which may name its columns."""
+    rows = listed.rows.renamed(alias, list(columns))
+    names = dict(
+        zip((n for n, _ in listed.rows.every_column()), rows.sources[0].columns, strict=True)
+    )
+    return replace(listed, rows=rows, keys=tuple(names[key] for key in listed.keys))
