@@ -35,7 +35,7 @@ def test_a_sum_over_groups_has_an_interval_and_no_note(engine: Engine) -> None:
 
 @pytest.mark.parametrize(
     ("item", "clause"),
-    [("MAX(n)", ""), ("AVG(n)", ""), ("SUM(n)", " HAVING COUNT(*) > 9"), ("SUM(n)", " LIMIT 5")],
+    [("AVG(n)", ""), ("SUM(n)", " HAVING COUNT(*) > 9"), ("SUM(n)", " LIMIT 5")],
 )
 def test_what_is_computed_from_answers_is_named(engine: Engine, item: str, clause: str) -> None:
     sql = f"SELECT sex, {item} AS found FROM {BY_CITY.format(clause)} GROUP BY sex"  # noqa: S608 - words of this test
@@ -45,7 +45,7 @@ def test_what_is_computed_from_answers_is_named(engine: Engine, item: str, claus
 
 
 def test_the_notes_are_in_the_metadata_of_the_result(engine: Engine) -> None:
-    sql = f"SELECT MAX(n) AS most FROM {BY_CITY.format('')}"  # noqa: S608 - words of this test
+    sql = f"SELECT AVG(n) AS mean FROM {BY_CITY.format('')}"  # noqa: S608 - words of this test
     metadata = engine.answer(QueryRequest(sql=sql)).data.schema.metadata
     assert len(json.loads(metadata[RECEIPT_KEY])["notes"]) == 1
 
