@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from cube.axis import LevelValue, NumericAxis
+from cube.axis import DateAxis, LevelValue, NumericAxis
 from cube.query import COEFFICIENT_MAX, N_FACTOR_CELLS_MAX, Scope
 from cube.refusals import UnsupportedSql
 from cube.schema import Schema
-from cube.timestamps import TimestampAxis
 from planner.cache import BoundedCache
 from planner.domain.allowance import Allowance
 from planner.domain.allowed import check_scalar
@@ -26,11 +25,14 @@ from planner.domain.bins import Probed, collapsed, probes_for
 from planner.domain.clocks import on_clocks
 from planner.domain.comparisons import Comparison, plain_comparison
 from planner.domain.evaluated import Evaluated
+from planner.domain.exact_levels import stored_type
 from planner.domain.key_values import different, plain_values
 from planner.domain.literals import foreign_literals, foreign_notes
 from planner.domain.polynomials import on_levels, polynomial_of
 from planner.domain.scratchpad import Scratchpad, columns_of
 from planner.domain.whole_multiples import whole_multiples
+from planner.meaning.types import decimal_digits
+from planner.sql.date_functions import DateBin, TimeBucket
 from planner.sql.messages import unsupported
 from planner.sql.nodes import IS_PUBLIC
 
@@ -68,12 +70,15 @@ class KeyArray:
         The distinct values, in no particular order; None for NULL.
     sql_type : str
         BIGINT, DOUBLE, BOOLEAN, VARCHAR, DATE or TIMESTAMP.
+    digits : int, optional
+        Of doubles that are decimals in SQL: the digits behind the point.
     """
 
     axes: Scope
     codes: NDArray[np.int64]
     values: tuple[LevelValue, ...]
     sql_type: str
+    digits: int | None = None
 
 
 # By table and comparison: what it is on the levels, how many cells it was evaluated on, and whether
@@ -303,7 +308,8 @@ class PublicDomain:
         if isinstance(expression, exp.Column):
             axis = self.schema.by_name[expression.name]
             codes = np.arange(axis.size, dtype=np.int64)
-            return KeyArray((axis.name,), codes, axis.levels, axis.sql_type)
+            digits = decimal_digits(stored_type(axis))
+            return KeyArray((axis.name,), codes, axis.levels, axis.sql_type, digits)
         try:
             return self._key(expression, None)
         except UnsupportedSql as refusal:
@@ -318,22 +324,33 @@ class PublicDomain:
         if not evaluated.axes:
             return self._constant_key(expression, evaluated)
         once, place = different(evaluated)
-        has_moments = any(
-            isinstance(self.schema.by_name[name], TimestampAxis) for name in evaluated.axes
+        sql_type, plain = plain_values(
+            once, expression, is_of_days=self._is_cut_to_days(expression)
         )
-        sql_type, plain = plain_values(once, expression, has_moments=has_moments)
         places: dict[LevelValue, int] = {}
         codes = np.array([places.setdefault(v, len(places)) for v in plain], dtype=np.int64)[place]
         on_levels = collapsed(codes.reshape(evaluated.null.shape), evaluated.axes, probed)
-        return KeyArray(evaluated.axes, on_levels, tuple(places), sql_type)
+        digits = decimal_digits(evaluated.sql_type)
+        return KeyArray(evaluated.axes, on_levels, tuple(places), sql_type, digits)
+
+    def _is_cut_to_days(self, expression: exp.Expr) -> bool:
+        """Whether it is DATE_TRUNC or the like of a column of days, whose values are days."""
+        node = expression.unnest()
+        if not isinstance(node, exp.TimestampTrunc | TimeBucket | DateBin):
+            return False
+        column = (node.this if isinstance(node, exp.TimestampTrunc) else node.expression).unnest()
+        return isinstance(column, exp.Column) and isinstance(
+            self.schema.by_name.get(column.name), DateAxis
+        )
 
     def _constant_key(self, expression: exp.Expr, evaluated: Evaluated) -> KeyArray:
         """A key that is the same for all: one value, on every level of some axis."""
         once, _ = different(evaluated)
-        sql_type, plain = plain_values(once, expression, has_moments=False)
+        sql_type, plain = plain_values(once, expression, is_of_days=False)
         axis = min(self.schema.axes, key=lambda one: (one.size, one.name))
         codes = np.zeros(axis.size, dtype=np.int64)
-        return KeyArray((axis.name,), codes, tuple(plain), sql_type)
+        digits = decimal_digits(evaluated.sql_type)
+        return KeyArray((axis.name,), codes, tuple(plain), sql_type, digits)
 
     def _evaluate(
         self, expression: exp.Expr, allowed: NDArray[np.bool_] | None = None

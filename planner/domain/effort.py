@@ -114,6 +114,8 @@ def _steps(node: exp.Expr, inner: list[int], length: int) -> int:
     if isinstance(node, exp.Like | exp.ILike):
         pattern = len(node.expression.name) + 1
         return N_STEPS_PLAIN + N_STEPS_A_MATCH * (max(inner) + 1) * pattern
+    if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal):
+        return N_STEPS_PLAIN  # it is computed once
     steps = N_STEPS_COSTLY if isinstance(node, _COSTLY) else N_STEPS_PLAIN
     if isinstance(node, _SEARCHES):
         longest, sought = sorted([*inner, 0, 0], reverse=True)[:2]

@@ -36,12 +36,11 @@ def different(evaluated: Evaluated) -> tuple[Evaluated, NDArray[np.int64]]:
 
 
 def plain_values(
-    evaluated: Evaluated, key: exp.Expr, *, has_moments: bool
+    evaluated: Evaluated, key: exp.Expr, *, is_of_days: bool
 ) -> tuple[str, list[LevelValue]]:
     """Key values as Python values of one of the six types that levels have.
 
-    With `has_moments` the key is made of a timestamp column, and its timestamps stay what they are;
-    those of a date column are days.
+    With `is_of_days` its timestamps are days: DATE_TRUNC of a date is a date.
     """
     sql_type, flat = evaluated.sql_type, evaluated.values.ravel()
     null = evaluated.null.ravel().tolist()
@@ -64,7 +63,7 @@ def plain_values(
                 key, "is infinite or not a number on some level", "Guard it with CASE."
             )
         plain, sql_type = (doubles + 0.0).tolist(), "DOUBLE"  # + 0.0 turns -0.0 into 0.0
-    elif sql_type == "TIMESTAMP" and has_moments:
+    elif sql_type == "TIMESTAMP" and not is_of_days:
         moments = flat.astype("datetime64[us]")
         _check_years(moments, evaluated.null.ravel(), key)
         plain = moments.tolist()

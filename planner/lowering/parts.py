@@ -18,7 +18,7 @@ from cube.refusals import TooLarge
 from cube.schema import Schema
 from cube.target import AccuracyTarget, SumTarget
 from planner.consistent_sets import ConsistentSets
-from planner.domain.domain import KnownConditions, PublicDomain
+from planner.domain.domain import KeyArray, KnownConditions, PublicDomain
 from planner.domain.public import PublicRelation, PublicRows
 from planner.domain.scratchpad import Scratchpad
 from planner.domain.table_names import TableNames
@@ -30,7 +30,7 @@ from planner.lowering.generations import TableGenerations
 from planner.lowering.grouping import Grouping, check_values, grouping
 from planner.lowering.linear import linear_query
 from planner.lowering.rows import Rows
-from planner.meaning.types import ANSWER, INT4, TEXT, UNKNOWN, SqlType, of_duckdb
+from planner.meaning.types import ANSWER, INT4, TEXT, UNKNOWN, Kind, SqlType, of_duckdb
 from planner.optional_stopping import surer
 from planner.sql.messages import DIALECT
 from planner.sql.nodes import counts_cut_units, is_unit_count
@@ -138,6 +138,7 @@ class PartBuilder:
         self.sets: Sequence[Sequence[int]] = ()
         self._sections: list[Grouping] = [Grouping(None, ())]
         self._keys: tuple[GroupKey, ...] = ()
+        self._key_types: tuple[SqlType, ...] = ()
         self._n_rows = 1
         self._aggregates: dict[AggregateKey, Aggregate] = {}
         self._places: dict[AggregateKey, int] = {}
@@ -204,6 +205,7 @@ class PartBuilder:
             )
         check_values(self._n_rows, len(keys))
         self._sections = sections
+        self._key_types = tuple(map(_key_type, arrays))
         self._keys = tuple(
             _joined_key(array.sql_type, place, list(zip(sections, sets, counts, strict=True)))
             for place, array in enumerate(arrays)
@@ -361,7 +363,7 @@ class PartBuilder:
 
     def _type_of(self, column: OutputColumn) -> SqlType:
         if column.kind is ColumnKind.KEY:
-            return of_duckdb(self._keys[column.index].sql_type)
+            return self._key_types[column.index]
         return _TYPES.get(column.kind, ANSWER)
 
     def shows(self, column: exp.Column) -> OutputColumn:
@@ -401,6 +403,13 @@ class PartBuilder:
             is_searched=self._is_searched,
             summaries=tuple(self.summaries),
         )
+
+
+def _key_type(key: KeyArray) -> SqlType:
+    """What a key is to the SQL around it: decimals are doubles that are rounded as decimals."""
+    if key.digits is not None:
+        return SqlType(Kind.NUMERIC, None, key.digits)
+    return of_duckdb(key.sql_type)
 
 
 def _joined_key(

@@ -20,6 +20,7 @@ from planner.meaning.number_patterns import write_number
 from planner.meaning.types import (
     BOOLEAN,
     DATE,
+    FLOAT,
     INT4,
     INT8,
     INTERVAL,
@@ -33,7 +34,7 @@ from planner.meaning.types import (
     SqlType,
 )
 from planner.meaning.written import Call, Value, Writer, read_as
-from planner.sql.date_functions import DateBin, ToChar
+from planner.sql.date_functions import IS_DOUBLE, DateBin, ToChar
 from planner.sql.exact_number import constant_value
 from planner.sql.messages import unsupported
 
@@ -327,8 +328,14 @@ _EPOCH_OF_INTERVAL = (
 )
 
 
-def write_extract(call: Call) -> Value:  # noqa: PLR0911 - one for each kind of field
-    """EXTRACT(field FROM x): a NUMERIC, of which most fields are whole."""
+def write_extract(call: Call) -> Value:
+    """EXTRACT(field FROM x), a NUMERIC; and DATE_PART(field, x), a double."""
+    value = _extracted(call)
+    return Value(value.node, FLOAT) if call.node.meta.get(IS_DOUBLE) else value
+
+
+def _extracted(call: Call) -> Value:  # noqa: PLR0911 - one for each kind of field
+    """A field, as a NUMERIC: most are whole."""
     field = call.node.this.name.upper()
     field = field if field in ("CENTURIES", "MILLENNIA") else field.removesuffix("S")
     value = read_as(call.value("expression"), TIMESTAMP)

@@ -110,7 +110,7 @@ def _added(call: Call, one: Value, other: Value) -> Value | None:
 
 def _check_days(days: Value) -> None:
     """Refuse a BIGINT of days that was asked for; a column's may be an INTEGER in PostgreSQL."""
-    if days.type.kind is Kind.INT8 and isinstance(as_it_was(days.node), exp.Cast):
+    if days.type.is_asked:
         raise unsupported(
             days.node, "is a bigint where days are an integer", "Cast it, as in x::int."
         )
@@ -264,6 +264,12 @@ def write_mod(call: Call) -> Value:
         raise call.refused(
             "is a remainder of doubles, which PostgreSQL has not", "Cast them, as in x::numeric."
         )
+    known = [0 if value.type.is_integer else value.type.digits for value in (one, other)]
+    if gives == REAL and None not in known:  # a decimal that is a double here
+        places = max(filter(None, known), default=0)
+        exact = f"CAST({{}} AS DECIMAL({_DECIMAL_DIGITS}, {places}))"
+        template = f"({exact.format('{0}')} % {exact.format('{1}')})"
+        return call.sql(template, SqlType(Kind.NUMERIC, places, places), one, other)
     return call.sql("({0} % ({1}))", gives, one, other)
 
 

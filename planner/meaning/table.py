@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from sqlglot import exp
 
 from planner.meaning import casts, moments, numbers, operators, texts
-from planner.meaning.types import BOOLEAN
+from planner.meaning.types import BOOLEAN, Kind, of_cast
 from planner.meaning.written import Writer
 from planner.sql.date_functions import Age, DateBin, DateDifference, TimeBucket, ToChar
 
@@ -65,7 +65,9 @@ def _of_pattern(node: exp.Expr, _inner: Sequence[int]) -> int:
     return N_LETTERS_A_PATTERN * len(node.expression.name) + N_LETTERS_A_PATTERN
 
 
-def _cast(_node: exp.Expr, inner: Sequence[int]) -> int:
+def _cast(node: exp.Expr, inner: Sequence[int]) -> int:
+    if of_cast(node.args["to"]).kind not in (Kind.TEXT, Kind.UNKNOWN, Kind.OTHER):
+        return NO_TEXT
     return max(*inner, N_CHARACTERS_OF_A_VALUE, 2 * N_CHARACTERS_OF_A_VALUE) if inner else NO_TEXT
 
 

@@ -40,7 +40,8 @@ def text_function(template: str, *names: str, gives: SqlType = TEXT) -> Writer:
 def whole(value: Value) -> Value:
     """A part that has to be a whole number."""
     value = read_as(value, INT4)
-    if not value.type.is_integer and value.type.kind is not Kind.UNKNOWN:
+    is_integer = value.type.is_integer and not value.type.is_asked
+    if not is_integer and value.type.kind is not Kind.UNKNOWN:
         raise unsupported(value.node, "is no whole number", "Cast it, as in x::int.")
     return value
 

@@ -47,12 +47,15 @@ class SqlType:
         Of a NUMERIC: the digits behind the point that PostgreSQL shows, where they are known.
     is_answer : bool
         Of a NUMERIC: whether it is an answer, or computed from some: a real number.
+    is_asked : bool
+        Of a BIGINT: whether the statement casts to it; a column's may be an INTEGER in PostgreSQL.
     """
 
     kind: Kind
     scale: int | None = None
     digits: int | None = None
     is_answer: bool = False
+    is_asked: bool = False
 
     @property
     def is_integer(self) -> bool:
@@ -138,7 +141,7 @@ _CASTS: Final[dict[exp.DType, SqlType]] = {
     exp.DType.TINYINT: INT2,
     exp.DType.SMALLINT: INT2,
     exp.DType.INT: INT4,
-    exp.DType.BIGINT: INT8,
+    exp.DType.BIGINT: SqlType(Kind.INT8, is_asked=True),
     exp.DType.FLOAT: FLOAT,
     exp.DType.DOUBLE: FLOAT,
     exp.DType.TEXT: TEXT,
@@ -161,10 +164,20 @@ def of_duckdb(name: str) -> SqlType:
     >>> of_duckdb("DECIMAL(9,2)").scale, of_duckdb("VARCHAR").name
     (2, 'text')
     """
-    match = _DECIMAL.fullmatch(name)
-    if match is not None:
-        return SqlType(Kind.NUMERIC, int(match[1]), int(match[1]))
+    digits = decimal_digits(name)
+    if digits is not None:
+        return SqlType(Kind.NUMERIC, digits, digits)
     return _DUCKDB.get(name, UNKNOWN)
+
+
+def decimal_digits(name: str) -> int | None:
+    """The digits behind the point of a DECIMAL that DuckDB has; None of any other type.
+
+    >>> decimal_digits("DECIMAL(9,2)"), decimal_digits("DOUBLE")
+    (2, None)
+    """
+    match = _DECIMAL.fullmatch(name)
+    return None if match is None else int(match[1])
 
 
 def of_cast(to: exp.DataType) -> SqlType:
@@ -181,7 +194,7 @@ def arithmetic_type(one: SqlType, other: SqlType) -> SqlType:
     if Kind.FLOAT in (one.kind, other.kind):
         return FLOAT
     if one.is_integer and other.is_integer:
-        return max(one, other, key=lambda it: _INTEGERS.index(it.kind))
+        return max(one, other, key=lambda it: (_INTEGERS.index(it.kind), it.is_asked))
     if not (one.is_exact and other.is_exact):
         return REAL
     is_shown = None not in (_digits(one), _digits(other))

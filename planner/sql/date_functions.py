@@ -12,6 +12,7 @@ from typing import ClassVar
 from sqlglot import exp
 
 PLACES = "places"  # in the meta data of an interval: the digits that its seconds are rounded to
+IS_DOUBLE = "is_double"  # in the meta data of an EXTRACT that was DATE_PART
 N_UNIT_FIRST = 3  # arguments of DATEDIFF, one of which is the unit
 
 
@@ -111,7 +112,9 @@ def _named_part(arguments: list[exp.Expr]) -> exp.Expr:
     is_text = isinstance(unit, exp.Literal) and unit.is_string
     if unit is None or not (is_text or isinstance(unit, exp.Column)):
         return exp.Anonymous(this="DATE_PART", expressions=arguments)
-    return exp.Extract(this=exp.var(unit.name.upper()), expression=arguments[1])
+    found = exp.Extract(this=exp.var(unit.name.upper()), expression=arguments[1])
+    found.meta[IS_DOUBLE] = True
+    return found
 
 
 def _as_text(pattern: str) -> Callable[[list[exp.Expr]], exp.Expr]:

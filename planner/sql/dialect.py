@@ -20,7 +20,7 @@ from sqlglot.generators.postgres import PostgresGenerator
 from sqlglot.parsers.postgres import PostgresParser
 from sqlglot.tokenizer_core import TokenType
 
-from planner.sql.date_functions import DATE_FUNCTIONS, PLACES
+from planner.sql.date_functions import DATE_FUNCTIONS, IS_DOUBLE, PLACES
 from planner.sql.date_texts import DATE_TEXTS
 from planner.sql.names import CompanionColumn
 from planner.sql.nodes import AS_WRITTEN, WRITTEN_FOR, Held, PublicLookup, Written
@@ -45,6 +45,11 @@ class TacitParser(PostgresParser):
         "LISTAGG": exp.GroupConcat.from_arg_list,
     }
 
+    FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., exp.Expr | None]]] = {
+        **PostgresParser.FUNCTION_PARSERS,
+        "DATE_PART": lambda self: self._parse_date_part(),
+    }
+
     # Overridden by its name: "AS OF" and a moment, which other dialects write with FOR SYSTEM_TIME.
     def _parse_version(self) -> exp.Version | None:
         moments = {TokenType.STRING, TokenType.NUMBER, TokenType.DATE, TokenType.TIMESTAMP}
@@ -56,6 +61,12 @@ class TacitParser(PostgresParser):
         return super()._parse_version()
 
     # Overridden by its name: the base grammar takes a text apart, and loses signs and clocks.
+    def _parse_date_part(self) -> exp.Expr:
+        """DATE_PART, a double where EXTRACT is a NUMERIC."""
+        found = super()._parse_date_part()
+        found.meta[IS_DOUBLE] = True
+        return found
+
     def _parse_interval(
         self, require_interval: bool = True, parse_function_unit: bool = True
     ) -> exp.Add | exp.Interval | None:

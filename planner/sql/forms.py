@@ -3,6 +3,7 @@
     FROM tacit.public.t                    FROM public.t
     FROM current_schema() AS s             FROM (SELECT current_schema() AS s) AS s
     (a, b) = (1, 2)    ROW(a, b) IN ..     a = 1 AND b = 2
+    (a, b) IS NULL                         a IS NULL AND b IS NULL
     FETCH FIRST ROW ONLY                   FETCH FIRST 1 ROWS ONLY
     city = 'Oslo' COLLATE "C"              city = 'Oslo'
 
@@ -43,6 +44,8 @@ _BARE: Final = {
     "current_date": exp.CurrentDate,
     "current_timestamp": exp.CurrentTimestamp,
 }
+# What binds closer than NOT where it is printed: the NOT of a NOT IN (1, 2) = b is of the IN alone.
+_TIGHTER: Final = (exp.Predicate, exp.DPipe)
 _ORDERED: Final[dict[type[exp.Expr], type[exp.Expr]]] = {
     exp.LT: exp.LT,
     exp.LTE: exp.LT,
@@ -66,8 +69,13 @@ def write_plainly(nodes: Iterable[exp.Expr]) -> bool:
             case exp.Fetch() if node.args.get("count") is None:
                 node.set("count", exp.Literal.number(1))
                 found = True
-            case exp.In() | exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
+            case exp.Predicate():
                 found = _of_rows(node)
+            case exp.Not() if isinstance(node.parent, _TIGHTER):
+                around = exp.Paren(this=exp.null())
+                node.replace(around)
+                around.set("this", node)
+                found = True
             case _:
                 found = False
         has_written |= found
@@ -114,30 +122,66 @@ def _with_function(table: exp.Table) -> bool:
 
 def _of_rows(node: exp.Expr) -> bool:
     """Compare rows value by value."""
-    left = _row(node.this)
-    if left is None:
+    if isinstance(node, exp.Is):
+        return isinstance(node.expression, exp.Null) and _row_is_null(node)
+    if isinstance(node, exp.Between):
+        return _between_rows(node)
+    return _put(node, _among(node) if isinstance(node, exp.In) else _beside(node))
+
+
+def _among(node: exp.In) -> exp.Expr | None:
+    """A row that is one of several."""
+    left, rights = _row(node.this), [_row(one) for one in node.expressions]
+    if left is None or not rights or any(r is None or len(r) != len(left) for r in rights):
+        return None
+    return exp.or_(*(_equal(left, one) for one in rights if one is not None), copy=False)
+
+
+def _beside(node: exp.Expr) -> exp.Expr | None:
+    """A row compared with another."""
+    left, right = _row(node.this), _row(node.args.get("expression"))
+    if left is None or right is None or len(left) != len(right):
+        return None
+    if isinstance(node, exp.EQ | exp.NullSafeEQ):
+        return _equal(left, right, type(node))
+    if isinstance(node, exp.NEQ | exp.NullSafeNEQ):
+        kind = exp.EQ if isinstance(node, exp.NEQ) else exp.NullSafeEQ
+        return exp.not_(exp.paren(_equal(left, right, kind), copy=False), copy=False)
+    return _ordered(node, left, right) if type(node) in _ORDERED else None
+
+
+def _put(node: exp.Expr, found: exp.Expr | None) -> bool:
+    """Put an expression in the place of another, if there is one."""
+    if found is None:
         return False
-    if isinstance(node, exp.In):
-        rights = [_row(one) for one in node.expressions]
-        if not rights or any(one is None or len(one) != len(left) for one in rights):
-            return False
-        found: exp.Expr = exp.or_(
-            *(_equal(left, one) for one in rights if one is not None), copy=False
-        )
-    else:
-        right = _row(node.expression)
-        if right is None or len(right) != len(left):
-            return False
-        if isinstance(node, exp.EQ):
-            found = _equal(left, right)
-        elif isinstance(node, exp.NEQ):
-            found = exp.not_(exp.paren(_equal(left, right), copy=False), copy=False)
-        else:
-            found = _ordered(node, left, right)
     whole = exp.paren(found, copy=False)
     whole.meta.update(origin(node))
     node.replace(whole)
     return True
+
+
+def _row_is_null(node: exp.Is) -> bool:
+    """A row is NULL if all of its values are, and not NULL if none of them is."""
+    values = _row(node.this)
+    if values is None:
+        return False
+    tests: list[exp.Expr] = [exp.Is(this=one.copy(), expression=exp.null()) for one in values]
+    if node.args.get("negate"):
+        tests = [exp.not_(one, copy=False) for one in tests]
+    return _put(node, exp.and_(*tests, copy=False))
+
+
+def _between_rows(node: exp.Between) -> bool:
+    """Between two rows: not before the one, and not behind the other."""
+    rows = [_row(node.args[name]) for name in ("this", "low", "high")]
+    value, low, high = rows
+    if value is None or low is None or high is None or node.args.get("symmetric"):
+        return False
+    if not len(value) == len(low) == len(high):
+        return False
+    from_low = exp.paren(_ordered(exp.GTE(), value, low), copy=False)
+    to_high = exp.paren(_ordered(exp.LTE(), value, high), copy=False)
+    return _put(node, exp.and_(from_low, to_high, copy=False))
 
 
 def _row(node: exp.Expr | None) -> Sequence[exp.Expr] | None:
@@ -152,9 +196,11 @@ def _row(node: exp.Expr | None) -> Sequence[exp.Expr] | None:
     return values if 1 < len(values) <= N_ROW_MAX and not has_row else None
 
 
-def _equal(left: Sequence[exp.Expr], right: Sequence[exp.Expr]) -> exp.Expr:
+def _equal(
+    left: Sequence[exp.Expr], right: Sequence[exp.Expr], kind: type[exp.Expr] = exp.EQ
+) -> exp.Expr:
     pairs = zip(left, right, strict=True)
-    return exp.and_(*(_compared(exp.EQ, one, other) for one, other in pairs), copy=False)
+    return exp.and_(*(_compared(kind, one, other) for one, other in pairs), copy=False)
 
 
 def _ordered(node: exp.Expr, left: Sequence[exp.Expr], right: Sequence[exp.Expr]) -> exp.Expr:

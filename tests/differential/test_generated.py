@@ -5,8 +5,9 @@ from typing import Final
 
 import pytest
 
+from tests.differential.expressions import BOOL, Expression
 from tests.differential.given import is_known
-from tests.differential.places import Evaluators, evaluators, run
+from tests.differential.places import Evaluators, evaluators, places, run
 from tests.support.postgres import PostgresServer
 
 N_FAST: Final = 500
@@ -31,6 +32,42 @@ def _assert_agrees(both: Evaluators, seed: int, n_expressions: int) -> None:
 
 def test_expressions_mean_what_they_mean_in_postgresql(both: Evaluators) -> None:
     _assert_agrees(both, 35, N_FAST)
+
+
+@pytest.mark.parametrize(
+    ("columns", "sql"),
+    [
+        ("is", "(i, s) IS NULL"),
+        ("is", "(i, s) IS NOT NULL"),
+        ("is", "NOT (i, s) IS NULL"),
+        ("is", "(i, s) IS DISTINCT FROM (1, NULL)"),
+        ("is", "(i, s) IS NOT DISTINCT FROM (1, NULL)"),
+        ("is", "(i, s) NOT IN ((1, 'a'), (2, NULL))"),
+        ("i", "(i, i) BETWEEN (1, 1) AND (2, 2)"),
+        ("i", "i NOT IN (1, 2) = (i > 0)"),
+        ("i", "i IS NOT NULL = (i > 0)"),
+        ("n", "n::int"),
+        ("n", "n::text"),
+        ("n", "ROUND(n)"),
+        ("d", "d::timestamp"),
+        ("d", "d + INTERVAL '1 day'"),
+        ("n", "n % 0.1"),
+        ("d", "(DATE_PART('day', d) / 4)::int"),
+        ("d", "DATE_PART('day', d) % 10"),
+        ("i", "DATE '2024-01-01' - i * 3::bigint"),
+    ],
+)
+def test_an_expression_that_differed_agrees_in_every_place(
+    both: Evaluators, columns: str, sql: str
+) -> None:
+    found = [
+        f"[{place.name}] {difference}"
+        for place in places()
+        if set(columns) <= set(place.columns) and place.only is None
+        for _, _, difference in both.compare(place, [Expression(BOOL, sql)])
+        if difference is not None
+    ]
+    assert not found
 
 
 @pytest.mark.slow

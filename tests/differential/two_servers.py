@@ -144,9 +144,9 @@ def tacit_serving(folder: Path) -> Iterator[psycopg.Connection]:
 def postgres_with_rows(server: PostgresServer) -> Iterator[psycopg.Connection]:
     """A connection to a database of a real PostgreSQL with the rows, within a `with` block."""
     with server.connect() as first:
-        first.execute("DROP DATABASE IF EXISTS differential")
-        first.execute("CREATE DATABASE differential TEMPLATE template0 LC_CTYPE 'C.UTF-8'")
-    with server.connect("differential") as connection:
+        first.execute("DROP DATABASE IF EXISTS tacit")
+        first.execute("CREATE DATABASE tacit TEMPLATE template0 LC_CTYPE 'C.UTF-8'")
+    with server.connect("tacit") as connection:
         connection.execute(f"CREATE TABLE t ({COLUMNS})")
         connection.execute("CREATE TABLE regions (city text, region text, pop bigint)")
         for name, lines in (("t", rows()), ("regions", REGIONS)):

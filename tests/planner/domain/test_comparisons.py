@@ -111,7 +111,7 @@ def test_a_plain_comparison_is_what_the_database_makes_of_it(sql: str) -> None:
             "s IS NULL",
             "NOT n = 1",
         ),
-        *("n IN (1, NULL)", "n = 1 OR n = 2", "n = 007", r"s = E'\x41'", r"s = 'a\b'", "s = 'a\n'"),
+        *("n IN (1, NULL)", "n = 1 OR n = 2", "n = 007", r"s = 'a\b'", "s = 'a\n'"),
         *("d = 2.5", "d > 0.1", f"n < 1{'0' * DIGITS_MAX}", "n + 0 = 1", "1 = 1", "-n = 1"),
     ],
 )
