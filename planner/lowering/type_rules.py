@@ -120,14 +120,20 @@ def _families(tree: exp.Query, world: PlanningContext) -> Known:  # noqa: C901 -
         for column in alias.args.get("columns") or ()
     }
 
+    known: dict[tuple[str, str], Family | None] = {}  # or names that stand for names multiply
+
     def of_column(node: exp.Column, depth: int) -> Family | None:
         name = node.name.casefold()
         if name in renamed:
             return None
-        found = {_OF_COLUMNS.get(one) for one in types(node)}
-        if depth < N_RENAMINGS_MAX:
-            found |= {family(one, depth + 1) for one in named.get(name, ()) if one != node}
-        return found.pop() if len(found) == 1 else None
+        place = name, node.table.casefold()
+        if place not in known:
+            known[place] = None  # of a name that stands for itself
+            found = {_OF_COLUMNS.get(one) for one in types(node)}
+            if depth < N_RENAMINGS_MAX:
+                found |= {family(one, depth + 1) for one in named.get(name, ()) if one != node}
+            known[place] = found.pop() if len(found) == 1 else None
+        return known[place]
 
     def family(node: exp.Expr, depth: int = 0) -> Family | None:  # noqa: C901, PLR0911, PLR0912 - one for each kind
         match node:
