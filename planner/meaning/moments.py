@@ -17,6 +17,7 @@ from typing import Final
 from sqlglot import exp
 
 from planner.meaning.number_patterns import write_number
+from planner.meaning.texts import whole
 from planner.meaning.types import (
     BOOLEAN,
     DATE,
@@ -364,7 +365,7 @@ def _extracted(call: Call) -> Value:  # noqa: PLR0911 - one for each kind of fie
 
 def write_date_from_parts(call: Call) -> Value:
     """MAKE_DATE(year, month, day)."""
-    parts = [read_as(call.value(name), INT4) for name in ("year", "month", "day")]
+    parts = [whole(call.value(name)) for name in ("year", "month", "day")]
     return call.sql("make_date({0}, {1}, {2})", DATE, *parts)
 
 
