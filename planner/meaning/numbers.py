@@ -301,7 +301,7 @@ def write_exp(call: Call) -> Value:
     if gives.is_answer:
         return call.sql("exp({0})", gives, value)
     template = (
-        "list_transform([CAST({0} AS DOUBLE)], LAMBDA x: CASE WHEN isinf(exp(x)) "
+        "list_transform([CAST({0} AS DOUBLE)], LAMBDA x: CASE WHEN isinf(exp(x)) OR exp(x) = 0 "
         "THEN error('EXP is out of range') ELSE exp(x) END)[1]"
     )
     return call.sql(template, gives, value)
