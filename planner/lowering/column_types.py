@@ -5,7 +5,7 @@ names that its SELECTs give. That is not how names are resolved when a statement
 find a type for a name that means nothing there, and then planning refuses.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import Final
 
@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from cube.axis import Axis, CategoryAxis, DateAxis, IntegerAxis, MeasureAxis, NumericAxis
 from cube.refusals import UnknownName
+from cube.schema import Schema
 from cube.timestamps import TimestampAxis
 from planner.domain.public import PublicRelation, public_table, synthetic_table
 from planner.domain.table_names import WrittenName
@@ -44,35 +45,64 @@ def column_types(tree: exp.Expr, world: PlanningContext) -> ColumnTypes:
     return found
 
 
-def every_type(tree: exp.Expr, world: PlanningContext) -> Callable[[exp.Column], set[str]]:
-    """The types of all columns of tables in a statement that a name may mean; none if no table."""
-    tables = [(it.alias_or_name.casefold(), _columns(it, world)) for it in tree.find_all(exp.Table)]
-    own = {cte.alias.casefold() for cte in tree.find_all(exp.CTE)}
+def every_type(
+    nodes: Iterable[exp.Expr], world: PlanningContext
+) -> Callable[[exp.Column], set[str]]:
+    """The types of all columns of tables in a statement that a name may mean; none if no table.
+
+    Parameters
+    ----------
+    nodes : iterable of Expr
+        All nodes of the statement.
+    world : PlanningContext
+    """
+    tables = []
+    own = set()
+    for node in nodes:
+        if isinstance(node, exp.Table):
+            tables.append((node.alias_or_name.casefold(), _types(node, world)))
+        elif isinstance(node, exp.CTE):
+            own.add(node.alias.casefold())
 
     def found(column: exp.Column) -> set[str]:
         name, qualifier = column.name.casefold(), column.table.casefold()
         named = [columns for table, columns in tables if table == qualifier and table not in own]
         every = named or [columns for _, columns in tables]
-        return {columns[name].sql_type for columns in every if name in columns}
+        return {plain_type(columns[name]) for columns in every if name in columns}
 
     return found
 
 
+def _types(table: exp.Table, world: PlanningContext) -> Mapping[str, str]:
+    """The SQL types of the columns of a table that the statement names, by their folded names."""
+    found = _meant(table, world)
+    if isinstance(found, Schema):
+        return {axis.name.casefold(): axis.sql_type for axis in found.axes}
+    return {} if found is None else {name.casefold(): it for name, it in found.types.items()}
+
+
 def _columns(table: exp.Table, world: PlanningContext) -> Mapping[str, ValueType]:
     """The columns of a table that the statement names, by their folded names."""
+    found = _meant(table, world)
+    if isinstance(found, Schema):
+        return {axis.name.casefold(): _held(axis) for axis in found.axes}
+    return {} if found is None else _public_columns(found)
+
+
+def _meant(table: exp.Table, world: PlanningContext) -> Schema | PublicRelation | None:
+    """The table that the statement names; None if there is none."""
     if not isinstance(table.this, exp.Identifier):
-        return {}
+        return None
     try:
         qualifier = _word(table.args["db"]) if table.db else None
         meant = world.names.meaning(_word(table.this), qualifier)
     except UnknownName:
-        return {}
+        return None
     if meant is None:
-        return {}
+        return None
     if isinstance(meant, str) and meant in world.schemas:
-        return {axis.name.casefold(): _held(axis) for axis in world.schemas[meant].axes}
-    name = public_table(meant) if isinstance(meant, str) else synthetic_table(meant)
-    return _public_columns(world.public[name])
+        return world.schemas[meant]
+    return world.public[public_table(meant) if isinstance(meant, str) else synthetic_table(meant)]
 
 
 def _word(identifier: exp.Expr) -> WrittenName:

@@ -21,7 +21,7 @@ from sqlglot import exp
 from cube.refusals import TooLarge, UnsupportedSql
 from planner.domain.public import Columns
 from planner.sql.messages import origin, position, shown, unsupported
-from planner.sql.nodes import IS_MADE
+from planner.sql.nodes import IS_MADE, every_node
 
 N_MADE_MAX = 2**20  # rows, if all that a statement makes were joined without a condition
 N_MADE_EACH_MAX = 100_000
@@ -63,17 +63,17 @@ def write_made(tree: exp.Query, evaluate: Evaluate) -> int:
     TooLarge
         If it would make too many rows.
     """
-    nodes = list(tree.walk())
+    nodes = every_node(tree)
     if not any(isinstance(node, _KINDS) for node in nodes):
         return 1
     made = _Made(evaluate)
     _write_out_names(tree, nodes)
-    for node in list(tree.walk()):
+    for node in every_node(tree):
         if isinstance(node, exp.In):
             _list_values(node)
         elif isinstance(node, exp.Select):
             _from_its_list(node)
-    for node in list(tree.walk()):
+    for node in every_node(tree):
         if isinstance(node, exp.Table | exp.Lateral) and isinstance(node.this, _SERIES):
             _replace(node, _series(node.this, made), node.this)
         elif isinstance(node, exp.Unnest) and isinstance(node.parent, exp.From | exp.Join):

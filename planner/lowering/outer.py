@@ -20,7 +20,7 @@ from planner.meaning.types import SqlType, of_duckdb
 from planner.meaning.writing import RelationTypes, duckdb_sql, written_query
 from planner.sql.messages import unsupported
 from planner.sql.names import column_name
-from planner.sql.nodes import IS_MADE
+from planner.sql.nodes import IS_MADE, every_node
 
 _QUERIES: frozenset[type[exp.Expr]] = frozenset(
     {
@@ -67,11 +67,14 @@ def outer_sql(tree: exp.Query, relations: RelationTypes) -> str:
     UnsupportedSql
         If something in it is not allowed, or DuckDB has no such expression.
     """
-    for fetch in list(tree.find_all(exp.Fetch)):
-        _as_limit(fetch)
-    for within in list(tree.find_all(exp.WithinGroup)):
-        _as_ordered(within)
-    for node in tree.walk():
+    nodes = every_node(tree)
+    others = [node for node in nodes if isinstance(node, exp.Fetch | exp.WithinGroup)]
+    for node in others:
+        if isinstance(node, exp.Fetch):
+            _as_limit(node)
+        else:
+            _as_ordered(node)
+    for node in every_node(tree) if others else nodes:
         if isinstance(node, exp.Array) and isinstance(node.parent, exp.WidthBucket):
             continue  # its thresholds
         if node.meta.get(IS_MADE):
@@ -133,7 +136,7 @@ def _as_limit(fetch: exp.Fetch) -> None:
     fetch.replace(exp.Limit(expression=count))
 
 
-def _as_ordered(within: exp.WithinGroup) -> None:
+def _as_ordered(within: exp.Expr) -> None:
     """LISTAGG(x, ',') WITHIN GROUP (ORDER BY y) is STRING_AGG(x, ',' ORDER BY y)."""
     joined = within.this
     if isinstance(joined, exp.GroupConcat):

@@ -92,7 +92,8 @@ class Splitter:
         if query.has_subqueries and tree.args.get("with_") is not None:
             self._with_text = tree.args["with_"].sql(dialect=DIALECT, comments=False)
         self._has_subqueries = query.has_subqueries
-        hidden = {cte.alias.casefold() for cte in tree.find_all(exp.CTE)}
+        named = tree.find_all(exp.CTE) if query.has_subqueries else ()
+        hidden = {cte.alias.casefold() for cte in named}
         try:
             relation = self._query(tree, _Scope({}, self._requested))
         except (UnknownName, UnsupportedSql) as refusal:

@@ -12,6 +12,7 @@ surely known, nothing is refused here. A literal between quotes has the type of 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
+from functools import cache
 from typing import Final, TypeAlias
 
 from sqlglot import exp
@@ -20,6 +21,7 @@ from cube.refusals import InvalidSql
 from planner.lowering.column_types import every_type
 from planner.lowering.parts import PlanningContext
 from planner.sql.messages import position, shown
+from planner.sql.nodes import every_node
 
 N_RENAMINGS_MAX: Final = 8  # names that stand for names, before a column's type is given up
 
@@ -76,6 +78,11 @@ _LIKE_THEIR_PARTS: Final = (exp.Coalesce, exp.Nullif, exp.Greatest, exp.Least)
 _AS_IT_IS: Final = (exp.Paren, exp.Alias, exp.Min, exp.Max, exp.Abs, exp.Neg, exp.Distinct)
 _ARITHMETIC: Final = (exp.Add, exp.Sub, exp.Mul, exp.Mod)
 
+_CHECKED: Final = (
+    *(*_COMPARISONS, *_LIKE_THEIR_PARTS, exp.Where, exp.Having, exp.And, exp.Or, exp.Not, exp.If),
+    *(exp.Join, exp.In, exp.Between, exp.Case, exp.Cast, exp.Query),
+)
+
 _INTEGER: Final = re.compile(r"\s*[+-]?\d+\s*")
 _NUMBER: Final = re.compile(
     r"\s*(?:[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|nan|[+-]?inf(?:inity)?)\s*", re.IGNORECASE
@@ -92,8 +99,11 @@ def check_types(tree: exp.Query, world: PlanningContext) -> None:
     InvalidSql
         With the node, both types, and the cast that would make it valid.
     """
-    known = _families(tree, world)
-    for node in list(tree.walk()):
+    nodes = every_node(tree)
+    known = _families(nodes, world)
+    for node in nodes:
+        if not _is_checked(type(node)):
+            continue
         for condition in _conditions(node):
             _check_condition(condition, known)
         for parts in _alike(node):
@@ -108,17 +118,22 @@ def check_types(tree: exp.Query, world: PlanningContext) -> None:
             _check_order(node)
 
 
-def _families(tree: exp.Query, world: PlanningContext) -> Known:  # noqa: C901 - one for each kind
-    """The family of any node of a statement; None if it is not surely known."""
-    types = every_type(tree, world)
+@cache
+def _is_checked(kind: type[exp.Expr]) -> bool:
+    """Whether anything about a kind of node may be refused here."""
+    return issubclass(kind, _CHECKED)
+
+
+def _families(nodes: Sequence[exp.Expr], world: PlanningContext) -> Known:  # noqa: C901 - one for each kind
+    """The family of any of all nodes of a statement; None if it is not surely known."""
+    types = every_type(nodes, world)
     named: dict[str, list[exp.Expr]] = {}
-    for alias in tree.find_all(exp.Alias):
-        named.setdefault(alias.alias.casefold(), []).append(alias.this)
-    renamed = {
-        column.name.casefold()
-        for alias in tree.find_all(exp.TableAlias)
-        for column in alias.args.get("columns") or ()
-    }
+    renamed: set[str] = set()
+    for one in nodes:
+        if isinstance(one, exp.Alias):
+            named.setdefault(one.alias.casefold(), []).append(one.this)
+        elif isinstance(one, exp.TableAlias):
+            renamed.update(column.name.casefold() for column in one.args.get("columns") or ())
 
     known: dict[tuple[str, str], Family | None] = {}  # or names that stand for names multiply
 

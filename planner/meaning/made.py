@@ -10,15 +10,16 @@ some arguments out several times, and nesting multiplies the copies.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Any, Final, TypeAlias
 
 from sqlglot import exp
 
 from cube.refusals import TooLarge
-from planner.meaning.table import N_CHARACTERS_OF_A_VALUE, longest_text
+from planner.meaning.table import N_CHARACTERS_OF_A_VALUE, longest_text, may_lengthen
 from planner.sql.exact_number import constant_value
 from planner.sql.messages import position, shown, unsupported
-from planner.sql.nodes import Written
+from planner.sql.nodes import Written, children, every_node
 
 N_CHARACTERS_COLUMN: Final = 256  # of a text in a column; longer ones are few
 N_CHARACTERS_MAX: Final = 2**22  # of one value
@@ -67,9 +68,13 @@ def copied(node: exp.Expr, copies: Copies = COPIES) -> tuple[exp.Expr, int] | No
 
 def n_nodes_run(tree: exp.Expr, copies: Copies = COPIES) -> int:
     """How many nodes DuckDB makes of a tree, with every copy counted."""
+    nodes = every_node(tree)
+    kinds = {type(node) for node in nodes}
+    if kinds.isdisjoint(copies) and Written not in kinds:
+        return len(nodes)
     known: dict[int, int] = {}
-    for node in reversed(list(tree.walk(bfs=False))):
-        n_nodes = 1 + sum(known[id(child)] for child in node.iter_expressions())
+    for node in reversed(nodes):
+        n_nodes = 1 + sum([known[id(child)] for child in children(node)])
         if isinstance(node, Written):
             n_nodes += _n_copied(node, known)
         again = copied(node, copies)
@@ -115,8 +120,9 @@ def check_made(tree: exp.Expr) -> int:
         If a function's result is not bounded by its arguments.
     """
     made = _Made()
-    for node in _in_order(tree):
-        made.note(node)
+    if any(map(_may_make, every_node(tree))):
+        for node in _in_order(tree):
+            made.note(node)
     return made.longest
 
 
@@ -126,12 +132,22 @@ def _in_order(tree: exp.Expr) -> Iterator[exp.Expr]:
     while left:
         node = left.pop()
         found.append(node)
-        left += (
-            sorted(node.iter_expressions(), key=_place)
-            if isinstance(node, exp.Query)
-            else (node.iter_expressions())
-        )
+        inner = children(node)
+        left += sorted(inner, key=_place) if isinstance(node, exp.Query) else inner
     return reversed(found)
+
+
+def _may_make(node: exp.Expr) -> bool:
+    """Whether a node's value may be longer than that of a column, if no part's is; or it seeks."""
+    if isinstance(node, exp.Literal):
+        return len(node.name) > N_CHARACTERS_COLUMN
+    return _needs_bound(type(node))
+
+
+@cache
+def _needs_bound(kind: type[exp.Expr]) -> bool:
+    """Whether the values of a kind of node have to be bounded one by one."""
+    return kind in _MADE or issubclass(kind, _SEARCHES) or may_lengthen(kind)
 
 
 def _place(child: exp.Expr) -> int:
@@ -151,7 +167,7 @@ class _Made:
 
     def note(self, node: exp.Expr) -> None:
         """Bound one node's value, whose parts are bounded already."""
-        inner = [self._lengths[id(child)] for child in node.iter_expressions()]
+        inner = [self._lengths[id(child)] for child in children(node)]
         if isinstance(node, exp.Column):
             length = self._named.get(node.name.casefold(), self._unnamed)
         else:

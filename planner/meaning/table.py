@@ -50,6 +50,12 @@ def longest_text(node: exp.Expr, inner: Sequence[int]) -> int:
     return max(inner, default=NO_TEXT)
 
 
+def may_lengthen(kind: type[exp.Expr]) -> bool:
+    """Whether a value of a kind of node may be longer than its parts, and than a few of values."""
+    meaning = MEANINGS.get(kind)
+    return meaning is not None and meaning.longest not in (None, _no_text, _cast)
+
+
 def _no_text(_node: exp.Expr, _inner: Sequence[int]) -> int:
     return NO_TEXT
 

@@ -5,7 +5,7 @@ for a whole query, whose SELECTs are passed through from the inside, with the co
 a column that nobody knows nothing is known, and DuckDB decides what its operators mean.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -27,7 +27,7 @@ from planner.meaning.types import (
     common_type,
 )
 from planner.meaning.written import DUCKDB, Call, Value
-from planner.sql.nodes import PublicLookup
+from planner.sql.nodes import PublicLookup, outside_queries
 
 ResolveColumn: TypeAlias = Callable[[exp.Expr], Value]
 """What stands for a column, or a looked-up one, and its type."""
@@ -109,7 +109,11 @@ class _Writer:
 
     def write(self, root: exp.Expr) -> None:
         """Write a tree, without the queries inside it."""
-        for node in reversed(list(root.walk(bfs=False, prune=_is_query))):
+        self.write_each(outside_queries(root))
+
+    def write_each(self, nodes: Sequence[exp.Expr]) -> None:
+        """Write the nodes of a tree, outer ones first, without the queries among them."""
+        for node in reversed(nodes):
             if _is_query(node):
                 continue
             value = self._written(node)
@@ -282,14 +286,15 @@ class _Queries:
         if _is_query(node):
             columns = self.query(node, scope)
             return columns[0][1] if columns else UNKNOWN
-        for inner in list(node.walk(bfs=False, prune=_is_query)):
+        nodes = outside_queries(node)
+        for inner in nodes:
             if _is_query(inner):
                 columns = self.query(inner, scope)
                 is_value = not isinstance(inner.parent, exp.In | exp.Any | exp.All | exp.Exists)
                 writer.set_type(inner, columns[0][1] if columns and is_value else UNKNOWN)
         holder = node.parent
         place = (node.arg_key, node.index)
-        writer.write(node)
+        writer.write_each(nodes)
         written = node if holder is None else _at(holder, place, node)
         return writer.type_of(written)
 

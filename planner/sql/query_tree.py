@@ -18,6 +18,7 @@ from planner.sql.dialect import TACIT, TacitParser
 from planner.sql.forms import write_plainly
 from planner.sql.lists import read_lists
 from planner.sql.messages import position_at, shortened, unsupported
+from planner.sql.nodes import every_node
 from planner.sql.options import MANNER, NO_MANNER, REQUESTED, Option, read_options
 from planner.sql.parameters import Parameters, bind, numbered
 from planner.sql.patterns import write_patterns
@@ -67,16 +68,16 @@ def parse(query: Query, parameters: Parameters = ()) -> QueryTree:
         tree = tree.this
     if not isinstance(tree, exp.Query):
         raise unsupported(tree, "is not a SELECT", "Write SELECT before it.")
-    nodes = list(tree.walk())
+    nodes = every_node(tree)
     _check_names(nodes)
     if parameters:
         bind(tree, parameters)
-        nodes = list(tree.walk())
+        nodes = every_node(tree)
     if write_plainly(nodes):
-        nodes = list(tree.walk())
+        nodes = every_node(tree)
     has_lists = read_lists(nodes)
     if read_decodes(nodes) or has_lists:
-        nodes = list(tree.walk())
+        nodes = every_node(tree)
     write_patterns(nodes)
     queries = [node for node in nodes if isinstance(node, exp.Query)]
     for select in queries:
@@ -89,8 +90,11 @@ def parse(query: Query, parameters: Parameters = ()) -> QueryTree:
 
 def without_limit_all(words: list[Token]) -> list[Token]:
     """The words without LIMIT ALL, which limits nothing."""
-    pairs = pairwise(words)
-    places = [at for at, pair in enumerate(pairs) if tuple(map(keyword, pair)) == ("LIMIT", "ALL")]
+    places = [
+        at
+        for at, (one, other) in enumerate(pairwise(words))
+        if len(other.text) == len("ALL") and (keyword(one), keyword(other)) == ("LIMIT", "ALL")
+    ]
     left_out = {*places, *(at + 1 for at in places)}
     return [word for at, word in enumerate(words) if at not in left_out] if places else words
 
