@@ -69,11 +69,11 @@ def outer_sql(tree: exp.Query, relations: RelationTypes) -> str:
     """
     nodes = every_node(tree)
     others = [node for node in nodes if isinstance(node, exp.Fetch | exp.WithinGroup)]
-    for node in others:
-        if isinstance(node, exp.Fetch):
-            _as_limit(node)
+    for other in others:
+        if isinstance(other, exp.Fetch):
+            _as_limit(other)
         else:
-            _as_ordered(node)
+            _as_ordered(other)
     for node in every_node(tree) if others else nodes:
         if isinstance(node, exp.Array) and isinstance(node.parent, exp.WidthBucket):
             continue  # its thresholds

@@ -12,7 +12,6 @@ surely known, nothing is refused here. A literal between quotes has the type of 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
-from functools import cache
 from typing import Final, TypeAlias
 
 from sqlglot import exp
@@ -102,7 +101,7 @@ def check_types(tree: exp.Query, world: PlanningContext) -> None:
     nodes = every_node(tree)
     known = _families(nodes, world)
     for node in nodes:
-        if not _is_checked(type(node)):
+        if not isinstance(node, _CHECKED):
             continue
         for condition in _conditions(node):
             _check_condition(condition, known)
@@ -116,12 +115,6 @@ def check_types(tree: exp.Query, world: PlanningContext) -> None:
             _check_columns(node, known)
         if isinstance(node, exp.Query):
             _check_order(node)
-
-
-@cache
-def _is_checked(kind: type[exp.Expr]) -> bool:
-    """Whether anything about a kind of node may be refused here."""
-    return issubclass(kind, _CHECKED)
 
 
 def _families(nodes: Sequence[exp.Expr], world: PlanningContext) -> Known:  # noqa: C901 - one for each kind

@@ -10,7 +10,6 @@ some arguments out several times, and nesting multiplies the copies.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
 from typing import Any, Final, TypeAlias
 
 from sqlglot import exp
@@ -141,13 +140,8 @@ def _may_make(node: exp.Expr) -> bool:
     """Whether a node's value may be longer than that of a column, if no part's is; or it seeks."""
     if isinstance(node, exp.Literal):
         return len(node.name) > N_CHARACTERS_COLUMN
-    return _needs_bound(type(node))
-
-
-@cache
-def _needs_bound(kind: type[exp.Expr]) -> bool:
-    """Whether the values of a kind of node have to be bounded one by one."""
-    return kind in _MADE or issubclass(kind, _SEARCHES) or may_lengthen(kind)
+    kind = type(node)
+    return kind in _MADE or isinstance(node, _SEARCHES) or may_lengthen(kind)
 
 
 def _place(child: exp.Expr) -> int:
