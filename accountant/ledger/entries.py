@@ -65,7 +65,7 @@ NO_TABLE: Final = ""  # of entries that are about no table
 WIDTH_BINS: Final = (0.25, 0.5, 0.75, 1.0)
 
 
-EPSILON_MAX: Final = 2**20  # of a budget or a limit; above 2**12 there is no guarantee to speak of
+EPSILON_MAX: Final = 2**32  # of a budget or a limit; above 2**12 there is no guarantee to speak of
 
 
 def check_epsilon(epsilon: Fraction) -> None:

@@ -245,8 +245,16 @@ def type_name(to: exp.Expr) -> str:
 
 
 def _subscript(node: exp.Expr, _facts: CatalogFacts) -> exp.Expr | None:
-    """The parser counts from 1, as lists do; vectors count from 0."""
-    if node.this.name.casefold() in _VECTORS:
+    """The tree counts from 0, as vectors do, and lists from 1; below the first there is nothing."""
+    is_vector = node.this.name.casefold() in _VECTORS
+    place = node.expressions[0]
+    sign, number = (-1, place.this) if isinstance(place, exp.Neg) else (1, place)
+    if len(node.expressions) == 1 and isinstance(number, exp.Literal) and number.is_int:
+        found = sign * int(number.name) + is_vector
+        if found < 0:
+            return exp.null()
+        node.set("expressions", [exp.Literal.number(found)])
+    elif is_vector:
         one = exp.Literal.number(1)
         places = [exp.Add(this=exp.paren(place), expression=one) for place in node.expressions]
         node.set("expressions", places)

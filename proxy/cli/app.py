@@ -24,7 +24,9 @@ class Commands(DeferredGroup):
             "proxy.cli.init",
             "Draft a configuration from the names and types of the columns of a file or a table.",
         ),
-        "serve": Deferred("proxy.cli.serve", "Serve the tables of a configuration until Ctrl-C."),
+        "serve": Deferred(
+            "proxy.cli.serve", "Serve the tables of a configuration until Ctrl-C, or SIGTERM."
+        ),
         "query": Deferred(
             "proxy.cli.ask",
             "Answer a SELECT: from earlier answers if they suffice, otherwise by spending epsilon.",

@@ -53,7 +53,7 @@ REFUSED = (
     "SELEC 1",
     "DELETE FROM people",
     "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(half_width => 0.01) COUNT(*) FROM people",
-    "SELECT COUNT(*) FROM people WHERE city = 'Osl'",
+    "SELECT COUNT(*) FROM people WHERE citi = 'Oslo'",
 )
 
 

@@ -143,7 +143,7 @@ def test_a_thousand_respondents_and_what_they_say(
 
     by_education = "SELECT education, COUNT(*) AS n FROM survey GROUP BY education"
     counted = owner("query", by_education)
-    rows = re.findall(r"│ (\w+) +│ +(-?[\d.]+) │ +\[([\d.]+), ([\d.]+)\] │ randomized", counted)
+    rows = re.findall(r"│ (\w+) +│ +(-?[\d.]+) │ +\[(-?[\d.]+), ([\d.]+)\] │ randomized", counted)
     assert [one[0] for one in rows] == ["degree", "none", "school"]
     for education, n, low, high in rows:
         count = sum(one["education"] == education for one in people)

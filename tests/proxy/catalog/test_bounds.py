@@ -148,6 +148,9 @@ def test_rows_have_the_columns_of_their_relations(engine: Engine) -> None:
 def test_vectors_are_written_as_postgresql_writes_them(engine: Engine) -> None:
     found = rows(engine, "SELECT indkey, indkey AS keys, indkey[0] AS first FROM pg_index")
     assert found == [{"indkey": "1", "keys": "1", "first": 1}]
+    beyond = rows(engine, "SELECT indkey[1] AS a, indkey[-1] AS b, conkey[0] AS c, conkey[1] AS d "
+                  "FROM pg_index CROSS JOIN pg_constraint")  # fmt: skip
+    assert beyond == [{"a": None, "b": None, "c": None, "d": 1}]
     (row,) = rows(engine, "SELECT * FROM pg_index")
     assert row["indoption"] == "0"
     assert rows(engine, "SELECT conkey FROM pg_constraint") == [{"conkey": [1]}]

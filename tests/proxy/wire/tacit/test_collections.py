@@ -131,7 +131,7 @@ def test_a_respondent_needs_a_token_of_the_collection_and_no_credential(
     create(channel, ledger, by_invitation=True)
     with pytest.raises(grpc.RpcError) as refused:
         respond(channel, new_token())
-    assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
+    assert refused.value.code() is grpc.StatusCode.NOT_FOUND  # as if there were no such one
     metadata = bearer(token_for(ledger, role=Role.OWNER))
     request = tacit_pb2.InviteRespondentsRequest(name="survey", n=2)
     tokens = TacitStub(channel).InviteRespondents(request, metadata=metadata).tokens
