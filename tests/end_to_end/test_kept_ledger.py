@@ -174,9 +174,12 @@ def approximately(answer: Any, error: float = 1e-7) -> Any:
 
 
 def is_narrower(now: dict[str, Any], then: dict[str, Any]) -> bool:
-    """Whether the same history says more than it did: narrower intervals that agree with then."""
+    """Whether the same history says more than it did: narrower intervals that agree with then.
+
+    An interval about a negative count was cut at 0, where it did not contain its value any more.
+    """
     ends = [
-        (new, old)
+        ((max(new[0], 0.0), new[1]) if old[0] == 0 else new, old)
         for one, other in zip(now["answers"], then["answers"], strict=True)
         for new, old in zip(
             zip(one["low"], one["high"], strict=True),
