@@ -71,6 +71,8 @@ def test_the_documented_configuration_loads_and_its_view_runs(tmp_path: Path) ->
         tmp_path / "people.parquet",
     )
     (tmp_path / "cities.csv").write_text("city,country\nOslo,Norway\nRome,Italy\n")
+    offers = pa.table({"part": [1, 1], "supplier": [1, 2], "cost": [2.5, 3.0]})
+    pq.write_table(offers, tmp_path / "offers.parquet")
     with duckdb.connect(tmp_path / "shop.duckdb") as connection:
         connection.execute("CREATE TABLE orders AS SELECT 1 AS customer_id, 600.0 AS amount")
         connection.execute("INSERT INTO orders VALUES (1, 700.0), (3, 0.5)")
