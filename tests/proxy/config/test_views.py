@@ -83,7 +83,10 @@ def test_the_documented_configuration_loads_and_its_view_runs(tmp_path: Path) ->
     source = DuckDbSource(customers.schema, customers.read_from)
     scope = ("region", "n_orders", "spent")
     assert rows(source, *scope) == [(0, 2, 1000, 1), (1, 1, 1, 1), (2, 0, 0, 1)]
-    assert [(public.name, public.key) for public in settings.public] == [("cities", "city")]
+    assert [(public.name, public.key) for public in settings.public] == [
+        ("cities", "city"),
+        ("offers", ("part", "supplier")),
+    ]
 
 
 @pytest.mark.parametrize(
