@@ -83,7 +83,7 @@ LIES = [
     (BEGUN, to(UNITS - 1, "units_after"), "says what else is lost"),
     (BEGUN, to(1, "units_before"), "says what else is lost"),
     (RELEASED, to("2026-11-24", "epoch"), "was not begun"),
-    (RELEASED, to("3", "noisy_ones"), "no whole number"),
+    (RELEASED, to("3", "noisy_ones"), "not a whole number"),
     (HASHED, to(True, "has_departures"), "false for buckets"),
     (OPENED, to(["paid"], "predicates"), "its bits and noise lose"),
     (WATCHED, to(["paid"], "predicates"), "its bits and noise lose"),
