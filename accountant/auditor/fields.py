@@ -19,7 +19,7 @@ NAME_LENGTH_MAX: Final = 200
 NUMBER_MAX: Final = (
     2**128
 )  # of any number of an entry, whatever it is of: a precision is the largest
-EPSILON_MAX: Final = 2**32  # of a budget or a limit; above 2**12 there is no guarantee to speak of
+EPSILON_MAX: Final = 10**40  # of a budget or a limit: a number of this length is read at once
 
 Json: TypeAlias = Any  # what `json` returns, before it is checked
 Fields: TypeAlias = Mapping[str, Json]

@@ -65,11 +65,11 @@ NO_TABLE: Final = ""  # of entries that are about no table
 WIDTH_BINS: Final = (0.25, 0.5, 0.75, 1.0)
 
 
-EPSILON_MAX: Final = 2**32  # of a budget or a limit; above 2**12 there is no guarantee to speak of
+EPSILON_MAX: Final = 10**40  # of a budget or a limit: a number of this length is read at once
 
 
 def check_epsilon(epsilon: Fraction) -> None:
-    """Raise ValueError if a budget or a limit is beyond any that means something."""
+    """Raise ValueError if a budget or a limit is too long to be computed with."""
     if epsilon > EPSILON_MAX:
         raise ValueError(f"an epsilon above {EPSILON_MAX}")
 
