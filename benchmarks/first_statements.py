@@ -38,12 +38,12 @@ from typing import Final
 import duckdb
 import numpy as np
 import pyarrow as pa
-from scipy import stats
 from threadpoolctl import threadpool_limits
 
 from benchmarks.first_asked import N_ROWS, Asked, first_statements
 from benchmarks.first_peers import Reached, smartnoise_figures
 from benchmarks.first_tables import TABLES, Declared, write_table
+from benchmarks.interval_coverage import coverage, coverage_bar, told
 from benchmarks.report import Bar, progress, run
 from cube.refusals import Refused
 from proxy.api.requests import QueryRequest, QueryResult
@@ -63,8 +63,6 @@ MAIN_SHARE: Final = 1 / 20  # of the table's rows
 NEAR: Final = 0.1
 NEAR_SHARE_MIN: Final = 0.5
 CHOSEN_BY_NOISE: Final = "top"
-COVERAGE: Final = (0.94, 0.96)
-ODDS: Final = 0.001  # that a share is off by more than its margin
 ROUNDING: Final = 1e-9  # of sums of doubles in another order
 
 
@@ -272,57 +270,6 @@ def _reached(asked: Asked, cost: float, shown: Sequence[Shown]) -> Reached:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """The share of intervals that hold the truth, and how uncertain it is.
-
-    Parameters
-    ----------
-    n_intervals, n_held : int
-    margin : float
-        What the share may be off from the true one by chance, but for `ODDS`.
-    """
-
-    n_intervals: int
-    n_held: int
-    margin: float
-
-    @property
-    def share(self) -> float:
-        """The share."""
-        return self.n_held / self.n_intervals if self.n_intervals else math.nan
-
-    @property
-    def is_fine(self) -> bool:
-        """Whether the true coverage may be in the bar."""
-        return self.share + self.margin >= COVERAGE[0] and self.share - self.margin <= COVERAGE[1]
-
-
-def coverage(held_by_session: Sequence[Sequence[bool]]) -> Coverage:
-    """How often intervals hold the truth, of sessions that are independent of each other.
-
-    Parameters
-    ----------
-    held_by_session : sequence of sequences of bool
-        Whether each interval of each session does.
-    """
-    counts = np.array([[len(held), sum(held)] for held in held_by_session if held])
-    if not len(counts):
-        return Coverage(0, 0, math.inf)
-    n_all, n_held = (int(one) for one in counts.sum(axis=0))
-    held_share = n_held / n_all
-    margin = float(stats.norm.isf(ODDS / 2)) * math.sqrt(
-        max(held_share * (1 - held_share), 1 / n_all) / n_all
-    )
-    n_sessions = len(counts)
-    if n_sessions == 1:
-        return Coverage(n_all, n_held, math.inf)
-    off = counts[:, 1] - held_share * counts[:, 0]
-    deviation = math.sqrt(n_sessions / (n_sessions - 1) * float(off @ off)) / n_all
-    clustered = float(stats.t.isf(ODDS / 2, n_sessions - 1)) * deviation
-    return Coverage(n_all, n_held, max(margin, clustered))
-
-
 def held(sessions: Iterable[Session], *, chosen: bool = False) -> list[list[bool]]:
     """Whether the intervals of sessions hold the truth: of lists that noise has chosen, or not."""
     return [
@@ -364,8 +311,8 @@ def figures_of(sessions: Sequence[Session]) -> dict[str, object]:
             for one in sessions
         ],
         "epsilon_at_the_end": [one.spent for one in sessions],
-        "coverage": _told(coverage(held(sessions))),
-        "coverage_of_lists_that_noise_chose": _told(coverage(held(sessions, chosen=True))),
+        "coverage": told(coverage(held(sessions))),
+        "coverage_of_lists_that_noise_chose": told(coverage(held(sessions, chosen=True))),
         "without_an_interval": sum(not one.has_interval for one in shown),
         "main_groups": {
             "shown": len(main),
@@ -394,19 +341,6 @@ def figures_of(sessions: Sequence[Session]) -> dict[str, object]:
     }
 
 
-def _told(covered: Coverage) -> dict[str, object]:
-    """A coverage for JSON, with its exact binomial interval, as if intervals were independent."""
-    if not covered.n_intervals:
-        return {"intervals": 0}
-    found = stats.binomtest(covered.n_held, covered.n_intervals).proportion_ci()
-    return {
-        "intervals": covered.n_intervals,
-        "share": covered.share,
-        "binomial_95": [float(found.low), float(found.high)],
-        "margin_between_sessions": _finite(covered.margin),
-    }
-
-
 def _finite(value: float) -> float | None:
     """A number for JSON."""
     return value if math.isfinite(value) else None
@@ -419,7 +353,6 @@ def bars_of(by_size: Mapping[int, Sequence[Session]]) -> list[Bar]:
     first = max(one.costs[0][1] for one in everything)
     main = [one for found in by_size[JUDGED_SIZE] for one in found.main]
     main_share = near(main, lambda one: one.relative) or 0.0
-    covered = coverage(held(everything))
     return [
         Bar("share of statements answered, the worst session", answered, 1.0, answered == 1),
         Bar("epsilon of the first statement, the largest", first, FIRST_MAX, first <= FIRST_MAX),
@@ -429,12 +362,7 @@ def bars_of(by_size: Mapping[int, Sequence[Session]]) -> list[Bar]:
             NEAR_SHARE_MIN,
             main_share >= NEAR_SHARE_MIN,
         ),
-        Bar(
-            "coverage at 95 %, off by",
-            abs(covered.share - 0.95),
-            (COVERAGE[1] - COVERAGE[0]) / 2 + covered.margin,
-            covered.is_fine,
-        ),
+        coverage_bar(coverage(held(everything))),
     ]
 
 

@@ -10,8 +10,9 @@ import pytest
 
 from benchmarks.first_asked import COUNT, KINDS, Asked, average, first_statements
 from benchmarks.first_peers import Reached, Scale, price_of
-from benchmarks.first_statements import beside, coverage, session
+from benchmarks.first_statements import beside, session
 from benchmarks.first_tables import TABLES, filled_in, write_table
+from benchmarks.interval_coverage import coverage, coverage_bar
 from benchmarks.shop import exact_engine
 from proxy.api.requests import QueryRequest
 from proxy.config.settings import load
@@ -80,7 +81,8 @@ def test_intervals_that_fail_together_make_coverage_less_certain() -> None:
 @pytest.mark.parametrize(("share", "is_fine"), [(0.95, True), (0.90, False), (1.0, False)])
 def test_a_wrong_coverage_is_noticed(share: float, is_fine: bool) -> None:
     n_held = round(share * 400)
-    assert coverage([[True] * n_held + [False] * (400 - n_held)] * 5).is_fine == is_fine
+    found = coverage([[True] * n_held + [False] * (400 - n_held)] * 5)
+    assert found.is_fine == coverage_bar(found).holds == is_fine
 
 
 def test_others_pay_for_the_widths_that_were_reached() -> None:
