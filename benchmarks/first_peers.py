@@ -2,7 +2,7 @@
 
 It is installed by pip into an environment of its own, which needs a package index and some minutes.
 The library itself is asked for two numbers of each statement, which depend on neither the rows nor
-the condition: what it costs at an epsilon of 1 a column, and how wide each count and sum is then
+the condition: what it costs at an epsilon of 10 a column, and how wide each count and sum is then
 (`get_privacy_cost`, `get_simple_accuracy`). Its noise is in proportion to 1 / epsilon, so that both
 numbers say what another width costs. The half-width of an average or a ratio is that of its two
 parts by the delta method. A column is as wide as ours in the median of its groups, and the epsilon
@@ -33,6 +33,7 @@ from benchmarks.report import progress
 REQUIREMENT: Final = "smartnoise-sql==1.0.10"
 MONTH: Final = "month_of"
 ALPHA: Final = 0.05
+EPSILON: Final = 10.0  # at 1 it refuses the noise of large sums
 
 # Reads [[metadata, [[statement, its parts], ..]], ..]; writes [cost, half-widths] or an error each.
 PROGRAM: Final = """
@@ -41,7 +42,9 @@ import pandas as pd
 from snsql import Privacy, from_df
 answers = []
 for metadata, statements in json.load(sys.stdin):
-    reader = from_df(pd.DataFrame(), privacy=Privacy(epsilon=1.0, delta=1e-9), metadata=metadata)
+    (table,) = metadata[""]["public"].values()
+    rows = pd.DataFrame(columns=[name for name, one in table.items() if isinstance(one, dict)])
+    reader = from_df(rows, privacy=Privacy(epsilon={epsilon}, delta=1e-9), metadata=metadata)
     for sql, parts in statements:
         try:
             epsilon, _ = reader.get_privacy_cost(sql)
@@ -51,7 +54,7 @@ for metadata, statements in json.load(sys.stdin):
             answers.append(str(error))
     print(len(answers), file=sys.stderr)
 json.dump(answers, sys.stdout)
-""".replace("{alpha}", str(ALPHA))
+""".replace("{alpha}", str(ALPHA)).replace("{epsilon}", str(EPSILON))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,7 @@ class Reached:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What the library says of a statement at an epsilon of 1 a column.
+    """What the library says of a statement, scaled to an epsilon of 1 a column.
 
     Parameters
     ----------
@@ -223,7 +226,8 @@ def _scales(
         if isinstance(answer, str):
             progress(f"not answered: {sql}: {answer}"[:200])
         else:
-            scales[sql] = Scale(answer[0], tuple(answer[1]))
+            cost, widths = answer
+            scales[sql] = Scale(cost / EPSILON, tuple(EPSILON * one for one in widths))
     return scales
 
 

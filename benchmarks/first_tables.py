@@ -242,15 +242,15 @@ def _sales(table: Declared, rng: np.random.Generator, n_rows: int) -> Drawn:
 
 def _salaries(table: Declared, rng: np.random.Generator, n_rows: int) -> Drawn:
     """A few earn many times what most do, and more from year to year."""
-    team, position = (one.draw(rng, n_rows) for one in table.categories)
-    salary, bonus, year = table.numbers
-    years = rng.integers(year.low, year.high + 1, n_rows)
-    paid = rng.lognormal(13.0 + 0.2 * position + 0.04 * (years - year.low), 0.9, n_rows)
+    team, role = (one.draw(rng, n_rows) for one in table.categories)
+    salary, bonus, season = table.numbers
+    years = rng.integers(season.low, season.high + 1, n_rows)
+    paid = rng.lognormal(13.0 + 0.2 * role + 0.04 * (years - season.low), 0.9, n_rows)
     return {
-        **_texts(table, team, position),
+        **_texts(table, team, role),
         salary.name: salary.rounded(paid),
         bonus.name: bonus.rounded(0.1 * paid * rng.lognormal(0.0, 0.6, n_rows)),
-        year.name: years.astype(np.int64),
+        season.name: years.astype(np.int64),
     }
 
 
@@ -331,12 +331,12 @@ TABLES: Final = (
         5,
         (
             _category("team", "reds blues greens lions bears hawks wolves foxes owls eagles", 0.2),
-            _category("position", "guard centre forward keeper coach", 0.4),
+            _category("role", "guard centre forward keeper coach", 0.4),
         ),
         (
             Number("salary", 0, 5_000_000, (250_000, 500_000, 1_000_000), "1000"),
             Number("bonus", 0, 500_000, (20_000, 50_000, 100_000), "100"),
-            Number("year", 2010, 2020, (2012, 2014, 2016)),
+            Number("season", 2010, 2020, (2012, 2014, 2016)),
         ),
         Days("signed", 2010, 2020),
         _salaries,
