@@ -6,6 +6,7 @@ else. Equal texts with equal targets at equal moments give the same object.
 
 import datetime as dt
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TypeAlias, TypeVar
 
@@ -30,10 +31,10 @@ from planner.lowering.split import Splitter
 from planner.lowering.tables import ShownAnswer
 from planner.lowering.type_rules import check_types
 from planner.lowering.whole_counts import CountColumns, is_count, with_rounded_counts
-from planner.meaning.made import check_made
 from planner.sql.clock import Clock, moment_for, read_at, told_moment, utc_now
 from planner.sql.messages import shortened
 from planner.sql.names import name_inner_columns
+from planner.sql.nodes import copy_of, has_node, nodes_of
 from planner.sql.options import REQUESTED
 from planner.sql.parameter_types import ParameterType, parameter_types
 from planner.sql.parameters import Parameters
@@ -184,9 +185,9 @@ class Planner:
         query = parse(read_query(sql), parameters)
         if moment is not None and not read_at(query.tree, moment):
             moment = None
-        n_made = write_made(query.tree, self._constants)
+        n_made = write_made(query, self._constants)
         if n_made > 1 and not query.has_subqueries:
-            query = QueryTree(query.tree, has_subqueries=True)
+            query = replace(query, has_subqueries=True)
         notes = () if moment is None else (told_moment(moment),)
         is_probe = gives_no_rows(query.tree)
         fallback = _fallback(query, requested)
@@ -206,12 +207,12 @@ class Planner:
             )
         named_columns(tree)
         name_inner_columns(tree)
-        counted = tree.copy() if wants_whole else None  # before the ends of intervals are added
+        counted = copy_of(tree) if wants_whole else None  # before the ends of intervals are added
         intervals = _with_intervals(tree, splitter, answers)
-        reads = tuple(table.name for table in tree.find_all(exp.Table))
+        reads = tuple(table.name for table in nodes_of(tree, exp.Table))
         public = tuple(splitter.tables.public)
-        sql = outer_sql(tree, splitter.types)
-        outer = Outer(sql, public, intervals, reads, n_made, check_made(tree))
+        sql, n_characters = outer_sql(tree, splitter.types)
+        outer = Outer(sql, public, intervals, reads, n_made, n_characters)
         parts = tuple(part.build() for part in splitter.parts)
         if wants_whole:
             parts = tuple(map(with_rounded_counts, parts))
@@ -222,7 +223,7 @@ class Planner:
 
     def _constants(self, select: exp.Select) -> Columns:
         """The values of a SELECT of constants."""
-        return self._world.public_rows(outer_sql(select, public_types({})), ())
+        return self._world.public_rows(outer_sql(select, public_types({}))[0], ())
 
 
 def _unless_too_deep(read: Callable[[], Read]) -> Read:
@@ -238,7 +239,7 @@ def _unless_too_deep(read: Callable[[], Read]) -> Read:
 def _fallback(query: QueryTree, requested: RequestedTarget) -> Fallback:
     """What a statement falls back on: what the first of its OPTIONS says, or else the request."""
     tree = query.tree
-    selects = tree.find_all(exp.Query) if query.has_subqueries else (tree,)
+    selects = nodes_of(tree, exp.Query) if query.has_subqueries else [tree]
     named = (select.meta.get(REQUESTED, requested).fallback for select in selects)
     return next((one for one in (*named, requested.fallback) if one is not None), Fallback.NONE)
 
@@ -262,9 +263,9 @@ def _notes(tree: exp.Query, splitter: Splitter) -> Iterator[str]:
     if not any(part.aggregates for part in splitter.parts) or not isinstance(tree, exp.Select):
         return
     for item in tree.expressions:
-        if any(not isinstance(one, exp.Count) for one in item.find_all(exp.AggFunc)):
+        if any(not isinstance(one, exp.Count) for one in nodes_of(item, exp.AggFunc)):
             yield f"{shortened(item.alias)} is computed from noisy answers, and has no interval."
-        if item.find(exp.Max, exp.Min, exp.ArgMax, exp.ArgMin) is not None:
+        if has_node(item, exp.Max, exp.Min, exp.ArgMax, exp.ArgMin):
             yield (
                 f"{shortened(item.alias)} picks among noisy answers: where the intervals of groups "
                 "overlap, another group may be first, and the largest of many tends to be too "
@@ -290,7 +291,7 @@ def _picks_one(tree: exp.Select) -> bool:
     named = items.get(first.name, first) if isinstance(first, exp.Column) else first
     return any(
         column.name.startswith(f"{OWN_PREFIX}{kind.value}_")
-        for column in named.find_all(exp.Column)
+        for column in nodes_of(named, exp.Column)
         for kind in (ColumnKind.ANSWER, ColumnKind.ESTIMATE)
     )
 

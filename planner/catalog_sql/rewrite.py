@@ -23,6 +23,7 @@ from planner.meaning.made import check_made, n_nodes_run
 from planner.meaning.writing import duckdb_sql, written_query
 from planner.sql.messages import position, suggestion, unsupported
 from planner.sql.names import name_inner_columns
+from planner.sql.nodes import every_node
 from planner.sql.parameters import Parameters
 from planner.sql.statements import Query
 
@@ -94,7 +95,7 @@ def catalog_sql(
     name_inner_columns(tree, column_named)
     tree = _unqualified(tree)
     _check(tree)
-    check_made(tree)
+    check_made(every_node(tree))
     tree = _written(tree, facts)
     _check_size(tree)
     reads: set[tuple[str, str]] = set()
@@ -167,7 +168,7 @@ def _check(tree: exp.Expr) -> None:
 
 def _check_size(tree: exp.Expr) -> None:
     """Refuse what has become too long: DuckDB reads it where nothing interrupts."""
-    n_nodes = n_nodes_run(tree)
+    n_nodes = n_nodes_run(every_node(tree))
     n_characters = sum(len(node.name) for node in tree.find_all(exp.Literal))
     if n_nodes > N_NODES_MAX or n_characters > N_CHARACTERS_MAX:
         raise TooLarge(

@@ -14,7 +14,7 @@ from planner.meaning import table
 from planner.meaning.moments import check_written
 from planner.meaning.types import CAST_TYPES
 from planner.sql.messages import unsupported
-from planner.sql.nodes import Held, PublicLookup
+from planner.sql.nodes import Held, PublicLookup, every_node
 
 OPERATORS: frozenset[type[exp.Expr]] = table.OPERATORS
 LEAVES: frozenset[type[exp.Expr]] = frozenset(
@@ -57,7 +57,7 @@ REFUSED_PARTS = {
 
 def check_scalar(expression: exp.Expr) -> None:
     """Raise UnsupportedSql unless every node of `expression` is on the list."""
-    for node in expression.walk():
+    for node in every_node(expression):
         if isinstance(node, exp.Array) and isinstance(node.parent, exp.WidthBucket):
             continue  # its thresholds
         place = _PLACES.get(type(node))

@@ -22,6 +22,7 @@ from planner.domain.scratchpad import columns_of
 from planner.meaning.moments import thresholds
 from planner.sql.exact_number import constant_value
 from planner.sql.messages import position, shown
+from planner.sql.nodes import nodes_of
 
 N_NEIGHBOURS = 2  # a decimal constant may become either neighbouring double; one more to pass it
 
@@ -68,7 +69,7 @@ def probes_for(
     """
     constants: dict[str, set[float]] = {}
     positions: dict[str, TextPosition | None] = {}
-    for column in expression.find_all(exp.Column):
+    for column in nodes_of(expression, exp.Column):
         axis = schema.by_name[column.name]
         if not isinstance(axis, NumericAxis):
             continue

@@ -17,7 +17,7 @@ from cube.schema import Schema
 from cube.timestamps import TimestampAxis
 from planner.sql.clock import IS_MOMENT
 from planner.sql.messages import origin
-from planner.sql.nodes import IS_INSTANT
+from planner.sql.nodes import IS_INSTANT, copy_of, nodes_of
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In)
 _WITH_OFFSET = re.compile(r"[ T][0-9]{2}:[0-9:.]*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$")
@@ -38,7 +38,7 @@ def on_clocks(expression: exp.Expr, schema: Schema, local_time: LocalTime) -> ex
     """
     if not any(True for _ in _instants(expression, schema)):
         return expression
-    around = exp.Paren(this=expression.copy())
+    around = exp.Paren(this=copy_of(expression))
     for node, instant in list(_instants(around, schema)):
         zone = _zone_beside(node, schema)
         shown = instant if zone is None else local_time(instant, zone)
@@ -53,7 +53,7 @@ def on_clocks(expression: exp.Expr, schema: Schema, local_time: LocalTime) -> ex
 
 def _instants(expression: exp.Expr, schema: Schema) -> Iterator[tuple[exp.Expr, dt.datetime]]:
     """The constants that are instants, in UTC."""
-    for node in expression.find_all(exp.Cast, exp.Literal):
+    for node in nodes_of(expression, exp.Cast, exp.Literal):
         literal = node.this if isinstance(node, exp.Cast) else node
         if not (isinstance(literal, exp.Literal) and literal.is_string):
             continue
@@ -94,7 +94,7 @@ def _zone_beside(constant: exp.Expr, schema: Schema) -> str | None:
     """The zone of the nearest column around a constant that has one."""
     around = constant.parent
     while around is not None:
-        for column in around.find_all(exp.Column):
+        for column in nodes_of(around, exp.Column):
             zone = _zone_of(column, schema)
             if zone is not None:
                 return zone

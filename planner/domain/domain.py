@@ -34,7 +34,7 @@ from planner.domain.whole_multiples import whole_multiples
 from planner.meaning.types import decimal_digits
 from planner.sql.date_functions import DateBin, TimeBucket
 from planner.sql.messages import unsupported
-from planner.sql.nodes import IS_PUBLIC
+from planner.sql.nodes import IS_PUBLIC, copy_of
 
 CAP_IT = "Cap it, as in SUM(LEAST(x, 1000000))."
 N_CONSTANT_BYTES = 64  # that a remembered comparison keeps for each constant, roughly
@@ -374,7 +374,7 @@ class PublicDomain:
         return evaluated, probed
 
     def _constant_double(self, constant: exp.Expr) -> float | None:
-        as_double = exp.cast(constant.copy(), exp.DType.DOUBLE)
+        as_double = exp.cast(copy_of(constant), exp.DType.DOUBLE)
         evaluated = self._scratchpad.evaluate(
             as_double, table=self._table, allowance=self.allowance
         )
@@ -402,7 +402,8 @@ def left_to_right(expression: exp.Expr, allowance: Allowance) -> exp.Expr:
         decided: exp.Expr = exp.false() if isinstance(node, exp.And) else exp.true()
         ends = [
             exp.If(
-                this=exp.Is(this=exp.paren(part), expression=decided.copy()), true=decided.copy()
+                this=exp.Is(this=exp.paren(part), expression=copy_of(decided)),
+                true=copy_of(decided),
             )
             for part in parts[:-1]
         ]

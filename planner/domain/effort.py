@@ -8,7 +8,7 @@ Lengths of texts are bounded by the longest level of each column and by the lite
 function returns a text longer than its arguments together.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,7 +19,7 @@ from planner.meaning.made import n_nodes_run as n_nodes_of
 from planner.meaning.moments import n_pieces, thresholds
 from planner.meaning.table import N_CHARACTERS_OF_A_VALUE, longest_text
 from planner.sql.date_functions import Age, DateBin, DateDifference, TimeBucket, ToChar
-from planner.sql.nodes import PublicLookup
+from planner.sql.nodes import PublicLookup, children, every_node
 
 N_STEPS_A_CELL = 64  # in addition: to read a combination, and to make an array of the values
 N_STEPS_PLAIN = 12  # arithmetic, a comparison, a branch
@@ -71,8 +71,8 @@ def effort(expression: exp.Expr, length_of: LengthOf) -> Effort:
         The most characters of a value of a column, or of a looked-up column.
     """
     known: dict[int, Effort] = {}
-    for node in reversed(list(expression.walk(bfs=False))):  # inner nodes come first
-        inner = [known[id(child)] for child in node.iter_expressions()]
+    for node in reversed(every_node(expression)):  # inner nodes come first
+        inner = [known[id(child)] for child in children(node)]
         lengths = [one.n_characters for one in inner]
         length = _length(node, lengths, length_of)
         again = copied(node, _COPIES)
@@ -94,9 +94,9 @@ _COPIES: Final[Copies] = {
 }
 
 
-def n_nodes_run(tree: exp.Expr) -> int:
-    """How many nodes DuckDB makes of an allowed tree, with every copy counted."""
-    return n_nodes_of(tree, _COPIES)
+def n_nodes_run(nodes: Sequence[exp.Expr]) -> int:
+    """How many nodes DuckDB makes of an allowed tree, of all its nodes, with every copy counted."""
+    return n_nodes_of(nodes, _COPIES)
 
 
 def _length(node: exp.Expr, inner: list[int], length_of: LengthOf) -> int:

@@ -21,7 +21,7 @@ from planner.domain.exact_levels import is_level
 from planner.sql.clock import IS_MOMENT
 from planner.sql.exact_number import constant_value
 from planner.sql.messages import listed, position, shown, suggestion
-from planner.sql.nodes import IS_PUBLIC
+from planner.sql.nodes import IS_PUBLIC, every_node
 
 N_TOLD: Final = 5  # values of one column that a note names
 _EQUALITIES = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ)
@@ -92,7 +92,7 @@ def foreign_notes(found: Sequence[ForeignLiteral]) -> Iterator[str]:
 
 def _equated(expression: exp.Expr) -> Iterator[tuple[exp.Column, exp.Expr]]:
     """Pairs of a bare column and a node that it is compared with for equality."""
-    for node in expression.walk():
+    for node in every_node(expression):
         if isinstance(node, _EQUALITIES):
             pairs = [(node.this, node.expression), (node.expression, node.this)]
         elif isinstance(node, exp.In):

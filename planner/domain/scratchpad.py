@@ -44,7 +44,7 @@ from planner.domain.public import PublicRelation
 from planner.domain.watchdog import interrupted_after
 from planner.meaning.types import SqlType, of_duckdb
 from planner.sql.messages import position, shortened, shown, unsupported
-from planner.sql.nodes import PublicLookup
+from planner.sql.nodes import PublicLookup, nodes_of
 
 SECONDS_MAX = 5.0  # an expression that takes longer over public levels is a mistake or an attack
 # Steps, by a bound for all allowed expressions (effort.py): ten milliseconds, so short that no
@@ -344,7 +344,7 @@ class Scratchpad:
 
 def columns_of(expression: exp.Expr) -> Scope:
     """The names of the columns an expression mentions, sorted."""
-    return tuple(sorted({column.name for column in expression.find_all(exp.Column)}))
+    return tuple(sorted({column.name for column in nodes_of(expression, exp.Column)}))
 
 
 def _select(

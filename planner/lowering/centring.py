@@ -13,6 +13,7 @@ from cube.query import Scope
 from cube.schema import Schema
 from planner.lowering.parts import PartBuilder
 from planner.lowering.summands import addends_apart, known_where
+from planner.sql.nodes import copy_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +87,15 @@ def _middle(low: Fraction, high: Fraction, unit: Fraction) -> exp.Expr | None:
 def centred_square(off: exp.Expr, span: Span) -> tuple[int, exp.Expr]:
     """The middle of the range of a centred value's square, and the square less that."""
     middle = math.floor(span.radius**2 / 2)
-    return middle, less(exp.Mul(this=off.copy(), expression=off.copy()), whole(middle))
+    return middle, less(exp.Mul(this=copy_of(off), expression=copy_of(off)), whole(middle))
 
 
 def less(value: exp.Expr, constant: exp.Expr | None) -> exp.Expr:
     """A value less a constant; None stands for 0."""
-    value = value.copy()
+    value = copy_of(value)
     if constant is None:
         return value
-    return exp.Sub(this=exp.paren(value, copy=False), expression=constant.copy())
+    return exp.Sub(this=exp.paren(value, copy=False), expression=copy_of(constant))
 
 
 def whole(number: int) -> exp.Expr | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from planner.sql.messages import DIALECT
+from planner.sql.nodes import copy_of, nodes_of
 
 COVARIANCES = (exp.CovarPop, exp.CovarSamp)
 COMOMENTS = (*COVARIANCES, exp.Corr, exp.RegrSlope, exp.RegrIntercept, exp.RegrR2)
@@ -79,11 +80,11 @@ def comoment(node: exp.Expr, sums: Sums) -> exp.Expr:
 
 def as_plain_aggregates(select: exp.Select) -> None:
     """Write REGR_COUNT, REGR_AVGX and REGR_AVGY of a SELECT as COUNT and AVG."""
-    for node in list(select.find_all(*_OF_ONE_COLUMN)):
+    for node in nodes_of(select, *_OF_ONE_COLUMN):
         y, x = node.this, node.expression
         other, value = (x, y) if isinstance(node, exp.RegrAvgy) else (y, x)
         is_known = exp.Not(this=exp.Is(this=exp.paren(other), expression=exp.null()))
-        known = exp.Case(ifs=[exp.If(this=is_known, true=value.copy())])
+        known = exp.Case(ifs=[exp.If(this=is_known, true=copy_of(value))])
         is_count = isinstance(node, exp.RegrCount)
         new = exp.Count(this=known, big_int=True) if is_count else exp.Avg(this=known)
         new.meta.update(node.meta)

@@ -28,9 +28,9 @@ from planner.lowering.quantile_columns import Calendar, as_level, calendar_of
 from planner.lowering.quantiles import QuantileCall, quantile_answer, quantile_of
 from planner.lowering.ranges import UNBOUNDED, Range, divisors, public_range, share_range
 from planner.sql.exact_number import constant_value
-from planner.sql.messages import DIALECT, shown, unsupported
+from planner.sql.messages import shown, text_of, unsupported
 from planner.sql.names import CompanionColumn
-from planner.sql.nodes import Held, is_quantile, is_unit_count
+from planner.sql.nodes import Held, copy_of, every_node, has_node, is_quantile, is_unit_count
 from planner.workload import Answer, ColumnKind, SqlFormula
 
 Total = tuple[exp.Expr, tuple[exp.Expr, ...]]
@@ -80,9 +80,9 @@ class FormulaReader:
             place = self._part.aggregate(node)
             return Answer(name, self._part.text_of(place), (place,))
         # A square has no interval: no draw of it is below its lower end.
-        if summary_of(node) is not None or node.find(exp.RegrR2) is not None:
+        if summary_of(node) is not None or has_node(node, exp.RegrR2):
             return None
-        text = node.sql(dialect=DIALECT, comments=False)
+        text = text_of(node)
         quantile = quantile_of(node)
         if quantile is not None:
             return quantile_answer(quantile, self._part, name, text)
@@ -97,8 +97,8 @@ class FormulaReader:
         formula = self._expanded(node, leaf)
         if formula is None or not uses:
             return None
-        check_run(formula)
-        sql = formula.sql(dialect="duckdb")
+        check_run(every_node(formula))
+        sql = copy_of(formula).sql(dialect="duckdb", copy=False)
         return Answer(
             name,
             text,
@@ -131,13 +131,13 @@ class FormulaReader:
         if isinstance(inner, (exp.Window, Held, exp.RegrR2)):
             return self._expanded(node, lambda place: part.column(ColumnKind.ESTIMATE, place))
         if isinstance(inner, (exp.Avg, *_MOMENTS, *COMOMENTS)):
-            text = node.sql(dialect=DIALECT, comments=False)
+            text = text_of(node)
             found = self.answer(node, text)
             return None if found is None else part.column(ColumnKind.ANSWER, part.inner(found))
         return None
 
     def _inline_quantile(self, quantile: QuantileCall) -> exp.Expr:
-        part, text = self._part, quantile.node.sql(dialect=DIALECT, comments=False)
+        part, text = self._part, text_of(quantile.node)
         answer = part.answer(quantile_answer(quantile, part, text, text))
         calendar = calendar_of(quantile.value, part.domain.schema)
         column = part.column(ColumnKind.ANSWER, answer)
@@ -154,7 +154,7 @@ class FormulaReader:
     def _expanded(self, node: exp.Expr, leaf: Leaf) -> exp.Expr | None:
         """The item with its linear parts replaced by `leaf`; None if it is not such a formula."""
         if constant_value(node) is not None:
-            return node.copy()
+            return copy_of(node)
         if is_linear(node) or is_unit_count(node):
             return leaf(self._part.aggregate(node, self._base_half_width(node)))
         if isinstance(node, exp.Window | Held):
@@ -190,7 +190,7 @@ class FormulaReader:
         ]
         both = exp.and_(*known, *([] if condition is None else [condition]))
         records = max(span.records for span in spans.values())
-        product = exp.Mul(this=off["x"].copy(), expression=off["y"].copy())
+        product = exp.Mul(this=copy_of(off["x"]), expression=copy_of(off["y"]))
         largest = math.prod(span.radius for span in spans.values())
         found = {
             "count": self._count(exp.Star(), both, leaf, records),
@@ -205,7 +205,7 @@ class FormulaReader:
                 largest = max(span.radius**2 / 2, 1.0)
                 found[f"{name}_squares"] = self._sum(square, both, leaf, records * largest)
                 found[f"{name}_middle_square"] = exp.Literal.number(middle)
-        return comoment(node, Sums(**{name: one.sql(DIALECT) for name, one in found.items()}))
+        return comoment(node, Sums(**{name: text_of(one) for name, one in found.items()}))
 
     def _applied(self, node: exp.Expr, leaf: Leaf) -> exp.Expr | None:
         """A numeric function of formulas."""
@@ -230,7 +230,7 @@ class FormulaReader:
         mean = exp.Div(this=total, expression=_or_null(count))
         if span.middle is None:
             return exp.paren(mean, copy=False)
-        return exp.paren(exp.Add(this=span.middle.copy(), expression=mean), copy=False)
+        return exp.paren(exp.Add(this=copy_of(span.middle), expression=mean), copy=False)
 
     def _variance(self, node: exp.Expr, condition: exp.Expr | None, leaf: Leaf) -> exp.Expr:
         """From the sums of ``x - c`` and of its square, which is centred in its own range."""
@@ -246,7 +246,7 @@ class FormulaReader:
         variance: exp.Expr = exp.Sub(
             this=exp.Add(
                 this=whole(middle) or exp.Literal.number(0),
-                expression=exp.Div(this=squares, expression=count.copy()),
+                expression=exp.Div(this=squares, expression=copy_of(count)),
             ),
             expression=exp.Pow(this=exp.paren(mean, copy=False), expression=exp.Literal.number(2)),
         )
@@ -257,10 +257,10 @@ class FormulaReader:
         )
         if isinstance(node, _SAMPLE):
             degrees = exp.Nullif(
-                this=exp.paren(exp.Sub(this=count.this.copy(), expression=exp.Literal.number(1))),
+                this=exp.paren(exp.Sub(this=copy_of(count.this), expression=exp.Literal.number(1))),
                 expression=exp.Literal.number(0),
             )
-            ratio = exp.Div(this=count.copy(), expression=degrees)
+            ratio = exp.Div(this=copy_of(count), expression=degrees)
             variance = exp.Mul(this=variance, expression=exp.paren(ratio, copy=False))
         variance = exp.paren(variance, copy=False)
         return exp.Sqrt(this=variance) if isinstance(node, _ROOTS) else variance
@@ -268,13 +268,13 @@ class FormulaReader:
     def _sum(
         self, value: exp.Expr, condition: exp.Expr | None, leaf: Leaf, half_width: float
     ) -> exp.Expr:
-        node = _filtered(exp.Sum(this=value.copy()), condition)
+        node = _filtered(exp.Sum(this=copy_of(value)), condition)
         return leaf(self._part.aggregate(node, max(half_width, 1e-300)))
 
     def _count(
         self, value: exp.Expr, condition: exp.Expr | None, leaf: Leaf, half_width: float
     ) -> exp.Expr:
-        node = _filtered(exp.Count(this=value.copy(), big_int=True), condition)
+        node = _filtered(exp.Count(this=copy_of(value), big_int=True), condition)
         return leaf(self._part.aggregate(node, half_width))
 
     def _window_total(self, node: exp.Window) -> Total | None:
@@ -339,7 +339,7 @@ def _checked(node: exp.Expr, value: exp.Expr | None) -> exp.Expr:
         raise unsupported(
             node, "is of distinct values, which are not counted", "Leave DISTINCT out."
         )
-    if value.find(exp.AggFunc) is not None:
+    if has_node(value, exp.AggFunc):
         raise aggregated_twice(node)
     if value.find(Held, CompanionColumn) is not None or is_quantile(value):
         raise unsupported(node, "needs a value of each record", "Ask the inner answer first.")
@@ -349,7 +349,7 @@ def _checked(node: exp.Expr, value: exp.Expr | None) -> exp.Expr:
 def _filtered(node: exp.Expr, condition: exp.Expr | None) -> exp.Expr:
     if condition is None:
         return node
-    return exp.Filter(this=node, expression=exp.Where(this=condition.copy()))
+    return exp.Filter(this=node, expression=exp.Where(this=copy_of(condition)))
 
 
 def _or_null(count: exp.Expr) -> exp.Nullif:

@@ -18,7 +18,7 @@ from planner.lowering.lowering import check_key
 from planner.lowering.parts import PartBuilder
 from planner.lowering.summands import conjuncts
 from planner.sql.messages import position, unsupported
-from planner.sql.nodes import Held
+from planner.sql.nodes import Held, children
 from planner.sql.options import DEFAULT_LEVEL, MANNER, N_REPLICATES, NO_MANNER, AnswerOptions
 from planner.workload import GroupKey
 
@@ -95,7 +95,7 @@ def lower_test(select: exp.Select, part: PartBuilder) -> None:
 def _tests_in(node: exp.Expr) -> bool:
     if isinstance(node, exp.Query | exp.Subquery | Held):
         return False
-    return _is_test(node) or any(_tests_in(child) for child in node.iter_expressions())
+    return _is_test(node) or any(map(_tests_in, children(node)))
 
 
 def _is_test(node: exp.Expr) -> bool:

@@ -22,7 +22,7 @@ from planner.lowering.parts import PlanningContext
 from planner.lowering.rows import Rows, lookups
 from planner.lowering.summands import conjuncts
 from planner.sql.messages import listed, position, shown, unsupported
-from planner.sql.nodes import IS_PUBLIC, Held, PublicLookup
+from planner.sql.nodes import IS_PUBLIC, Held, PublicLookup, copy_of, nodes_of
 
 Entry = tuple[exp.Join | None, exp.Expr]
 
@@ -176,11 +176,11 @@ def _of_used_columns(table: PublicRelation, select: exp.Select) -> PublicRelatio
     """
     tree = select.root()
     shows_all = any(
-        isinstance(star.parent, exp.Select | exp.Column) for star in tree.find_all(exp.Star)
+        isinstance(star.parent, exp.Select | exp.Column) for star in nodes_of(tree, exp.Star)
     )
     if shows_all or tree.find(Held) is not None:  # a subquery may name any column, out of sight
         return table
-    named = {one.name.casefold() for one in tree.find_all(exp.Identifier)}
+    named = {one.name.casefold() for one in nodes_of(tree, exp.Identifier)}
     used = {
         name: values
         for name, values in table.values.items()
@@ -232,7 +232,7 @@ def _public_table(entry: exp.Expr, world: PlanningContext) -> PublicRelation:
     if isinstance(entry, exp.Table) and entry.meta.get(IS_PUBLIC) in world.public:
         return world.public[entry.meta[IS_PUBLIC]]
     if isinstance(entry, exp.Values):
-        query: exp.Query = exp.Select(expressions=[exp.Star()]).from_(entry.copy())
+        query: exp.Query = exp.Select(expressions=[exp.Star()]).from_(copy_of(entry))
     elif isinstance(entry, exp.Subquery):
         query = entry.this
     else:
@@ -249,12 +249,12 @@ def _public_table(entry: exp.Expr, world: PlanningContext) -> PublicRelation:
 
 def public_columns(query: exp.Query, world: PlanningContext, node: exp.Expr) -> Columns:
     """The columns of a query that reads only public tables, or none at all."""
-    tables = list(query.find_all(exp.Table))
+    tables = nodes_of(query, exp.Table)
     # A name of WITH may be that of a public table, and mean noisy answers: it has no such mark.
     names = list(dict.fromkeys(str(table.meta.get(IS_PUBLIC, "")) for table in tables))
     if "" in names:
         raise _not_public(node)
-    return world.public_rows(outer_sql(query, public_types(world.public)), names)
+    return world.public_rows(outer_sql(query, public_types(world.public))[0], names)
 
 
 def _not_public(node: exp.Expr) -> UnsupportedSql:

@@ -21,7 +21,7 @@ from planner.lowering.linear import has_aggregate, linear_query
 from planner.lowering.parts import PartBuilder
 from planner.lowering.products import check_size
 from planner.lowering.summands import conjuncts
-from planner.sql.messages import DIALECT, shown, unsupported
+from planner.sql.messages import shown, text_of, unsupported
 from planner.sql.nodes import AS_WRITTEN
 from planner.workload import ColumnKind
 
@@ -94,7 +94,7 @@ def summary_column(call: SummaryCall, part: PartBuilder) -> exp.Column:
     _check(call, key, part)
     partitions, cells = _split(part, key, order)
     query = linear_query(_EVERY, conditions, part.domain)
-    text = f"counts of {call.value.sql(dialect=DIALECT, comments=False)}"
+    text = f"counts of {text_of(call.value)}"
     aggregate = part.add(
         (text, conditions, False),
         text,

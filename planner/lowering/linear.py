@@ -17,7 +17,7 @@ from planner.lowering.products import merged_query, product_term
 from planner.lowering.summands import Product, conjuncts, counted, summed
 from planner.sql.exact_number import constant_value, divided_by_zero
 from planner.sql.messages import shown, unsupported
-from planner.sql.nodes import is_unit_count
+from planner.sql.nodes import has_node, is_unit_count
 
 N_ANSWER_BITS_MAX = 900  # an answer must be a finite double, with room for what is computed of it
 _LARGEST = 2**N_ANSWER_BITS_MAX
@@ -74,7 +74,7 @@ def linear_query(item: exp.Expr, where: tuple[exp.Expr, ...], domain: PublicDoma
 
 def has_aggregate(item: exp.Expr) -> bool:
     """Whether an aggregate occurs anywhere in a SELECT item."""
-    return item.find(exp.AggFunc) is not None
+    return has_node(item, exp.AggFunc)
 
 
 def aggregated_twice(node: exp.Expr) -> UnsupportedSql:

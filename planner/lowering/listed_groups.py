@@ -19,7 +19,7 @@ from planner.lowering.summands import conjuncts
 from planner.sql.exact_number import constant_value
 from planner.sql.messages import origin, shown, unsupported
 from planner.sql.names import column_name
-from planner.sql.nodes import AS_WRITTEN, Held, aggregates_in, is_of_window
+from planner.sql.nodes import AS_WRITTEN, Held, aggregates_in, copy_of, is_of_window
 
 _KEY = "tacit_listed_{}"  # a key of the list that it does not show
 _PASSED_ON = {"expressions", "from_", "where", "order"}  # clauses that leave a list a list
@@ -85,7 +85,7 @@ def listed_groups(
         name = shown_as or _KEY.format(place)
         columns[name] = key
         chosen.append(name)
-    copied = {name: one.copy() for name, one in columns.items()}
+    copied = {name: copy_of(one) for name, one in columns.items()}
     return ListedGroups(rows.showing(copied, rows.conditions), tuple(chosen)) if chosen else None
 
 
@@ -116,7 +116,7 @@ def passed_on(select: exp.Select, listed: ListedGroups) -> ListedGroups | None:
         keys.append(name)
     conditions = rows.conditions
     if where is not None:
-        conditions = (*conditions, *conjuncts(rows.resolved(where.this.copy())))
+        conditions = (*conditions, *conjuncts(rows.resolved(copy_of(where.this))))
     return ListedGroups(rows.showing(columns, conditions), tuple(keys))
 
 
@@ -210,7 +210,7 @@ def _count(count: exp.Count, keys: Sequence[str]) -> None:
     if isinstance(value, exp.Star) or constant_value(value) is not None:
         _filtered(count, _all_of(keys), None)
     else:
-        known = exp.Not(this=exp.Is(this=exp.paren(value.copy()), expression=exp.null()))
+        known = exp.Not(this=exp.Is(this=exp.paren(copy_of(value)), expression=exp.null()))
         _filtered(count, _all_of(keys), known)
 
 
@@ -225,7 +225,7 @@ def _filtered(node: exp.Expr, count: exp.Count, condition: exp.Expr | None) -> N
         own.set("this", exp.and_(own.this, condition))
         node.replace(count)
     else:
-        where = exp.Where(this=condition.copy())
+        where = exp.Where(this=copy_of(condition))
         node.replace(exp.Filter(this=count, expression=where))
 
 

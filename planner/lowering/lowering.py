@@ -35,6 +35,7 @@ from planner.sql.nodes import (
     IS_MADE,
     Held,
     aggregates_in,
+    has_node,
     is_of_window,
     is_output,
     output_reference,
@@ -364,15 +365,15 @@ def _change(select: exp.Select, clause: str, change: Callable[[exp.Expr], exp.Ex
 
 def check_key(key: exp.Expr) -> None:
     """Refuse a group key that is an answer, or that is not a value of a record."""
-    if isinstance(key, CompanionColumn) or key.find(exp.AggFunc) is not None:
+    if isinstance(key, CompanionColumn) or has_node(key, exp.AggFunc):
         raise unsupported(
             key,
             "is an answer, and answers are no group keys",
             "Aggregate in a subquery, and group its answers in the SELECT around it.",
         )
-    if key.find(Held) is not None:
+    if has_node(key, Held):
         raise unsupported(key, "groups by another answer", "Group by columns.")
-    if key.find(exp.Star) is not None:
+    if has_node(key, exp.Star):
         raise UnsupportedSql(
             "SELECT DISTINCT * would show private rows.", hint="Name the columns of the groups."
         )

@@ -22,6 +22,7 @@ from cube.refusals import TooLarge, UnsupportedSql
 from planner.domain.public import Columns
 from planner.sql.messages import origin, position, shown, unsupported
 from planner.sql.nodes import IS_MADE, every_node
+from planner.sql.query_tree import QueryTree
 
 N_MADE_MAX = 2**20  # rows, if all that a statement makes were joined without a condition
 N_MADE_EACH_MAX = 100_000
@@ -53,7 +54,7 @@ class _Made:
             )
 
 
-def write_made(tree: exp.Query, evaluate: Evaluate) -> int:
+def write_made(query: QueryTree, evaluate: Evaluate) -> int:
     """Write what a statement makes in the form that is read; how many rows it is at most.
 
     Raises
@@ -63,11 +64,10 @@ def write_made(tree: exp.Query, evaluate: Evaluate) -> int:
     TooLarge
         If it would make too many rows.
     """
-    nodes = every_node(tree)
-    if not any(isinstance(node, _KINDS) for node in nodes):
+    if not any(issubclass(kind, _KINDS) for kind in query.kinds):
         return 1
-    made = _Made(evaluate)
-    _write_out_names(tree, nodes)
+    tree, made = query.tree, _Made(evaluate)
+    _write_out_names(tree, every_node(tree))
     for node in every_node(tree):
         if isinstance(node, exp.In):
             _list_values(node)

@@ -6,7 +6,7 @@ of intervals are NULL, and DP_SOURCE is 'model'.
 
 from sqlglot import exp
 
-from planner.sql.messages import DIALECT
+from planner.sql.messages import text_of
 from planner.sql.names import COMPANIONS
 from planner.sql.parameters import Parameters
 from planner.sql.query_tree import parse
@@ -32,7 +32,7 @@ def modelled(sql: str, parameters: Parameters = ()) -> str:
         kind = COMPANIONS.get(call.name.upper())
         if kind is not None:
             call.replace(_instead(kind))
-    return tree.sql(dialect=DIALECT, comments=False)
+    return text_of(tree)
 
 
 def n_rows_wanted(sql: str) -> int | None:

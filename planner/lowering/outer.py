@@ -5,7 +5,7 @@ the same: queries, joins, windows, aggregates and the scalar functions that are 
 levels; no table function, no clock, no environment, no recursion.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from sqlglot import exp
 from sqlglot.errors import UnsupportedError
@@ -53,8 +53,8 @@ N_NODES_RUN_MAX = (
 )
 
 
-def outer_sql(tree: exp.Query, relations: RelationTypes) -> str:
-    """The query in DuckDB's dialect.
+def outer_sql(tree: exp.Query, relations: RelationTypes) -> tuple[str, int]:
+    """The query in DuckDB's dialect, and the length of the longest value that it can make.
 
     Parameters
     ----------
@@ -74,7 +74,8 @@ def outer_sql(tree: exp.Query, relations: RelationTypes) -> str:
             _as_limit(other)
         else:
             _as_ordered(other)
-    for node in every_node(tree) if others else nodes:
+    nodes = every_node(tree) if others else nodes
+    for node in nodes:
         if isinstance(node, exp.Array) and isinstance(node.parent, exp.WidthBucket):
             continue  # its thresholds
         if node.meta.get(IS_MADE):
@@ -82,10 +83,10 @@ def outer_sql(tree: exp.Query, relations: RelationTypes) -> str:
         if type(node) not in _ALLOWED:
             raise _refusal(node)
         check_details(node)
-    check_made(tree)
-    check_run(tree)
+    n_characters = check_made(nodes)
+    check_run(nodes)
     try:
-        return duckdb_sql(written_query(tree, relations))
+        return duckdb_sql(written_query(tree, relations)), n_characters
     except UnsupportedError:
         raise UnsupportedSql(
             "What is computed from the answers has no form in DuckDB.",
@@ -104,9 +105,12 @@ def public_types(public: Mapping[str, PublicRelation]) -> RelationTypes:
     return types
 
 
-def check_run(tree: exp.Expr) -> None:
-    """Raise TooLarge if DuckDB would make too many nodes of a tree, where no interrupt works."""
-    n_nodes = n_nodes_run(tree)
+def check_run(nodes: Sequence[exp.Expr]) -> None:
+    """Raise TooLarge if DuckDB would make too many nodes of a tree, of which all are given.
+
+    No interrupt works while it makes them.
+    """
+    n_nodes = n_nodes_run(nodes)
     if n_nodes > N_NODES_RUN_MAX:
         raise TooLarge(
             f"What is computed from the answers comes to {n_nodes} words and signs once each "

@@ -32,7 +32,7 @@ from planner.lowering.linear import linear_query
 from planner.lowering.rows import Rows
 from planner.meaning.types import ANSWER, INT4, TEXT, UNKNOWN, Kind, SqlType, of_duckdb
 from planner.optional_stopping import surer
-from planner.sql.messages import DIALECT
+from planner.sql.messages import text_of
 from planner.sql.nodes import counts_cut_units, is_unit_count
 from planner.workload import (
     Aggregate,
@@ -226,7 +226,7 @@ class PartBuilder:
         is_total: bool = False,
     ) -> int:
         """Like `aggregate`, over records for which all of the conditions hold."""
-        text = node.sql(dialect=DIALECT, comments=False)
+        text = text_of(node)
         key = (text, () if conditions is self.conditions else conditions, is_total)
         if key not in self._aggregates:
             query = linear_query(node, conditions, self.domain)
@@ -250,7 +250,7 @@ class PartBuilder:
 
     def shown(self, node: exp.Expr) -> int | None:
         """The position of a linear item if the statement shows it as an answer already."""
-        key = (node.sql(dialect=DIALECT, comments=False), (), False)
+        key = (text_of(node), (), False)
         place = self._places.get(key)
         is_shown = any(one.formula is None and one.uses == (place,) for one in self._answers)
         return place if is_shown else None

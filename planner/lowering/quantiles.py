@@ -26,7 +26,7 @@ from planner.lowering.quantile_columns import OrderedColumn, ordered_column
 from planner.lowering.summands import conjuncts
 from planner.sql.exact_number import constant_value
 from planner.sql.messages import unsupported
-from planner.sql.nodes import is_quantile
+from planner.sql.nodes import copy_of, is_quantile
 from planner.workload import Answer, QuantileFormula
 
 N_FRACTIONS_MAX = 100  # of several quantiles at once
@@ -109,12 +109,12 @@ def quantiles_of(node: exp.Expr) -> list[exp.Expr] | None:
         )
     found = []
     for fraction in fractions:
-        one = inner.copy()
+        one = copy_of(inner)
         own = one.this if isinstance(one, exp.Filter) else one
         if isinstance(own, exp.WithinGroup):
-            own.this.set("this", fraction.copy())
+            own.this.set("this", copy_of(fraction))
         else:
-            own.set("expressions", [own.expressions[0], fraction.copy()])
+            own.set("expressions", [own.expressions[0], copy_of(fraction)])
         found.append(one)
     return found
 
@@ -135,7 +135,7 @@ def quantile_answer(call: QuantileCall, part: PartBuilder, name: str, text: str)
     ordered = ordered_column(call.value, call.node, part.domain.schema)
     axis, bins = ordered.axis, _Bins.of(ordered.axis)
     _check_axis(call, axis)
-    counted = exp.Count(this=ordered.column.copy(), big_int=True)
+    counted = exp.Count(this=copy_of(ordered.column), big_int=True)
     conditions = part.conditions
     if call.condition is not None:
         conditions = (*conditions, *conjuncts(call.condition))

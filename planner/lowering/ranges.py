@@ -19,6 +19,7 @@ from inference.scaling import coefficient_range
 from planner.lowering.linear import is_linear, linear_query
 from planner.lowering.parts import PartBuilder
 from planner.sql.exact_number import constant_value
+from planner.sql.nodes import nodes_of
 
 Range: TypeAlias = tuple[float, float]
 UNBOUNDED: Range = (-math.inf, math.inf)
@@ -83,7 +84,7 @@ def share_range(node: exp.Div, part: PartBuilder) -> Range | None:
 def divisors(formula: exp.Expr, uses: Sequence[int]) -> tuple[int, ...]:
     """The aggregates, of those that a formula uses, by which it divides."""
     found: list[int] = []
-    for division in formula.find_all(exp.Div):
+    for division in nodes_of(formula, exp.Div):
         divisor = division.expression
         while isinstance(divisor, _SAME_VALUE):
             divisor = divisor.this

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from cube.schema import Schema
 from planner.sql.exact_number import constant_value
+from planner.sql.nodes import copy_of
 
 _REAL_TYPES = frozenset({exp.DType.DOUBLE, exp.DType.FLOAT, exp.DType.DECIMAL})
 
@@ -34,7 +35,7 @@ def row_share(node: exp.Expr, schema: Schema) -> RowShare | None:
         return None if value is None else RowShare(value, is_count=False)
     if share is None or condition is None:
         return share
-    own = exp.Case(ifs=[exp.If(this=condition.copy(), true=share.value)])
+    own = exp.Case(ifs=[exp.If(this=copy_of(condition), true=share.value)])
     return RowShare(own, share.is_count)
 
 
@@ -48,13 +49,13 @@ def _counted(node: exp.Expr, schema: Schema) -> RowShare | None:
     if not isinstance(inner, exp.Expr) or node.expressions or inner.find(exp.AggFunc):
         return None
     if isinstance(node, exp.CountIf):
-        return RowShare(_one_if(inner.copy()), is_count=True)
+        return RowShare(_one_if(copy_of(inner)), is_count=True)
     if isinstance(node, exp.Count):
         is_every_row = isinstance(inner, exp.Star | exp.Literal) or _is_unit(inner, schema)
         value = exp.Literal.number(1) if is_every_row else _one_if(_is_known(inner))
         return RowShare(value, is_count=True)
     if isinstance(node, exp.Sum) and not isinstance(inner, exp.Star):
-        return RowShare(inner.copy(), is_count=False)
+        return RowShare(copy_of(inner), is_count=False)
     return None
 
 
@@ -80,7 +81,7 @@ def _combined(node: exp.Expr, schema: Schema) -> exp.Expr | None:
         sides = (node.this, node.expression)
         constants = [constant_value(side) is not None for side in sides]
         shares = [
-            side.copy() if is_constant else _added(side, schema)
+            copy_of(side) if is_constant else _added(side, schema)
             for side, is_constant in zip(sides, constants, strict=True)
         ]
         return _binary(node, shares) if sum(constants) == 1 else None

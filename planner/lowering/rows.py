@@ -15,7 +15,7 @@ from cube.refusals import UnknownName
 from cube.schema import Schema
 from planner.domain.allowance import Allowance
 from planner.sql.messages import listed, origin, position, shown, suggestion, unsupported
-from planner.sql.nodes import PublicLookup, is_output
+from planner.sql.nodes import PublicLookup, copy_of, is_output
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ class Rows:
         """
         if not isinstance(meaning, exp.Column):
             self.allowance.put_in(meaning, node)
-        return meaning.copy()
+        return copy_of(meaning)
 
     def resolved(self, expression: exp.Expr) -> exp.Expr:
         """An expression with every column replaced by its meaning."""
@@ -231,7 +231,7 @@ def lookups(
     """
     found: dict[str, exp.Expr] = {}
     for column, function in columns.items():
-        found[column] = PublicLookup(this=function, expressions=[one.copy() for one in key])
+        found[column] = PublicLookup(this=function, expressions=[copy_of(one) for one in key])
         found[column].meta["text"] = f"{name}.{column}"
     return FromEntry(name, found, merged)
 

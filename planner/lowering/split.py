@@ -36,8 +36,8 @@ from planner.lowering.summands import conjuncts
 from planner.lowering.tables import Answered, Names, Relation, ShownAnswer, Tables, column_names
 from planner.lowering.units import count_of_units
 from planner.meaning.types import SqlType
-from planner.sql.messages import DIALECT, origin, position, shortened, shown, unsupported
-from planner.sql.nodes import Held, aggregates, aggregates_in
+from planner.sql.messages import origin, position, shortened, shown, text_of, unsupported
+from planner.sql.nodes import Held, aggregates, aggregates_in, children, copy_of, has_node, nodes_of
 from planner.sql.options import MANNER, NO_MANNER, REQUESTED, AnswerOptions
 from planner.sql.query_tree import QueryTree
 from planner.workload import AskedFirst, GivenAnswers, RequestedTarget
@@ -90,9 +90,9 @@ class Splitter:
         """
         tree = self._tree = query.tree
         if query.has_subqueries and tree.args.get("with_") is not None:
-            self._with_text = tree.args["with_"].sql(dialect=DIALECT, comments=False)
+            self._with_text = text_of(tree.args["with_"])
         self._has_subqueries = query.has_subqueries
-        named = tree.find_all(exp.CTE) if query.has_subqueries else ()
+        named = nodes_of(tree, exp.CTE) if query.has_subqueries else ()
         hidden = {cte.alias.casefold() for cte in named}
         try:
             relation = self._query(tree, _Scope({}, self._requested))
@@ -118,7 +118,7 @@ class Splitter:
 
     def _leave_out_unread(self, tree: exp.Query) -> None:
         """Leave out names of WITH whose rows are counted, and that nothing else reads."""
-        for cte in reversed(list(tree.find_all(exp.CTE))) if self._counted else []:
+        for cte in reversed(nodes_of(tree, exp.CTE)) if self._counted else []:
             name, clause = cte.alias.casefold(), cte.parent
             is_read = any(one.name.casefold() == name for one in tree.find_all(exp.Table))
             if name not in self._counted or is_read or clause is None:
@@ -280,7 +280,7 @@ class Splitter:
         for clause in ("where", "expressions", "group") if self._held else ():
             value = select.args.get(clause)
             for tree in value if isinstance(value, list) else [value]:
-                for held in [] if tree is None else list(tree.find_all(Held)):
+                for held in [] if tree is None else nodes_of(tree, Held):
                     if not (_chooses_rows(held, clause) and self._put_answer(held)):
                         self._write_out(held)
 
@@ -296,8 +296,8 @@ class Splitter:
         inner, above = query.unnest(), held.parent
         if not self._is_of_answers(inner, scope) or isinstance(above, exp.Exists):
             return False
-        text = inner.sql(dialect=DIALECT, comments=False)
-        if any(table.name.casefold() in scope.names for table in inner.find_all(exp.Table)):
+        text = text_of(inner)
+        if any(table.name.casefold() in scope.names for table in nodes_of(inner, exp.Table)):
             text = f"{self._with_text} {text}"
         listing = above if isinstance(above, exp.In) and above.args.get("query") is held else None
         if text not in self._given:
@@ -328,7 +328,7 @@ class Splitter:
         """Whether a subquery aggregates private rows."""
         if not isinstance(inner, exp.Query) or self.tables.is_public(inner, scope.names):
             return False
-        tables = list(inner.find_all(exp.Table))
+        tables = nodes_of(inner, exp.Table)
         if any(table.db.casefold() == PRIVACY_SCHEMA for table in tables):
             return False
         if not isinstance(inner, exp.Select):
@@ -432,7 +432,7 @@ class Splitter:
     def _note_counts(self, select: exp.Select) -> bool:
         """Note what counts of groups count; whether the rows of the SELECT are groups still."""
         for item in (*select.expressions, select.args.get("having")):
-            for one in [] if item is None else item.find_all(exp.Count):
+            for one in [] if item is None else nodes_of(item, exp.Count):
                 if one.find_ancestor(exp.Select) is select:
                     self.notes.append(COUNTED.format(shown(one)))
         return bool(select.args.get("group")) or not aggregates_in(select)
@@ -475,11 +475,11 @@ class Splitter:
         One of them may have several places, by a name that stands for it; it is read once.
         """
         placed: set[str] = set()
-        for held in list(query.find_all(Held)) if self._held else []:
+        for held in nodes_of(query, Held) if self._held else []:
             node, scope = self._held[int(held.this.name)]
             if held.this.name in placed:
                 self.tables.allowance.put_in(node, held)
-                held.replace(node.copy())
+                held.replace(copy_of(node))
                 continue
             if isinstance(self._query(node, scope), Rows):
                 raise unsupported(
@@ -504,14 +504,14 @@ class Splitter:
             or not is_linear(select.expressions[0].unalias())
         ):
             return None
-        own = self.tables.find(origin.this.copy(), scope.names)
+        own = self.tables.find(copy_of(origin.this), scope.names)
         if not isinstance(own, Rows) or own.table != rows.table:
             return None
         where = select.args.get("where")
         conditions = list(own.conditions)
         if where is not None:
-            conditions += conjuncts(own.resolved(where.this.copy()))
-        item = select.expressions[0].unalias().copy()
+            conditions += conjuncts(own.resolved(copy_of(where.this)))
+        item = copy_of(select.expressions[0].unalias())
         item = mapped(item, lambda node: count_of_units(node, own))
         return own.resolved(item), tuple(conditions)
 
@@ -528,7 +528,7 @@ def _chooses_rows(held: Held, clause: str) -> bool:
     item: exp.Expr = held
     while item.parent is not None and not isinstance(item.parent, exp.Select):
         item = item.parent
-    return item.find(exp.Column) is not None and not aggregates(item)
+    return has_node(item, exp.Column) and not aggregates(item)
 
 
 def _written_keys(select: exp.Select) -> str:
@@ -556,5 +556,5 @@ def _subqueries(value: object) -> Iterator[exp.Expr]:
     elif isinstance(value, exp.Query):
         yield value
     elif isinstance(value, exp.Expr):
-        for child in value.iter_expressions():
+        for child in children(value):
             yield from _subqueries(child)

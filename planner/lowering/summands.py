@@ -23,6 +23,7 @@ from planner.lowering.products import connected
 from planner.sql.date_functions import Age, DateBin, TimeBucket
 from planner.sql.exact_number import constant_value, divided_by_zero, is_written_whole
 from planner.sql.messages import position, shown
+from planner.sql.nodes import copy_of
 
 _OF_TIME = (
     exp.Interval,
@@ -216,7 +217,7 @@ def _is_sum(node: exp.Expr) -> bool:
 
 def _plus(before: exp.Expr | None, by: int, value: exp.Expr) -> exp.Expr:
     """What stands before, plus a multiple of a value."""
-    multiple: exp.Expr = value.copy()
+    multiple: exp.Expr = copy_of(value)
     if abs(by) != 1:
         multiple = exp.Mul(this=multiple, expression=exp.Literal.number(abs(by)))
     if before is None:
@@ -332,7 +333,7 @@ def _days_apart(difference: exp.Sub, schema: Schema) -> tuple[exp.Expr, exp.Expr
         return None
     later, earlier = (
         exp.Sub(
-            this=column.copy(),
+            this=copy_of(column),
             expression=exp.cast(exp.Literal.string(middle.isoformat()), exp.DType.DATE),
         )
         for column, middle in zip(columns, middles, strict=True)
@@ -408,7 +409,9 @@ def _single_branch(case: exp.Expr, *, empty_is_zero: bool) -> tuple[exp.Expr, ex
 
 
 def _is_not_null(expression: exp.Expr) -> exp.Expr:
-    return exp.Not(this=exp.Is(this=exp.paren(expression.copy()), expression=exp.null()))
+    return exp.Not(
+        this=exp.Is(this=exp.paren(copy_of(expression), copy=False), expression=exp.null())
+    )
 
 
 def _may_be_null(expression: exp.Expr, schema: Schema) -> bool:

@@ -9,7 +9,7 @@ Here too: how many nodes DuckDB makes of a tree, since it and the translation to
 some arguments out several times, and nesting multiplies the copies.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from sqlglot import exp
@@ -65,10 +65,9 @@ def copied(node: exp.Expr, copies: Copies = COPIES) -> tuple[exp.Expr, int] | No
     return (node.this or node.expressions[0], n_copies) if n_copies else None
 
 
-def n_nodes_run(tree: exp.Expr, copies: Copies = COPIES) -> int:
-    """How many nodes DuckDB makes of a tree, with every copy counted."""
-    nodes = every_node(tree)
-    kinds = {type(node) for node in nodes}
+def n_nodes_run(nodes: Sequence[exp.Expr], copies: Copies = COPIES) -> int:
+    """How many nodes DuckDB makes of a tree, of all its nodes, with every copy counted."""
+    kinds = set(map(type, nodes))
     if kinds.isdisjoint(copies) and Written not in kinds:
         return len(nodes)
     known: dict[int, int] = {}
@@ -80,7 +79,7 @@ def n_nodes_run(tree: exp.Expr, copies: Copies = COPIES) -> int:
         if again is not None:
             n_nodes += known.get(id(again[0]), 0) * again[1]
         known[id(node)] = n_nodes
-    return known[id(tree)]
+    return known[id(nodes[0])]
 
 
 def _n_copied(node: Written, known: Mapping[int, int]) -> int:
@@ -99,7 +98,7 @@ def check_printed(tree: exp.Expr) -> None:
     TooLarge
         If it has more than `N_NODES_MAX` nodes: DuckDB reads them where nothing interrupts.
     """
-    n_nodes = n_nodes_run(tree)
+    n_nodes = n_nodes_run(every_node(tree))
     if n_nodes > N_NODES_MAX:
         raise TooLarge(
             f"What is computed comes to {n_nodes} words and signs once its functions are written "
@@ -108,8 +107,13 @@ def check_printed(tree: exp.Expr) -> None:
         )
 
 
-def check_made(tree: exp.Expr) -> int:
+def check_made(nodes: Sequence[exp.Expr]) -> int:
     """Refuse a statement whose functions can make too long a text or list; its longest value.
+
+    Parameters
+    ----------
+    nodes : sequence of Expr
+        `every_node` of the statement.
 
     Raises
     ------
@@ -119,8 +123,8 @@ def check_made(tree: exp.Expr) -> int:
         If a function's result is not bounded by its arguments.
     """
     made = _Made()
-    if any(map(_may_make, every_node(tree))):
-        for node in _in_order(tree):
+    if _may_make(nodes):
+        for node in _in_order(nodes[0]):
             made.note(node)
     return made.longest
 
@@ -136,12 +140,14 @@ def _in_order(tree: exp.Expr) -> Iterator[exp.Expr]:
     return reversed(found)
 
 
-def _may_make(node: exp.Expr) -> bool:
-    """Whether a node's value may be longer than that of a column, if no part's is; or it seeks."""
-    if isinstance(node, exp.Literal):
-        return len(node.name) > N_CHARACTERS_COLUMN
-    kind = type(node)
-    return kind in _MADE or isinstance(node, _SEARCHES) or may_lengthen(kind)
+def _may_make(nodes: Sequence[exp.Expr]) -> bool:
+    """Whether a value may be longer than that of a column, if no part's is; or a node seeks."""
+    return any(
+        kind in _MADE or issubclass(kind, _SEARCHES) or may_lengthen(kind)
+        for kind in {type(node) for node in nodes} - {exp.Literal}
+    ) or any(
+        isinstance(node, exp.Literal) and len(node.name) > N_CHARACTERS_COLUMN for node in nodes
+    )
 
 
 def _place(child: exp.Expr) -> int:

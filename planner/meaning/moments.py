@@ -38,6 +38,7 @@ from planner.meaning.written import Call, Value, Writer, read_as
 from planner.sql.date_functions import IS_DOUBLE, DateBin, ToChar
 from planner.sql.exact_number import constant_value
 from planner.sql.messages import unsupported
+from planner.sql.nodes import copy_of
 
 N_BUCKETS_MAX: Final = 1000
 N_THRESHOLD_PLACES: Final = 18  # of a threshold that is no decimal: finer than any column's
@@ -200,7 +201,7 @@ def _as_case(node: exp.Expr) -> exp.Expr:
     for place, limit in enumerate(limits):
         below = exp.LT(this=exp.paren(node.this), expression=limit)
         case.append("ifs", exp.If(this=below, true=exp.Literal.number(place)))
-    last = exp.GTE(this=exp.paren(node.this), expression=limits[-1].copy())  # and not where NULL
+    last = exp.GTE(this=exp.paren(node.this), expression=copy_of(limits[-1]))  # and not where NULL
     case.append("ifs", exp.If(this=last, true=exp.Literal.number(len(limits))))
     return case
 
@@ -220,10 +221,10 @@ def _piece(match: re.Match[str], moment: exp.Expr) -> exp.Expr:
     is_filled = match["fill"] is None
     if word in _NUMBERS:
         part, width = _NUMBERS[word]
-        text = exp.cast(part(moment.copy()), exp.DType.VARCHAR, copy=False)
+        text = exp.cast(part(copy_of(moment)), exp.DType.VARCHAR, copy=False)
         arguments = [text, exp.Literal.number(width), exp.Literal.string("0")]
         return exp.Anonymous(this="lpad", expressions=arguments) if is_filled else text
-    as_moment = exp.cast(moment.copy(), exp.DType.TIMESTAMP, copy=False)
+    as_moment = exp.cast(copy_of(moment), exp.DType.TIMESTAMP, copy=False)
     code = exp.Literal.string(_NAMES[word.lower()])
     name: exp.Expr = exp.Anonymous(this="strftime", expressions=[as_moment, code])
     if word.isupper() or word.islower():

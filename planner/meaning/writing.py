@@ -27,7 +27,7 @@ from planner.meaning.types import (
     common_type,
 )
 from planner.meaning.written import DUCKDB, Call, Value
-from planner.sql.nodes import PublicLookup, outside_queries
+from planner.sql.nodes import PublicLookup, copy_of, outside_queries
 
 ResolveColumn: TypeAlias = Callable[[exp.Expr], Value]
 """What stands for a column, or a looked-up one, and its type."""
@@ -67,7 +67,7 @@ def written_expression(expression: exp.Expr, resolve: ResolveColumn) -> Value:
     UnsupportedSql
         If something in it cannot be computed as PostgreSQL does.
     """
-    around = exp.Paren(this=expression.copy())
+    around = exp.Paren(this=copy_of(expression))
     writer = _Writer(resolve)
     writer.write(around.this)
     return Value(around.this, writer.type_of(around.this))
@@ -86,7 +86,7 @@ def written_query(query: exp.Query, relations: RelationTypes) -> exp.Query:
     ------
     UnsupportedSql
     """
-    copied: exp.Query = query.copy()
+    copied = copy_of(query)
     _Queries(relations).query(copied, _Scope())
     return copied
 

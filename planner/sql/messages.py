@@ -10,6 +10,7 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel
 
 from cube.refusals import TextPosition, UnsupportedSql
+from planner.sql.nodes import copy_of
 
 SHOWN_LENGTH = 80  # a message is one line on a terminal; the analyst has the rest of the text
 DIALECT = "tacit"  # by name: planner.sql.dialect, which defines it, quotes SQL as well
@@ -26,7 +27,15 @@ def shortened(text: str) -> str:
 
 def shown(node: exp.Expr) -> str:
     """A node as SQL, short enough for a message."""
-    return shortened(node.sql(dialect=DIALECT, comments=False, unsupported_level=ErrorLevel.IGNORE))
+    return shortened(text_of(node, unsupported_level=ErrorLevel.IGNORE))
+
+
+def text_of(node: exp.Expr, unsupported_level: ErrorLevel = ErrorLevel.WARN) -> str:
+    """A node as SQL, as the analyst wrote it but for spaces and the like."""
+    # A generator may change what it prints; sqlglot's own copy takes longer than the printing.
+    return copy_of(node).sql(
+        dialect=DIALECT, comments=False, unsupported_level=unsupported_level, copy=False
+    )
 
 
 def origin(node: exp.Expr) -> dict[str, int]:

@@ -7,6 +7,7 @@ from sqlglot import exp
 
 from planner.sql.exact_number import constant_value
 from planner.sql.messages import unsupported
+from planner.sql.nodes import nodes_of
 from planner.workload import ColumnKind
 
 COMPANIONS: dict[str, ColumnKind] = {
@@ -124,8 +125,9 @@ def name_inner_columns(tree: exp.Expr, name_of: Callable[[exp.Expr], str] = colu
     >>> tree.sql("postgres")
     'SELECT "max" FROM (SELECT MAX(a) AS "max", MIN(a) FROM t) AS x'
     """
-    asked = {column.name for column in tree.find_all(exp.Column)}
-    for inner in tree.find_all(exp.Subquery, exp.CTE):
+    inner_queries = nodes_of(tree, exp.Subquery, exp.CTE)
+    asked = {one.name for one in nodes_of(tree, exp.Column)} if inner_queries else set()
+    for inner in inner_queries:
         if isinstance(inner, exp.Subquery) and not isinstance(inner.parent, exp.From | exp.Join):
             continue
         select: exp.Expr = inner.this

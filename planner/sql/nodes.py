@@ -1,8 +1,10 @@
 """Tree nodes that planning puts in, and questions about trees that several passes ask."""
 
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from sqlglot import exp
+
+Node = TypeVar("Node", bound=exp.Expr)
 
 _IS_OUTPUT = "is_output"
 _COUNTS_UNITS, ALL, CUT = "counts_units", "all", "cut"
@@ -34,23 +36,70 @@ def children(node: exp.Expr) -> list[exp.Expr]:
     """The nodes directly in a node, in their order. Faster than a generator of them."""
     found: list[exp.Expr] = []
     for value in node.args.values():
-        if isinstance(value, list):
-            found += [one for one in value if isinstance(one, exp.Expr)]
-        elif isinstance(value, exp.Expr):
+        if isinstance(value, exp.Expr):
             found.append(value)
+        elif value and isinstance(value, list):
+            found += [one for one in value if isinstance(one, exp.Expr)]
     return found
 
 
 def every_node(tree: exp.Expr) -> list[exp.Expr]:
-    """All nodes of a tree as it is now, from the root down, level by level."""
+    """All nodes of a tree as it is now, from the root down, level by level.
+
+    The same as `children` of each, written out: a call for each node would double its time.
+    """
     found = [tree]
     for node in found:  # which grows
         for value in node.args.values():
-            if isinstance(value, list):
-                found += [one for one in value if isinstance(one, exp.Expr)]
-            elif isinstance(value, exp.Expr):
+            if isinstance(value, exp.Expr):
                 found.append(value)
+            elif value and isinstance(value, list):
+                found += [one for one in value if isinstance(one, exp.Expr)]
     return found
+
+
+def nodes_of(tree: exp.Expr, *kinds: type[Node]) -> list[Node]:
+    """All nodes of some kinds in a tree as it is now, in the order of `every_node`.
+
+    It takes two thirds of the time of `Expr.find_all`, and the tree may be changed meanwhile.
+    """
+    return [node for node in every_node(tree) if isinstance(node, kinds)]
+
+
+def has_node(tree: exp.Expr, *kinds: type[exp.Expr]) -> bool:
+    """Whether there is a node of some kinds in a tree."""
+    return bool(nodes_of(tree, *kinds))
+
+
+def copy_of(tree: Node) -> Node:
+    """A copy of a tree, without a parent; what its meta data name is shared with the original.
+
+    `Expr.copy` goes into the meta data, too, and takes three times as long.
+    """
+    root = type(tree)()
+    left: list[tuple[exp.Expr, exp.Expr]] = [(tree, root)]
+    for node, copy in left:  # which grows
+        if node.meta:
+            copy.meta.update(node.meta)
+        if node.comments:
+            copy.comments = list(node.comments)
+        for name, value in node.args.items():
+            if isinstance(value, exp.Expr):
+                copy.args[name] = part = type(value)()
+                part.parent, part.arg_key = copy, name
+                left.append((value, part))
+            elif isinstance(value, list):
+                copy.args[name] = parts = []
+                for place, one in enumerate(value):
+                    part = one
+                    if isinstance(one, exp.Expr):
+                        part = type(one)()
+                        part.parent, part.arg_key, part.index = copy, name, place
+                        left.append((one, part))
+                    parts.append(part)
+            else:
+                copy.args[name] = value
+    return root
 
 
 def outside_queries(tree: exp.Expr) -> list[exp.Expr]:
@@ -118,12 +167,12 @@ def aggregates(node: exp.Expr) -> bool:
     if isinstance(node, exp.Window):
         function = node.this
         inner = [arg for arg in node.args.items() if arg[0] != "this"]
-        return any(aggregates(n) for n in function.iter_expressions()) or any(
+        return any(map(aggregates, children(function))) or any(
             aggregates(n) for _, value in inner for n in _nodes(value)
         )
     if isinstance(node, exp.AggFunc | exp.WithinGroup) or is_quantile(node):
         return True
-    return any(aggregates(child) for child in node.iter_expressions())
+    return any(map(aggregates, children(node)))
 
 
 def is_of_window(node: exp.Expr) -> bool:

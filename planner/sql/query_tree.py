@@ -40,11 +40,13 @@ class QueryTree:
 
     Every SELECT in it that has OPTIONS carries what they name in its meta data, and `tree` what
     comments name.
-    `has_subqueries` says whether there is any query inside `tree`.
+    `has_subqueries` says whether there is any query inside `tree`, and `kinds` has the types of its
+    nodes as it was parsed, so that a pass begins only where there is something for it.
     """
 
     tree: exp.Query
     has_subqueries: bool
+    kinds: frozenset[type[exp.Expr]]
 
 
 def parse(query: Query, parameters: Parameters = ()) -> QueryTree:
@@ -85,7 +87,7 @@ def parse(query: Query, parameters: Parameters = ()) -> QueryTree:
             _take_options(select)
     if options:
         _take_commented(tree, options)
-    return QueryTree(tree, len(queries) > 1)
+    return QueryTree(tree, len(queries) > 1, frozenset(map(type, nodes)))
 
 
 def without_limit_all(words: list[Token]) -> list[Token]:
