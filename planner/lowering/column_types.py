@@ -60,25 +60,25 @@ def every_type(
     own = set()
     for node in nodes:
         if isinstance(node, exp.Table):
-            tables.append((node.alias_or_name.casefold(), _types(node, world)))
+            tables.append((node.alias_or_name.casefold(), _meant(node, world)))
         elif isinstance(node, exp.CTE):
             own.add(node.alias.casefold())
 
     def found(column: exp.Column) -> set[str]:
         name, qualifier = column.name.casefold(), column.table.casefold()
-        named = [columns for table, columns in tables if table == qualifier and table not in own]
-        every = named or [columns for _, columns in tables]
-        return {plain_type(columns[name]) for columns in every if name in columns}
+        named = [meant for table, meant in tables if table == qualifier and table not in own]
+        every = named or [meant for _, meant in tables]
+        return {plain_type(one) for meant in every for one in _types(meant, name)}
 
     return found
 
 
-def _types(table: exp.Table, world: PlanningContext) -> Mapping[str, str]:
-    """The SQL types of the columns of a table that the statement names, by their folded names."""
-    found = _meant(table, world)
-    if isinstance(found, Schema):
-        return {axis.name.casefold(): axis.sql_type for axis in found.axes}
-    return {} if found is None else {name.casefold(): it for name, it in found.types.items()}
+def _types(table: Schema | PublicRelation | None, folded: str) -> list[str]:
+    """The SQL types of the columns of a table that have a name but for letter case."""
+    if isinstance(table, Schema):
+        return [axis.sql_type for axis in table.axes if axis.name.casefold() == folded]
+    types = {} if table is None else table.types
+    return [sql_type for name, sql_type in types.items() if name.casefold() == folded]
 
 
 def _columns(table: exp.Table, world: PlanningContext) -> Mapping[str, ValueType]:

@@ -35,10 +35,9 @@ def gives_no_rows(query: exp.Query) -> bool:
     """Whether a statement's result has no rows, by its own text."""
     if has_limit_zero(query):
         return True
-    is_plain = isinstance(query, exp.Select) and not (
-        aggregates_in(query) or query.args.get("group") or query.args.get("having")
-    )
-    return is_plain and is_probe(query)
+    if not (isinstance(query, exp.Select) and is_probe(query)):
+        return False
+    return not (query.args.get("group") or query.args.get("having") or aggregates_in(query))
 
 
 def has_limit_zero(query: exp.Query) -> bool:

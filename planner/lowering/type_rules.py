@@ -100,8 +100,10 @@ def check_types(tree: exp.Query, world: PlanningContext) -> None:
     """
     nodes = every_node(tree)
     known = _families(nodes, world)
+    kinds = {type(node) for node in nodes}
+    checked = {kind for kind in kinds if issubclass(kind, _CHECKED)}
     for node in nodes:
-        if not isinstance(node, _CHECKED):
+        if type(node) not in checked:
             continue
         for condition in _conditions(node):
             _check_condition(condition, known)
