@@ -58,7 +58,7 @@ def opening(
                 for place, one in blocks:
                     rows = _known_rows(one, known[place], largest[place])
                     _ask_relative(step, place, one, answer, *rows, is_first=found is None)
-            elif has_target(answer):
+            elif has_target(answer) and blocks:  # none if no group is possible
                 formula = PartsOfFormula(part, answer, tuple(blocks))
                 formula.open(step, found.answers[index] if found else None, found, largest)
             else:
@@ -84,7 +84,7 @@ def narrowed(asked: Sequence[Asked], answered: Sequence[AnsweredPart]) -> Step:
                     found = _values_and_widths(one, rows)
                     if not _relative(answer).is_met(*found).all():
                         _ask_relative(step, place, one, answer, *found)
-            elif has_target(answer):
+            elif has_target(answer) and blocks:
                 PartsOfFormula(part.part, answer, tuple(blocks)).narrow(step, item, part)
     return step
 

@@ -53,6 +53,13 @@ def test_a_mean_is_as_accurate_as_it_was_asked_to_be(engine: Engine, half_width:
     assert abs(value - MEAN_AGE) < 4 * half_width  # beyond it by chance less than once in 10**9
 
 
+def test_means_of_no_group_are_no_rows_and_free(engine: Engine) -> None:
+    sql = f"{DP}(half_width => 6) age AS k, AVG(age) AS a FROM people WHERE age > 60 AND age < 50"
+    for _ in range(2):
+        assert ask(engine, f"{sql} GROUP BY age").data.num_rows == 0
+    assert spent(engine) == 0
+
+
 def test_a_mean_asked_more_accurately_costs_the_difference(engine: Engine) -> None:
     ask(engine, f"{DP}(half_width => 1) AVG(age) AS a FROM people")
     ask(engine, f"{DP}(half_width => 0.25) AVG(age) AS a FROM people")
