@@ -130,7 +130,7 @@ HOMES = {
 DUCKDB_FILES = {
     "planner/domain/scratchpad.py",
     "proxy/cli/init_source.py",
-    "proxy/engine/sql_process.py",
+    "proxy/engine/closed_database.py",
     "proxy/sources/closed.py",
     "proxy/sources/duckdb_source.py",
     "proxy/sources/private_view.py",

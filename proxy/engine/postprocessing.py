@@ -1,8 +1,8 @@
 """Post-processing of noisy answers: SQL on noisy and public relations.
 
 Each call sees only the relations it is given, so whatever SQL is run here, its result depends only
-on what is public already. Where it runs, `sql_process` says; what it meets there becomes a refusal
-here.
+on what is public already. What is bounded by its input (`short_sql`) runs here, everything else in
+a process that can be ended (`sql_process`); what it meets there becomes a refusal here.
 """
 
 import re
@@ -13,17 +13,20 @@ import pyarrow as pa
 
 from cube.pace import checkpoint, seconds_left
 from cube.refusals import Refused, TooLarge, UnknownName, UnsupportedSql
-from proxy.engine.sql_process import (
+from proxy.engine.closed_database import (
     BINDING,
     N_BYTES_RESULT,
     N_ROWS_MAX,
-    PROCESSES,
     TOO_LARGE,
     TOO_MUCH,
+    ClosedDatabase,
     SqlEnded,
 )
+from proxy.engine.short_sql import reach
+from proxy.engine.sql_process import PROCESSES
 
 SECONDS_MAX: Final = 20.0  # answers are few; SQL that takes longer multiplies them with each other
+REACH_MAX: Final = 2**25  # of SQL that runs here: a tenth of a second, 32 MB
 ON_ANSWERS: Final = "SQL on the answers"
 _SHOWN_LENGTH: Final = 160
 # DuckDB's messages about names, among all its binder errors.
@@ -33,7 +36,13 @@ _OF_A_NAME: Final = re.compile(
 
 
 class OuterSql:
-    """Runs SQL on the given relations, in processes that all engines of this one share."""
+    """Runs SQL on the given relations, by itself or in processes that all engines share.
+
+    Thread-safe.
+    """
+
+    def __init__(self) -> None:
+        self._database = ClosedDatabase()
 
     def run(self, sql: str, relations: Mapping[str, pa.Table], what: str = ON_ANSWERS) -> pa.Table:
         """The result of a query over `relations`, by their names.
@@ -53,8 +62,12 @@ class OuterSql:
         TooLarge, TooSlow
             If the query takes too long, or its result is too large.
         """
+        seconds = seconds_left(SECONDS_MAX)
+        touched = reach(sql, relations)
         try:
-            return PROCESSES.run(sql, relations, seconds_left(SECONDS_MAX))
+            if touched is None or touched > REACH_MAX:
+                return PROCESSES.run(sql, relations, seconds)
+            return self._database.run(sql, relations)
         except SqlEnded as ended:
             if ended.kind == TOO_MUCH:
                 checkpoint()  # the statement's deadline may have passed, however short this was

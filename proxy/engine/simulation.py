@@ -26,9 +26,9 @@ from planner.cache import BoundedCache
 from planner.draws import n_draws_for
 from planner.workload import Answer, Part, QuantileFormula, SqlFormula
 from proxy.engine.boxes import box_errors
+from proxy.engine.closed_database import N_ROWS_MAX
 from proxy.engine.postprocessing import OuterSql
 from proxy.engine.quantiles import quantiles
-from proxy.engine.sql_process import N_ROWS_MAX
 
 Floats: TypeAlias = NDArray[np.float64]
 Flags: TypeAlias = NDArray[np.bool_]
@@ -337,7 +337,7 @@ def _computed(
     columns = [piece.ravel() for piece in pieces]
     # A draw outside a function's domain, or a value that overflows, gives NULL; so does what is
     # divided by something that is not there.
-    sql = f"SELECT CAST(TRY({formula.sql}) AS DOUBLE) AS computed FROM draws"  # noqa: S608 - planned
+    sql = f'SELECT CAST(TRY({formula.sql}) AS DOUBLE) AS "computed" FROM "draws"'  # noqa: S608 - planned
     computed = []
     for start in range(0, max(columns[0].size, 1), N_ROWS_MAX):
         own = slice(start, start + N_ROWS_MAX)

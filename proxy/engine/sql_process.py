@@ -3,8 +3,9 @@
 A single call of a function in DuckDB is neither interrupted nor counted by its limit on memory. So
 the SQL runs in a process that the kernel ends: its memory by a limit on what it may allocate, its
 time by an alarm. Such a process holds an empty database that reaches no file, network, extension
-or setting, and is given the relations of one statement at a time. A few of them wait for work; what
-has grown, or was ended, is replaced.
+or setting, and is given the relations of one statement at a time. It keeps those that were sent
+before, such as public tables, within a share of memory: they are sent to it once. A few processes
+wait for work; what has grown, or was ended, is replaced.
 
 The parent writes a line of JSON and the relations as Arrow streams; the process answers with a line
 of JSON, and the result as a stream. Where the kernel has no limit on what a process allocates
@@ -20,69 +21,33 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Final
+from weakref import WeakValueDictionary
 
-import duckdb
 import pyarrow as pa
 
 from cube.pace import checkpoint, note_work, seconds_left, waiting
+from proxy.engine.closed_database import TOO_MUCH, ClosedDatabase, SqlEnded
 
 N_PROCESSES_MAX: Final = 8  # one analyst works on two statements at a time
 N_KEPT: Final = 2  # that wait for work
 N_BYTES_MORE: Final = 384 * 2**20  # that a process may allocate after its start
+N_BYTES_KEPT: Final = 128 * 2**20  # of tables, besides
+N_BYTES_KEPT_LEAST: Final = 2**14  # a smaller table is sent as fast as its name
 N_BYTES_LEAVES: Final = 128 * 2**20  # one that has grown by as much is replaced
 N_BYTES_BUFFER: Final = 2**18  # of a pipe: most statements and answers are written at once
-N_BYTES_RESULT: Final = 128 * 2**20
-N_ROWS_MAX: Final = 1_000_000  # of a result
 SECONDS_LEAST: Final = 0.001  # an alarm after no time is none
 GLANCE_SECONDS: Final = 0.1
 
-# What ended a statement.
-TOO_MUCH: Final = "too much"  # time, or memory
-TOO_LARGE: Final = "too large"  # a result
-BINDING: Final = "binding"
-OTHER: Final = "other"
-
-_SETTINGS: Final = (
-    "SET GLOBAL temp_directory = ''",
-    "SET GLOBAL enable_external_access = false",
-    "SET GLOBAL autoinstall_known_extensions = false",
-    "SET GLOBAL autoload_known_extensions = false",
-    "SET GLOBAL allow_community_extensions = false",
-    "SET GLOBAL python_enable_replacements = false",
-    "SET GLOBAL threads = 1",
-    "SET GLOBAL memory_limit = '256MB'",
-    "SET GLOBAL TimeZone = 'UTC'",
-    "SET GLOBAL integer_division = true",  # as in PostgreSQL
-    # A noisy count may be zero: then a ratio is NULL, and the other rows are kept.
-    "SET GLOBAL ieee_floating_point_ops = false",
-    "SET GLOBAL error_on_division_by_zero = false",
-    "SET GLOBAL lock_configuration = true",
-)
 _START: Final = "from proxy.engine.sql_process import work; work()"
 # What is allocated is what is used: other allocators reserve a gigabyte, which counts.
 _ALLOCATION: Final = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "1"}
 _READY: Final = b"ready\n"
 _ENVIRONMENT: Final = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "LANG", "LC_ALL")
-
-
-class SqlEnded(Exception):
-    """A statement that gave no result.
-
-    Parameters
-    ----------
-    kind : str
-        `TOO_MUCH`, `TOO_LARGE`, `BINDING` or `OTHER`.
-    text : str
-        DuckDB's message; empty if there is none.
-    """
-
-    def __init__(self, kind: str, text: str = "") -> None:
-        super().__init__(kind, text)
-        self.kind, self.text = kind, text
 
 
 class SqlProcesses:
@@ -92,6 +57,7 @@ class SqlProcesses:
         self._changed = threading.Condition()
         self._idle: list[_Process] = []
         self._n_processes = 0
+        self._met: WeakValueDictionary[int, pa.Table] = WeakValueDictionary()
 
     def start(self) -> None:
         """Start the processes that wait for work, so that no statement waits for a start."""
@@ -121,7 +87,8 @@ class SqlProcesses:
         end = time.monotonic() + seconds  # with the time until a process is there and has started
         process = self._taken()
         try:
-            return process.run(sql, relations, end)
+            met = {name for name, table in relations.items() if self._is_met(table)}
+            return process.run(sql, relations, end, met)
         finally:
             note_work(process.seconds_worked)
             self._give_back(process)
@@ -138,6 +105,18 @@ class SqlProcesses:
         """The numbers of the processes that wait for work."""
         with self._changed:
             return [process.pid for process in self._idle]
+
+    def _is_met(self, table: pa.Table) -> bool:
+        """Whether this very table was sent before, so that it is worth keeping; from now on it was.
+
+        What is made for one statement, such as answers, is never met again.
+        """
+        if not N_BYTES_KEPT_LEAST <= table.nbytes <= N_BYTES_KEPT:
+            return False
+        with self._changed:
+            is_met = self._met.get(id(table)) is table
+            self._met[id(table)] = table
+        return is_met
 
     def _taken(self) -> "_Process":
         process = self._free()
@@ -202,23 +181,29 @@ class _Process:
             bufsize=N_BYTES_BUFFER,
         )
         self._is_ready = False
+        self._kept = _Kept()
         self.leaves = False
         self.seconds_worked = 0.0
 
-    def run(self, sql: str, relations: Mapping[str, pa.Table], end: float) -> pa.Table:
-        """The result of a query, by a moment of the clock; `SqlEnded` without one."""
+    def run(
+        self, sql: str, relations: Mapping[str, pa.Table], end: float, met: Collection[str]
+    ) -> pa.Table:
+        """The result of a query, by a moment of the clock; `SqlEnded` without one.
+
+        It keeps the relations whose names are in `met`, as far as they fit.
+        """
         started = time.monotonic()
         self.leaves = True  # until it has answered
         try:
-            answer, found = self._asked(sql, relations, end)
+            answer, result = self._asked(sql, relations, end, met)
         except (OSError, EOFError, ValueError, pa.ArrowException):
             self.seconds_worked = time.monotonic() - started
             raise SqlEnded(TOO_MUCH) from None  # the kernel ended it
         self.seconds_worked = float(answer["worked"])
         self.leaves = bool(answer["leaves"])
-        if found is None:
+        if result is None:
             raise SqlEnded(answer["ended"], answer["text"])
-        return found
+        return result
 
     @property
     def pid(self) -> int:
@@ -239,7 +224,7 @@ class _Process:
         self._process.wait()
 
     def _asked(
-        self, sql: str, relations: Mapping[str, pa.Table], end: float
+        self, sql: str, relations: Mapping[str, pa.Table], end: float, met: Collection[str]
     ) -> tuple[dict[str, Any], pa.Table | None]:
         given, taken = self._pipes()
         if not self._is_ready:
@@ -247,9 +232,13 @@ class _Process:
                 raise RuntimeError("a process that runs SQL did not start")
             self._is_ready = True
         seconds = end - time.monotonic()
-        order = {"sql": sql, "seconds": seconds, "names": list(relations)}
+        known = {name: id(table) for name, table in relations.items() if self._kept.has(table)}
+        new = {name: table for name, table in relations.items() if name not in known}
+        dropped = self._kept.add([new[name] for name in new if name in met], known.values())
+        keys = {name: id(table) if self._kept.has(table) else None for name, table in new.items()}
+        order = {"sql": sql, "seconds": seconds, "drop": dropped, "known": known, "sent": keys}
         given.write(json.dumps(order).encode() + b"\n")
-        for table in relations.values():
+        for table in new.values():
             _write(given, table)
         given.flush()
         line = taken.readline()
@@ -265,61 +254,83 @@ class _Process:
         return given, taken
 
 
+class _Kept:
+    """The tables that a process keeps, those that were used last at the end."""
+
+    def __init__(self) -> None:
+        self._tables: OrderedDict[int, pa.Table] = (
+            OrderedDict()
+        )  # held, so that no other has its id
+
+    def has(self, table: pa.Table) -> bool:
+        """Whether it keeps a table."""
+        return id(table) in self._tables
+
+    def add(self, tables: Sequence[pa.Table], used: Collection[int]) -> list[int]:
+        """Keep further tables as far as they fit; the ids of those that make room for them.
+
+        Those in `used` stay: the statement reads them.
+        """
+        for one in used:
+            self._tables.move_to_end(one)
+        left = N_BYTES_KEPT - sum(self._tables[one].nbytes for one in used)
+        added = {}
+        for table in tables:
+            if table.nbytes <= left:
+                left -= table.nbytes
+                added[id(table)] = table
+        dropped = []
+        for one in reversed([one for one in self._tables if one not in used]):
+            left -= self._tables[one].nbytes
+            if left < 0:
+                dropped.append(one)
+        for one in dropped:
+            del self._tables[one]
+        self._tables |= added
+        return dropped
+
+
 def work() -> None:
     """Run what the parent asks for, until it is gone. The whole life of a process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: meant for the server
     given = os.fdopen(os.dup(0), "rb", N_BYTES_BUFFER)
     taken = os.fdopen(os.dup(1), "wb", N_BYTES_BUFFER)
     os.dup2(2, 1)  # what a library prints is no answer
-    database = duckdb.connect(":memory:")
-    for setting in _SETTINGS:
-        database.execute(setting)
-    _found(database.cursor(), "SELECT 1 AS x", {"none": pa.schema({"x": pa.int8()}).empty_table()})
+    database = ClosedDatabase()
+    database.run("SELECT 1 AS x", {"none": pa.schema({"x": pa.int8()}).empty_table()})
     least = _n_bytes_allocated()
     _bound(least)
     taken.write(_READY)
     taken.flush()
+    kept: dict[int, pa.Table] = {}
     while line := given.readline():
         order = json.loads(line)
-        relations = {name: _read(given) for name in order["names"]}
+        for key in order["drop"]:
+            del kept[key]
+        relations = {name: kept[key] for name, key in order["known"].items()}
+        for name, key in order["sent"].items():
+            relations[name] = _read(given)
+            if key is not None:
+                kept[key] = relations[name]
+        n_bytes_kept = sum(table.nbytes for table in kept.values())
         # The kernel ends the process, whatever it does, unless it has answered by then.
         signal.setitimer(signal.ITIMER_REAL, max(order["seconds"], SECONDS_LEAST))
         before = time.process_time()
         answer: dict[str, object] = {}
-        found: pa.Table | None = None
-        cursor = database.cursor()
+        result: pa.Table | None = None
         try:
-            found = _found(cursor, order["sql"], relations)
+            result = database.run(order["sql"], relations)
         except SqlEnded as ended:
             answer = {"ended": ended.kind, "text": ended.text[:1000]}
         finally:
-            cursor.close()
             signal.setitimer(signal.ITIMER_REAL, 0.0)
         answer["worked"] = time.process_time() - before
-        answer["leaves"] = _n_bytes_allocated() - least > N_BYTES_LEAVES
+        answer["leaves"] = _n_bytes_allocated() - least - n_bytes_kept > N_BYTES_LEAVES
         taken.write(json.dumps(answer).encode() + b"\n")
-        if found is not None:
-            _write(taken, found)
+        if result is not None:
+            _write(taken, result)
         taken.flush()
-        del relations, found
-
-
-def _found(
-    cursor: duckdb.DuckDBPyConnection, sql: str, relations: Mapping[str, pa.Table]
-) -> pa.Table:
-    try:
-        for name, table in relations.items():
-            cursor.register(name, table)
-        found: pa.Table = cursor.sql(sql).limit(N_ROWS_MAX + 1).to_arrow_table()
-    except (duckdb.OutOfMemoryException, MemoryError):
-        raise SqlEnded(TOO_MUCH) from None
-    except duckdb.BinderException as error:
-        raise SqlEnded(BINDING, str(error)) from None
-    except duckdb.Error as error:
-        raise SqlEnded(OTHER, str(error)) from None
-    if found.num_rows > N_ROWS_MAX or found.nbytes > N_BYTES_RESULT:
-        raise SqlEnded(TOO_LARGE)
-    return found
+        del relations, result
 
 
 def _bound(least: int) -> None:
@@ -329,7 +340,7 @@ def _bound(least: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     if least:
-        most = least + N_BYTES_MORE
+        most = least + N_BYTES_MORE + N_BYTES_KEPT
         resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 

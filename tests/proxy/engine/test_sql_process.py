@@ -1,19 +1,23 @@
 """Tests for the processes that run SQL which callers wrote."""
 
 import os
+import random
 import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import pyarrow as pa
 import pytest
 
 from cube.pace import Deadline, paced
 from cube.refusals import TooLarge, TooSlow, UnknownName, UnsupportedSql
+from proxy.engine import sql_process
+from proxy.engine.closed_database import SqlEnded
 from proxy.engine.postprocessing import OuterSql
-from proxy.engine.sql_process import PROCESSES, SqlEnded, SqlProcesses
+from proxy.engine.sql_process import PROCESSES, SqlProcesses
 from proxy.scheduling.fair_share import CallTimes, FairShare, Shift
 
 NUMBERS = pa.table({"n": [1, 2, 3]})
@@ -96,6 +100,51 @@ def test_a_process_that_has_grown_is_replaced() -> None:
             own.run("SELECT list(range) AS x FROM range(20000000)", {}, 60.0)
         own.run("SELECT 1 AS x", {}, 60.0)
         assert all(growth(pid) < 2**27 for pid in own.pids())
+
+
+def test_a_table_that_is_met_again_is_sent_to_a_process_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sent: list[pa.Table] = []
+    write = sql_process._write
+
+    def noted(pipe: IO[bytes], table: pa.Table) -> None:
+        sent.append(table)
+        write(pipe, table)
+
+    monkeypatch.setattr(sql_process, "_write", noted)
+    public = pa.table({"n": range(100_000)})
+    sql = "SELECT COUNT(*) AS x FROM p JOIN t ON p.n = t.n"
+    with processes() as own:
+        for number in range(5):
+            answers = pa.table({"n": range(number)})  # of one statement
+            found = own.run(sql, {"p": public, "t": answers}, 60.0)
+            assert found["x"].to_pylist() == [number]
+        assert sum(table is public for table in sent) == 2  # before it was met again, and to keep
+        assert len(sent) == 2 + 5
+        own.run("SELECT 1 AS x", {}, 60.0)
+        other = pa.table({"n": range(1, 100_000)})
+        for table, first in ((other, 1), (other, 1), (public, 0), (other, 1)):
+            found = own.run("SELECT MIN(n) AS x FROM p", {"p": table}, 60.0)
+            assert found["x"].to_pylist() == [first]
+        assert len(sent) == 2 + 5 + 2
+
+
+def test_tables_that_do_not_fit_make_room_or_are_sent_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tables = [pa.table({"n": range(place, place + 10_000)}) for place in range(4)]
+    monkeypatch.setattr(sql_process, "N_BYTES_KEPT", 2 * tables[0].nbytes)
+    draw = random.Random(3)  # noqa: S311 - which tables are read
+    with processes() as own:
+        own.start()
+        pids = set(own.pids())
+        for _ in range(60):
+            read = draw.sample(range(4), draw.randint(1, 4))
+            sql = " UNION ALL ".join(f"SELECT MIN(n) AS x FROM t{place}" for place in read)  # noqa: S608 - own names
+            found = own.run(sql, {f"t{place}": tables[place] for place in read}, 60.0)
+            assert sorted(found["x"].to_pylist()) == sorted(read)
+        assert set(own.pids()) == pids
 
 
 def test_what_a_process_works_counts_as_the_analysts_work() -> None:

@@ -1,0 +1,95 @@
+"""A DuckDB that holds nothing and reaches nothing: no file, network, extension or setting.
+
+A query sees the relations that it is given, and ends as one of a few kinds if it gives no result.
+"""
+
+from collections.abc import Mapping
+from functools import cached_property
+from threading import Lock
+from typing import Final
+
+import duckdb
+import pyarrow as pa
+
+N_BYTES_RESULT: Final = 128 * 2**20
+N_ROWS_MAX: Final = 1_000_000  # of a result
+
+# What ended a statement.
+TOO_MUCH: Final = "too much"  # time, or memory
+TOO_LARGE: Final = "too large"  # a result
+BINDING: Final = "binding"
+OTHER: Final = "other"
+
+_SETTINGS: Final = (
+    "SET GLOBAL temp_directory = ''",
+    "SET GLOBAL enable_external_access = false",
+    "SET GLOBAL autoinstall_known_extensions = false",
+    "SET GLOBAL autoload_known_extensions = false",
+    "SET GLOBAL allow_community_extensions = false",
+    "SET GLOBAL python_enable_replacements = false",
+    "SET GLOBAL threads = 1",
+    "SET GLOBAL memory_limit = '256MB'",
+    "SET GLOBAL TimeZone = 'UTC'",
+    "SET GLOBAL integer_division = true",  # as in PostgreSQL
+    # A noisy count may be zero: then a ratio is NULL, and the other rows are kept.
+    "SET GLOBAL ieee_floating_point_ops = false",
+    "SET GLOBAL error_on_division_by_zero = false",
+    "SET GLOBAL lock_configuration = true",
+)
+
+
+class SqlEnded(Exception):
+    """A statement that gave no result.
+
+    Parameters
+    ----------
+    kind : str
+        `TOO_MUCH`, `TOO_LARGE`, `BINDING` or `OTHER`.
+    text : str
+        DuckDB's message; empty if there is none.
+    """
+
+    def __init__(self, kind: str, text: str = "") -> None:
+        super().__init__(kind, text)
+        self.kind, self.text = kind, text
+
+
+class ClosedDatabase:
+    """Runs queries, each on the relations that it is given alone. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+
+    @cached_property
+    def _opened(self) -> duckdb.DuckDBPyConnection:
+        """The empty database; opened when it is first needed, with the lock held."""
+        database = duckdb.connect(":memory:")
+        for setting in _SETTINGS:
+            database.execute(setting)
+        return database
+
+    def run(self, sql: str, relations: Mapping[str, pa.Table]) -> pa.Table:
+        """The result of a query over `relations`, by their names.
+
+        Raises
+        ------
+        SqlEnded
+            If it gives none.
+        """
+        with self._lock:
+            cursor = self._opened.cursor()
+        try:
+            for name, table in relations.items():
+                cursor.register(name, table)
+            result: pa.Table = cursor.sql(sql).limit(N_ROWS_MAX + 1).to_arrow_table()
+        except (duckdb.OutOfMemoryException, MemoryError):
+            raise SqlEnded(TOO_MUCH) from None
+        except duckdb.BinderException as error:
+            raise SqlEnded(BINDING, str(error)) from None
+        except duckdb.Error as error:
+            raise SqlEnded(OTHER, str(error)) from None
+        finally:
+            cursor.close()
+        if result.num_rows > N_ROWS_MAX or result.nbytes > N_BYTES_RESULT:
+            raise SqlEnded(TOO_LARGE)
+        return result
