@@ -17,7 +17,7 @@ from cube.schema import Schema
 from cube.timestamps import TimestampAxis
 from planner.sql.clock import IS_MOMENT
 from planner.sql.messages import origin
-from planner.sql.nodes import IS_INSTANT, copy_of, nodes_of
+from planner.sql.nodes import IS_INSTANT, copy_of, is_put_in_zone, nodes_of
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In)
 _WITH_OFFSET = re.compile(r"[ T][0-9]{2}:[0-9:.]*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$")
@@ -58,6 +58,8 @@ def _instants(expression: exp.Expr, schema: Schema) -> Iterator[tuple[exp.Expr, 
         if not (isinstance(literal, exp.Literal) and literal.is_string):
             continue
         is_instant = _is_instant(node) if isinstance(node, exp.Cast) else _is_compared(node, schema)
+        if is_put_in_zone(node):
+            continue  # AT TIME ZONE puts an instant on a clock by itself
         instant = _read(literal.name) if is_instant else None
         if instant is not None:
             yield node, instant

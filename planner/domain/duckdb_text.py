@@ -7,13 +7,11 @@ column becomes a function of the key. What operators and functions mean is for `
 from collections.abc import Callable, Mapping
 
 from sqlglot import exp
-from sqlglot.errors import UnsupportedError
 
 from planner.meaning.numbers import QUOTIENT_PLACES
 from planner.meaning.types import Kind, SqlType
 from planner.meaning.writing import duckdb_sql, written_expression
 from planner.meaning.written import Value, written
-from planner.sql.messages import unsupported
 from planner.sql.nodes import PublicLookup
 
 TypeOfColumn = Callable[[exp.Expr], SqlType]
@@ -33,7 +31,8 @@ def duckdb_text(expression: exp.Expr, relations: Mapping[str, str], type_of: Typ
     Raises
     ------
     UnsupportedSql
-        If DuckDB has no such expression.
+        If something in it cannot be computed as PostgreSQL does. Nothing that is written is without
+        a form in DuckDB: what writers leave as it is are comparisons, choices and constants.
     """
 
     def resolve(node: exp.Expr) -> Value:
@@ -45,14 +44,7 @@ def duckdb_text(expression: exp.Expr, relations: Mapping[str, str], type_of: Typ
         return Value(found, type_of(node))
 
     value = written_expression(expression, resolve)
-    try:
-        text = duckdb_sql(value.node)
-    except UnsupportedError:
-        raise unsupported(
-            expression,
-            "has no form that is evaluated",
-            "Leave out arguments that are rarely given.",
-        ) from None
+    text = duckdb_sql(value.node)
     if value.type.kind is Kind.TIMESTAMPTZ:  # instants are shown in UTC
         return f"CAST({text} AS TIMESTAMP)"
     return f"CAST({text} AS DOUBLE)" if _is_quotient(expression, value.type) else text

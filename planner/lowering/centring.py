@@ -58,7 +58,7 @@ def span_of(value: exp.Expr, part: PartBuilder) -> Span:
 
 def _not_null(value: exp.Expr, axes: Scope, schema: Schema) -> tuple[slice, ...]:
     """The levels without the NULL, which is the last, of each column that the value needs."""
-    known = {one.this.this.unnest() for one in known_where(value)}
+    known = {one.this.this.unnest() for one in known_where(value, schema)}
     names = {one.name for one in known if isinstance(one, exp.Column)}
     return tuple(
         slice(-1 if name in names and schema.by_name[name].null else None) for name in axes

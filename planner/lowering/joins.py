@@ -206,7 +206,11 @@ def values_of(query: exp.Query, world: PlanningContext, node: exp.Expr) -> list[
     """The values that a subquery over public tables gives, as a list for IN."""
     columns = public_columns(query, world, node)
     if len(columns) != 1:
-        raise unsupported(node, "compares with more than one column", "Select one column.")
+        raise unsupported(
+            node,
+            "compares with more than one column",
+            "Select one column, or compare several as in EXISTS (SELECT 1 FROM t WHERE t.a = x).",
+        )
     ((_, values),) = columns.values()
     if len(values) > N_VALUES_MAX:
         raise TooLarge(

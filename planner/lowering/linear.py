@@ -171,7 +171,7 @@ def _aggregate(
     if isinstance(node, exp.CountIf):
         return [Product(scale, (), (*conditions, *conjuncts(expression)))]
     if isinstance(node, exp.Count):
-        return [counted(expression, scale, conditions)]
+        return [counted(expression, scale, conditions, domain.schema)]
     if isinstance(expression, exp.Star):
         raise unsupported(node, "sums no column", "Say COUNT(*) to count records.")
     products = summed(expression, scale, conditions, domain.schema)

@@ -300,6 +300,13 @@ class Splitter:
         if any(table.name.casefold() in scope.names for table in nodes_of(inner, exp.Table)):
             text = f"{self._with_text} {text}"
         listing = above if isinstance(above, exp.In) and above.args.get("query") is held else None
+        if listing is not None and isinstance(listing.this.unnest(), exp.Tuple):
+            raise unsupported(
+                query,
+                "gives several columns of answers, by which private rows cannot be chosen",
+                "GROUP BY these columns and choose among the groups, by HAVING (a, b) IN "
+                "(SELECT ..) or by a join with the subquery.",
+            )
         if text not in self._given:
             own = inner.meta.get(REQUESTED)
             refusal = unsupported(

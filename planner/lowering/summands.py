@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from cube.axis import DateAxis
+from cube.axis import CategoryAxis, DateAxis
 from cube.query import N_TERMS_MAX
 from cube.refusals import TooLarge
 from cube.schema import Schema
@@ -60,19 +60,21 @@ def conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
             yield node
 
 
-def counted(expression: exp.Expr, scale: Fraction, conditions: tuple[exp.Expr, ...]) -> Product:
+def counted(
+    expression: exp.Expr, scale: Fraction, conditions: tuple[exp.Expr, ...], schema: Schema
+) -> Product:
     """COUNT(expression): the number of records for which it is not NULL."""
     expression = expression.unnest()
     branch = _single_branch(expression, empty_is_zero=False)
     if branch is not None:
         holds, value = branch
-        return counted(value, scale, (*conditions, *conjuncts(holds)))
+        return counted(value, scale, (*conditions, *conjuncts(holds)), schema)
     if isinstance(expression, exp.Literal | exp.Boolean | exp.Star):
         return Product(scale, (), conditions)
-    return Product(scale, (), (*conditions, *known_where(expression)))
+    return Product(scale, (), (*conditions, *known_where(expression, schema)))
 
 
-def known_where(expression: exp.Expr) -> list[exp.Expr]:
+def known_where(expression: exp.Expr, schema: Schema) -> list[exp.Expr]:
     """Conditions that hold together exactly where an expression is not NULL.
 
     One on each operand of arithmetic, since a condition on each is cheaper than one on all
@@ -81,14 +83,14 @@ def known_where(expression: exp.Expr) -> list[exp.Expr]:
     node = expression.unnest()
     if isinstance(node, exp.Literal | exp.Boolean | exp.Interval):
         return []
-    operands = _strict_operands(node)
+    operands = _strict_operands(node, schema)
     if operands is None:
         return [_is_not_null(node)]
-    found = [condition for operand in operands for condition in known_where(operand)]
+    found = [condition for operand in operands for condition in known_where(operand, schema)]
     return list(dict.fromkeys(found))
 
 
-def _strict_operands(node: exp.Expr) -> list[exp.Expr] | None:
+def _strict_operands(node: exp.Expr, schema: Schema) -> list[exp.Expr] | None:
     """What a node is NULL without, and with always has a value; None where that is not known."""
     if isinstance(node, exp.Add | exp.Sub | exp.Mul):
         return [node.this, node.expression]
@@ -98,8 +100,19 @@ def _strict_operands(node: exp.Expr) -> list[exp.Expr] | None:
         return [node.expression]
     if isinstance(node, exp.Neg | exp.Abs | exp.Floor | exp.Ceil):
         return [node.this]
-    is_cast = isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast)
-    return [node.this] if is_cast else None
+    if isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast):
+        # A text may be no value of the type: the cast has none there.
+        return [node.this] if _is_of_numbers(node.this.unnest(), schema) else None
+    return None
+
+
+def _is_of_numbers(node: exp.Expr, schema: Schema) -> bool:
+    """Whether a node is surely no text: a column of none, or computed with numbers."""
+    if isinstance(node, exp.Column):
+        return not isinstance(schema.by_name[node.name], CategoryAxis)
+    if isinstance(node, exp.Cast):
+        return node.to.this not in exp.DataType.TEXT_TYPES
+    return _strict_operands(node, schema) is not None
 
 
 def summed(
@@ -136,7 +149,7 @@ def summed(
 
 def _known_beside(expression: exp.Expr, schema: Schema) -> list[exp.Expr]:
     """The conditions that an expression is not NULL, without those that hold on every level."""
-    every = known_where(expression)
+    every = known_where(expression, schema)
     return [one for one in every if _may_be_null(one.this.this, schema)]
 
 
@@ -421,5 +434,5 @@ def _may_be_null(expression: exp.Expr, schema: Schema) -> bool:
         return False
     if isinstance(expression, exp.Column):
         return schema.by_name[expression.name].null
-    operands = _strict_operands(expression)
+    operands = _strict_operands(expression, schema)
     return operands is None or any(_may_be_null(one, schema) for one in operands)

@@ -17,6 +17,7 @@ from typing import Final
 from sqlglot import exp
 
 from planner.meaning.number_patterns import write_number
+from planner.meaning.numbers import number
 from planner.meaning.texts import whole
 from planner.meaning.types import (
     BOOLEAN,
@@ -447,8 +448,9 @@ def write_make_interval(call: Call) -> Value:
         given = call.maybe(name)
         if given is not None:
             inner = given.node.expression if isinstance(given.node, exp.Kwarg) else given.node
+            part = Value(inner, call.type_of(inner))
             pieces.append(made.format(f"{{{len(parts)}}}"))
-            parts.append(Value(inner, call.type_of(inner)))
+            parts.append(number(part) if name == "second" else whole(part))
     if not pieces:
         raise call.refused("has no parts", "Write it as in MAKE_INTERVAL(days => 3).")
     return call.sql(f"({' + '.join(pieces)})", INTERVAL, *parts)

@@ -17,7 +17,6 @@ from planner.meaning.types import (
     DATE,
     FLOAT,
     INT4,
-    INT8,
     INTERVAL,
     REAL,
     TIMESTAMP,
@@ -29,6 +28,7 @@ from planner.meaning.types import (
 )
 from planner.meaning.written import Call, Value, Writer, as_it_was, read_as
 from planner.sql.exact_number import constant_value
+from planner.sql.interval_texts import IntervalValue, NoInterval
 from planner.sql.messages import unsupported
 
 PLACES_MAX: Final = 18  # of a product that stays a DECIMAL
@@ -49,7 +49,7 @@ def write_literal(call: Call) -> Value:
     if "." not in digits and not power:
         number = int(digits)
         if number <= _INT8_MAX:
-            return call.kept(INT4 if number <= _INT4_MAX else INT8)
+            return call.kept(INT4 if number <= _INT4_MAX else SqlType(Kind.INT8, is_asked=True))
     if power and abs(int(power)) > _DECIMAL_DIGITS:
         return call.kept(REAL)
     plain = plain_number(digits, int(power or 0))
@@ -104,8 +104,17 @@ def _added(call: Call, one: Value, other: Value) -> Value | None:
         other = read_as(other, INTERVAL)
         right = other.type.kind
     if right is Kind.INTERVAL and left in (Kind.DATE, *_TIMESTAMPS, Kind.INTERVAL, Kind.TIME):
-        return call.sql("({0} + {1})", TIMESTAMP if left is Kind.DATE else one.type, one, other)
+        return _moved(call, "+", one, other)
     return None
+
+
+def _moved(call: Call, sign: str, one: Value, interval: Value) -> Value:
+    """A moment moved by an interval: first by its months, then by its days and its time."""
+    if one.type.kind is Kind.TIMESTAMPTZ:  # of which DuckDB takes the time away first
+        template = f"timezone('UTC', timezone('UTC', {{0}}) {sign} {{1}})"
+        return call.sql(template, one.type, one, interval)
+    gives = TIMESTAMP if one.type.kind is Kind.DATE else one.type
+    return call.sql(f"({{0}} {sign} {{1}})", gives, one, interval)
 
 
 def _check_days(days: Value) -> None:
@@ -135,7 +144,7 @@ def write_sub(call: Call) -> Value:
         _check_days(other)
         return call.sql("({0} - CAST({1} AS INTEGER))", DATE, one, other)
     if right is Kind.INTERVAL and left in (Kind.DATE, *_TIMESTAMPS, Kind.INTERVAL, Kind.TIME):
-        return call.sql("({0} - {1})", TIMESTAMP if left is Kind.DATE else one.type, one, other)
+        return _moved(call, "-", one, other)
     if left in (Kind.DATE, *_TIMESTAMPS) and right in (Kind.DATE, *_TIMESTAMPS):
         # Days and a time, as PostgreSQL has it: no months.
         template = "(CAST({0} AS TIMESTAMP) - CAST({1} AS TIMESTAMP))"
@@ -187,13 +196,23 @@ def _scaled(call: Call, interval: Value, factor: Value, *, is_divided: bool) -> 
     if by is not None and (by or not is_divided):
         factor_value = float(1 / by if is_divided else by)
         if constant is not None:
-            return call.sql(interval_sql(constant.scaled(factor_value)), INTERVAL)
+            return call.sql(interval_sql(_times(call, constant, factor_value)), INTERVAL)
     if not is_divided and factor.type.is_integer:
         return call.sql("({0} * CAST({1} AS BIGINT))", INTERVAL, interval, factor)
     raise call.refused(
         "multiplies an interval by what is neither a constant nor a whole number",
         "Multiply a constant interval, as in x * INTERVAL '1 day' of whole numbers x.",
     )
+
+
+def _times(call: Call, interval: IntervalValue, factor: float) -> IntervalValue:
+    """An interval times a number, within the range that intervals have."""
+    try:
+        return interval.scaled(factor)
+    except NoInterval:
+        raise call.refused(
+            "is an interval out of range", "Multiply it by a smaller number."
+        ) from None
 
 
 def write_div(call: Call) -> Value:
@@ -289,9 +308,16 @@ def write_pow(call: Call) -> Value:
         "list_transform([{{'a': CAST({0} AS DOUBLE), 'b': CAST({1} AS DOUBLE)}}], LAMBDA q: "
         "CASE WHEN q.a = 0 AND q.b < 0 THEN error('zero raised to a negative power') "
         "WHEN q.a < 0 AND q.b <> trunc(q.b) THEN error('a negative number raised to a fraction') "
-        "WHEN isinf(pow(q.a, q.b)) THEN error('a power is out of range') ELSE pow(q.a, q.b) END)[1]"
+        f"WHEN {_out_of_range(gives)} THEN error('a power is out of range') "
+        "ELSE pow(q.a, q.b) END)[1]"
     )
     return call.sql(template, gives, one, other)
+
+
+def _out_of_range(gives: SqlType) -> str:
+    """Whether a power is none that PostgreSQL gives: a NUMERIC may be so small that it is 0."""
+    is_small = " OR (pow(q.a, q.b) = 0 AND q.a <> 0 AND NOT isinf(q.b))"
+    return "isinf(pow(q.a, q.b))" + (is_small if gives.kind is Kind.FLOAT else "")
 
 
 def write_exp(call: Call) -> Value:

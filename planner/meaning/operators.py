@@ -8,7 +8,16 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from planner.meaning.types import BOOLEAN, LITERAL, TEXT, Kind, SqlType, common_type
+from planner.meaning.types import (
+    BOOLEAN,
+    FLOAT,
+    LITERAL,
+    TEXT,
+    WHOLE,
+    Kind,
+    SqlType,
+    common_type,
+)
 from planner.meaning.written import Call, Value, read_as
 from planner.sql.messages import unsupported
 
@@ -116,12 +125,25 @@ def write_coalesce(call: Call) -> Value:
 
 
 def write_nullif(call: Call) -> Value:
-    """NULLIF(x, y): of the type of x."""
+    """NULLIF(x, y): of the type in which x is compared with y."""
     pair = [call.value("this"), call.value("expression")]
     values, wanted = agreed(call, pair)
+    values[0] = _promoted(call, values[0], values[1].type)
     for old, new in zip(pair, values, strict=True):
         _replaced(old, new)
     return call.kept(wanted if pair[0].type.kind is Kind.LITERAL else values[0].type)
+
+
+def _promoted(call: Call, value: Value, beside: SqlType) -> Value:
+    """A number as what it is compared as: a whole number beside a NUMERIC is one, too."""
+    source = value.type
+    if not (source.is_number and beside.is_number) or source.is_answer:
+        return value
+    if beside.kind is Kind.FLOAT and source.kind is not Kind.FLOAT:
+        return Call(value.node, call.type_of).sql("CAST({0} AS DOUBLE)", FLOAT, value)
+    if beside.kind is Kind.NUMERIC and source.is_integer and not beside.is_answer:
+        return Call(value.node, call.type_of).sql("CAST({0} AS DECIMAL(19, 0))", WHOLE, value)
+    return value
 
 
 def _branches(call: Call, values: Sequence[Value]) -> SqlType:

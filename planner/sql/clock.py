@@ -15,6 +15,7 @@ from sqlglot import exp
 from planner.sql.date_functions import Age
 from planner.sql.messages import origin
 from planner.sql.names import column_name
+from planner.sql.nodes import is_put_in_zone
 
 Clock: TypeAlias = Callable[[], dt.datetime]
 
@@ -65,10 +66,17 @@ def read_at(tree: exp.Expr, moment: dt.datetime) -> bool:
             node.set("expression", node.this)
             node.set("this", _constant(node, moment, exp.DType.DATE))
         else:
-            kind = exp.DType.DATE if isinstance(node, exp.CurrentDate) else exp.DType.TIMESTAMP
-            _replace(node, _constant(node, moment, kind))
+            _replace(node, _constant(node, moment, _kind_of(node)))
         found = True
     return found
+
+
+def _kind_of(node: exp.Expr) -> exp.DType:
+    """The type of what is read; NOW() is an instant where it is put on the clock of a zone."""
+    if isinstance(node, exp.CurrentDate):
+        return exp.DType.DATE
+    is_instant = isinstance(node, exp.CurrentTimestamp) and is_put_in_zone(node)
+    return exp.DType.TIMESTAMPTZ if is_instant else exp.DType.TIMESTAMP
 
 
 def _replace(node: exp.Expr, constant: exp.Expr) -> None:
@@ -78,6 +86,7 @@ def _replace(node: exp.Expr, constant: exp.Expr) -> None:
 
 def _constant(node: exp.Expr, moment: dt.datetime, kind: exp.DType) -> exp.Cast:
     text = f"{moment:%Y-%m-%d}" if kind == exp.DType.DATE else f"{moment:%Y-%m-%d %H:%M:%S}"
+    text += "+00" if kind == exp.DType.TIMESTAMPTZ else ""
     constant = exp.cast(exp.Literal.string(text), kind, copy=False)
     constant.meta.update({**origin(node), IS_MOMENT: True})
     return constant

@@ -113,6 +113,16 @@ def outside_queries(tree: exp.Expr) -> list[exp.Expr]:
     return found
 
 
+def is_put_in_zone(node: exp.Expr) -> bool:
+    """Whether a node stands inside what AT TIME ZONE puts on a clock, or takes from one."""
+    around, inner = node.parent, node
+    while around is not None and not isinstance(around, exp.Query):
+        if isinstance(around, exp.AtTimeZone) and around.this is inner:
+            return True
+        around, inner = around.parent, around
+    return False
+
+
 def output_reference(name: str) -> exp.Column:
     """A reference to a column of the SELECT list, which no pass resolves or rewrites."""
     column = exp.column(exp.to_identifier(name, quoted=True))

@@ -126,7 +126,8 @@ def check_number(first: AskedFirst, n_values: int) -> None:
     if n_values > 1 and not first.is_list:
         raise UnsupportedSql(
             f"({first.sql}) gives {n_values} rows where one value is needed.",
-            hint="Aggregate it, as in SELECT MAX(x), or compare with IN.",
+            hint="Aggregate what it gives, as in SELECT MAX(x) FROM (SELECT ..) AS s, or compare "
+            "with IN.",
             position=first.position,
         )
     if n_values > N_VALUES_MAX:

@@ -3,6 +3,7 @@
 A query sees the relations that it is given, and ends as one of a few kinds if it gives no result.
 """
 
+import datetime as dt
 from collections.abc import Mapping
 from functools import cached_property
 from threading import Lock
@@ -10,6 +11,7 @@ from typing import Final
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 N_BYTES_RESULT: Final = 128 * 2**20
 N_ROWS_MAX: Final = 1_000_000  # of a result
@@ -19,6 +21,11 @@ TOO_MUCH: Final = "too much"  # time, or memory
 TOO_LARGE: Final = "too large"  # a result
 BINDING: Final = "binding"
 OTHER: Final = "other"
+
+_EPOCH: Final = dt.date(1970, 1, 1)
+_FIRST_DAY, _LAST_DAY = (dt.date.min - _EPOCH).days, (dt.date.max - _EPOCH).days
+_N_MICROS_A_DAY: Final = 86_400 * 10**6
+_FIRST_MICRO, _LAST_MICRO = _FIRST_DAY * _N_MICROS_A_DAY, (_LAST_DAY + 1) * _N_MICROS_A_DAY - 1
 
 _SETTINGS: Final = (
     "SET GLOBAL temp_directory = ''",
@@ -92,4 +99,24 @@ class ClosedDatabase:
             cursor.close()
         if result.num_rows > N_ROWS_MAX or result.nbytes > N_BYTES_RESULT:
             raise SqlEnded(TOO_LARGE)
+        if not all(map(_has_usual_years, result.columns)):
+            raise SqlEnded(OTHER, "Conversion Error: it has days outside the years 1 to 9999")
         return result
+
+
+def _has_usual_years(column: pa.ChunkedArray) -> bool:
+    """Whether the days and moments of a column, if it has some, are such as clients can read."""
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        column, first, last = (
+            column.cast(pa.timestamp("us", tz=kind.tz), safe=False),
+            _FIRST_MICRO,
+            _LAST_MICRO,
+        )
+    elif pa.types.is_date32(kind):
+        first, last = _FIRST_DAY, _LAST_DAY
+    else:
+        return True
+    numbers = column.cast(pa.int32() if pa.types.is_date32(kind) else pa.int64())
+    ends = pc.min_max(numbers).as_py()
+    return ends["min"] is None or bool(first <= ends["min"] and ends["max"] <= last)

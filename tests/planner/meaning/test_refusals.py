@@ -69,6 +69,11 @@ REFUSED = {
     "AGE(age, joined)": "is no moment",
     "JUSTIFY_DAYS(joined)": "is of no interval",
     "joined + MAKE_INTERVAL()": "has no parts",
+    "joined + MAKE_INTERVAL(days => 1.5)": "is no whole number",
+    "joined + MAKE_INTERVAL(days => 3000000000)": "is no whole number",
+    "joined + 3000000000": "days are an integer",
+    "INTERVAL '1 month' * 3000000000": "interval out of range",
+    "score | NULLIF(1, 0.5)": "bits of whole numbers",
     "(joined, joined, joined) OVERLAPS (joined, joined)": "no pair of stretches",
 }
 

@@ -30,6 +30,20 @@ SAME = [
     ("joined > DATE_SUB(CURRENT_DATE, INTERVAL 1 DAY)", "joined > DATE '2020-01-30'"),
     ("AGE(joined) > INTERVAL '1 day'", "AGE(DATE '2020-01-31', joined) > INTERVAL '1 day'"),
     ("DATEDIFF(CURRENT_DATE, joined) > 1", "DATE '2020-01-31' - joined > 1"),
+    # Half a day ahead of UTC it is tomorrow; what is on the clock of a zone is put on that of UTC.
+    (
+        "joined < NOW() AT TIME ZONE 'Pacific/Kiritimati'",
+        "joined < TIMESTAMP '2020-02-01 02:30:15'",
+    ),
+    ("joined < (NOW() AT TIME ZONE 'Pacific/Kiritimati')::date", "joined < DATE '2020-02-01'"),
+    (
+        "joined < (TIMESTAMPTZ '2020-01-31 12:30Z' AT TIME ZONE 'Pacific/Kiritimati')::date",
+        "joined < DATE '2020-02-01'",
+    ),
+    (
+        "joined < (LOCALTIMESTAMP AT TIME ZONE 'Pacific/Kiritimati')::date",
+        "joined < DATE '2020-01-30'",
+    ),
 ]
 
 
