@@ -2,9 +2,10 @@
 
     python -m benchmarks.differential [--quick] [--seed N]
 
-Each is an expression over numbers, texts, days, moments and intervals, with NULLs, ties and texts
-of many scripts. It is evaluated as a group key, as a condition, on a public table, on answers,
-without a table and in the catalog. PostgreSQL and Tacit agree where values and families of types
+Each is an expression over numbers, texts, days, times, moments, instants and intervals, with NULLs,
+ties and texts of many scripts. It is evaluated as a group key, one of two, as a condition on rows
+and in HAVING, as what is added up, on a public table, on answers, without a table and in the
+catalog. PostgreSQL and Tacit agree where values and families of types
 are the same, where both refuse, or where Tacit refuses; the share of refusals is a bar, too. A
 difference is made as small as it goes before it is told.
 """
@@ -38,9 +39,7 @@ def main() -> None:
         TemporaryDirectory(prefix="tacit-bench-") as folder,
         evaluators(Path(folder), server) as both,
     ):
-        found = compared(both, wanted.seed, n_expressions)
-    for one in found.differences:
-        progress(one)
+        found = compared(both, wanted.seed, n_expressions, tell=progress)
     share = found.refused / found.tried
     bars = [
         Bar("differences", len(found.differences), 0, not found.differences),

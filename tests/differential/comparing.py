@@ -77,10 +77,11 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
 
 
-def is_near(one: Any, other: Any) -> bool:
+def is_near(one: Any, other: Any, error: float = RELATIVE) -> bool:
+    """Whether two values are equal; numbers up to a relative error, below 1 an absolute one."""
     if not (_is_number(one) and _is_number(other)):
         return bool(one == other) and (one is None) == (other is None)
     one, other = float(one), float(other)
     if math.isnan(one) or math.isnan(other):
         return math.isnan(one) and math.isnan(other)
-    return bool(abs(one - other) <= RELATIVE * max(1.0, abs(one)))
+    return bool(abs(one - other) <= error * max(1.0, abs(one)))

@@ -11,17 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-INT, NUM, DBL, TXT, BOOL, DAY, MOMENT, SPAN = (
-    "int",
-    "num",
-    "dbl",
-    "txt",
-    "bool",
-    "day",
-    "ts",
-    "span",
-)
-TYPES: Final = (INT, NUM, DBL, TXT, BOOL, DAY, MOMENT, SPAN)
+INT, NUM, DBL, TXT, BOOL = "int", "num", "dbl", "txt", "bool"
+DAY, TIME, MOMENT, ZONED, SPAN = "day", "time", "ts", "tstz", "span"
+TYPES: Final = (INT, NUM, DBL, TXT, BOOL, DAY, TIME, MOMENT, ZONED, SPAN)
+# What only some places have: an aggregate of rows, two keys of a group, and a count in HAVING.
+SUMMED, PAIR, COUNTED = "summed", "pair", "counted"
 DEPTH_MAX: Final = 3
 
 
@@ -58,15 +52,19 @@ class Expression:
 
 
 LITERALS: Final[Mapping[str, tuple[str, ...]]] = {
-    INT: ("0", "1", "2", "3", "7", "-1", "-5", "10", "NULL::int", "(-7)"),
-    NUM: ("0.5", "1.5", "2.5", "-2.5", "0.1", "2.00", "-0.05", "NULL::numeric", "1.005", "100.25"),
+    INT: (
+        *("0", "1", "2", "3", "7", "-1", "-5", "10", "NULL::int", "(-7)"),
+        *("2147483647", "(-2147483648)", "3000000000"),
+    ),
+    NUM: (
+        *("0.5", "1.5", "2.5", "-2.5", "0.1", "2.00", "-0.05", "NULL::numeric", "1.005", "100.25"),
+        *("(-0.5)", "(-1.5)", "2.675", "1e-10", "-0.000000001", "123456789012345678.5"),
+        *("99999999999.99", "12345678901234567890", "1e15", "0.0"),
+    ),
     DBL: (
-        "0.5::float8",
-        "2.5::float8",
-        "(-1.5)::float8",
-        "1e3::float8",
-        "0.1::float8",
-        "3.5::float8",
+        *("0.5::float8", "2.5::float8", "(-1.5)::float8", "1e3::float8", "0.1::float8"),
+        *("3.5::float8", "(-0.5)::float8", "1e15::float8", "1e-7::float8", "NULL::float8"),
+        *("123456789.123::float8", "(-2.5)::float8", "1e20::float8"),
     ),
     TXT: (
         *(
@@ -81,7 +79,18 @@ LITERALS: Final[Mapping[str, tuple[str, ...]]] = {
             "'a_b'",
             "'10%'",
         ),
-        *("NULL::text", "'12'", "'a,b'"),
+        *(
+            "NULL::text",
+            "'12'",
+            "'a,b'",
+            "'é'",
+            "'👩\u200d👧'",
+            "'\U0001d4b3a'",
+            "'ﬁ'",
+            "'  '",
+            "'A'",
+        ),
+        *("E'\\ta\\n'", "'ǆ'", "'-7'", "'a\\'", "'a#b'"),
     ),
     BOOL: ("TRUE", "FALSE", "NULL::boolean"),
     DAY: ("DATE '2024-02-29'", "DATE '2023-12-31'", "DATE '2024-01-01'", "NULL::date"),
@@ -90,7 +99,17 @@ LITERALS: Final[Mapping[str, tuple[str, ...]]] = {
         "TIMESTAMP '1999-12-31 23:59:59'",
         "TIMESTAMP '2024-02-29 12:00:00.5'",
     ),
+    TIME: ("TIME '12:30:00'", "TIME '00:00'", "TIME '23:59:59.5'", "NULL::time", "TIME '1:02 PM'"),
+    ZONED: (
+        *("TIMESTAMPTZ '2024-03-31 02:30:00+02'", "TIMESTAMPTZ '2024-10-27 01:30:00+00'"),
+        *("TIMESTAMPTZ '2024-01-01 00:00:00'", "NULL::timestamptz"),
+        *("TIMESTAMPTZ '1999-12-31 23:59:59.25-05:30'",),
+    ),
+    SUMMED: ("COUNT(*)",),
+    PAIR: ("1 AS e0, 2 AS e1",),
+    COUNTED: ("(c + 0.125)",),  # which is as large as nothing else, whatever a count's last digits
     SPAN: (
+        "NULL::interval",
         *(
             "INTERVAL '1 month'",
             "INTERVAL '1 day'",
@@ -149,6 +168,14 @@ _DAY_FORMATS: Final = (
     *("'YYYY-MM'", "'YYYY-\"Q\"Q'", "'Mon DD'", "'FMMonth'", "'Day'", "'IYYY-IW'", "'D ID DDD'"),
     *("'YY/MM/DD'", "'dy'", "'MON'"),
 )
+
+_ESCAPED: Final = (
+    *("'a#_%' ESCAPE '#'", "'##' ESCAPE '#'", "'%#' ESCAPE '#'", "'a_b' ESCAPE ''"),
+    *("'a#b' ESCAPE '#'", r"'a\_b' ESCAPE '\'", r"'a\%' ESCAPE '#'", "'%😀_%' ESCAPE '😀'"),
+    *("'10#%' ESCAPE '#'", "'%%' ESCAPE '%'", "'__' ESCAPE '_'", "'a##b' ESCAPE '#'"),
+)
+_ZONES: Final = ("Europe/Oslo", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe", "UTC")
+_ANY: Final = (INT, NUM, DBL, TXT, BOOL, DAY, TIME, MOMENT, ZONED, SPAN)
 
 # What makes a type out of others. ``{}`` are places, ``[[..]]`` a choice.
 _SHAPES: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
@@ -245,17 +272,62 @@ _SHAPES: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
         for p in _PATTERNS
     ),
     (BOOL, "{} LIKE 'a!_b' ESCAPE '!'", (TXT,)),
+    *(
+        (BOOL, f"{{}} {word} {p}", (TXT,))
+        for word in ("LIKE", "ILIKE", "NOT LIKE", "SIMILAR TO")
+        for p in _ESCAPED
+    ),
+    (TXT, "TRANSLATE({}, 'aé😀', 'b')", (TXT,)),
+    (TXT, "OVERLAY({} PLACING 'xy' FROM 2 FOR 1)", (TXT,)),
+    (TXT, "OVERLAY({} PLACING {} FROM 1)", (TXT, TXT)),
+    (TXT, "BTRIM({}, ' a')", (TXT,)),
+    (TXT, "LTRIM({}, {})", (TXT, TXT)),
+    (TXT, "REPEAT({}, 2)", (TXT,)),
+    (TXT, "LEFT({}, {})", (TXT, INT)),
+    (TXT, "RIGHT({}, {})", (TXT, INT)),
+    (TXT, "LPAD({}, 3, 'é😀')", (TXT,)),
+    (TXT, "RPAD({}, 5, {})", (TXT, TXT)),
+    (TXT, "SPLIT_PART({}, {}, -1)", (TXT, TXT)),
+    (TXT, "REPLACE({}, {}, {})", (TXT, TXT, TXT)),
+    (TXT, "REGEXP_REPLACE({}, '[a-z]', '<\\&>', 'g')", (TXT,)),
+    (TXT, "CHR({})", (INT,)),
+    (INT, "ASCII({})", (TXT,)),
+    (INT, "OCTET_LENGTH({})", (TXT,)),
+    (INT, "POSITION({} IN {})", (TXT, TXT)),
+    (BOOL, "STARTS_WITH({}, {})", (TXT, TXT)),
+    (BOOL, "{} SIMILAR TO '(a|O)%'", (TXT,)),
+    (BOOL, "{} ~* '^é'", (TXT,)),
     (BOOL, "{} ~ '^[a-z]'", (TXT,)),
     # any
     *(
         (kind, template, (kind, kind))
-        for kind in (INT, NUM, DBL, TXT, BOOL, DAY, MOMENT)
+        for kind in _ANY
         for template in ("COALESCE({}, {})", "NULLIF({}, {})", "GREATEST({}, {})", "LEAST({}, {})")
     ),
     *(
-        (kind, "CASE WHEN {} THEN {} ELSE {} END", (BOOL, kind, kind))
-        for kind in (INT, NUM, DBL, TXT, BOOL, DAY, MOMENT)
+        (kind, template, (kind,))
+        for kind in _ANY
+        for template in (
+            *("COALESCE(NULL, {})", "NULLIF({}, NULL)", "GREATEST({}, NULL)", "LEAST(NULL, {})"),
+        )
     ),
+    *((kind, "CASE WHEN {} THEN {} ELSE {} END", (BOOL, kind, kind)) for kind in _ANY),
+    *((kind, "CASE WHEN {} THEN NULL ELSE {} END", (BOOL, kind)) for kind in _ANY),
+    *((kind, "CASE WHEN {} THEN {} END", (BOOL, kind)) for kind in _ANY),
+    *(
+        (wide, template, (BOOL, *kinds))
+        for template in ("CASE WHEN {} THEN {} ELSE {} END",)
+        for wide, *kinds in (
+            *((DBL, INT, DBL), (DBL, DBL, NUM), (MOMENT, DAY, MOMENT), (ZONED, MOMENT, ZONED)),
+            *((ZONED, ZONED, DAY), (NUM, NUM, INT)),
+        )
+    ),
+    (INT, "CASE WHEN {} THEN '5' ELSE {} END", (BOOL, INT)),
+    (DAY, "CASE WHEN {} THEN '2024-02-29' ELSE {} END", (BOOL, DAY)),
+    (NUM, "GREATEST({}, {}, {})", (INT, NUM, INT)),
+    (DBL, "LEAST({}, {})", (INT, DBL)),
+    (NUM, "NULLIF({}, {})", (NUM, INT)),
+    (INT, "NULLIF({}, {})", (INT, NUM)),
     *((kind, "CASE {} WHEN {} THEN {} END", (INT, INT, kind)) for kind in (INT, TXT)),
     (NUM, "CASE WHEN {} THEN {} ELSE {} END", (BOOL, INT, NUM)),
     (NUM, "COALESCE({}, {})", (INT, NUM)),
@@ -264,9 +336,11 @@ _SHAPES: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
     *(
         (BOOL, f"{{}} {op} {{}}", (kind, kind))
         for op in ("=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM")
-        for kind in (INT, NUM, DBL, TXT, BOOL, DAY, MOMENT)
+        for kind in _ANY
     ),
     *((BOOL, f"{{}} {op} {{}}", (INT, NUM)) for op in ("=", "<", ">=")),
+    *((BOOL, f"{{}} {op} {{}}", (MOMENT, ZONED)) for op in ("=", "<", ">=")),
+    *((BOOL, f"{{}} {op} {{}}", (ZONED, DAY)) for op in ("=", "<", ">=")),
     *((BOOL, f"{{}} {op} {{}}", (DAY, MOMENT)) for op in ("=", "<", ">=")),
     *((BOOL, f"{{}} {op} {{}}", (NUM, DBL)) for op in ("=", "<", ">=")),
     (BOOL, "{} AND {}", (BOOL, BOOL)),
@@ -333,6 +407,58 @@ _SHAPES: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
     (SPAN, "({} + {})", (SPAN, SPAN)),
     (BOOL, "{} < {}", (SPAN, SPAN)),
     *((NUM, f"EXTRACT({part} FROM {{}})", (SPAN,)) for part in ("DAY", "HOUR", "MONTH", "EPOCH")),
+    # times and instants
+    *((TIME, "({})::time", (kind,)) for kind in (MOMENT, ZONED, TXT, SPAN)),
+    (SPAN, "({})::interval", (TIME,)),
+    (SPAN, "({})::interval", (TXT,)),
+    (TIME, "({} + {})", (TIME, SPAN)),
+    (TIME, "({} - {})", (TIME, SPAN)),
+    (SPAN, "({} - {})", (TIME, TIME)),
+    (MOMENT, "({} + {})", (DAY, TIME)),
+    *(
+        (NUM, f"EXTRACT({part} FROM {{}})", (TIME,))
+        for part in ("HOUR", "MINUTE", "SECOND", "EPOCH", "MICROSECONDS")
+    ),
+    *((BOOL, f"{{}} >= '{text}'", (TIME,)) for text in ("12:30", "1 PM", "24:00", "x")),
+    *((TXT, "({})::text", (kind,)) for kind in (TIME, ZONED, SPAN)),
+    *((MOMENT, f"({{}} AT TIME ZONE '{zone}')", (ZONED,)) for zone in _ZONES),
+    *((ZONED, f"({{}} AT TIME ZONE '{zone}')", (MOMENT,)) for zone in _ZONES),
+    *((MOMENT, f"({{}} AT TIME ZONE '{zone}')", (DAY,)) for zone in _ZONES[:2]),
+    *((ZONED, "({})::timestamptz", (kind,)) for kind in (MOMENT, DAY)),
+    (MOMENT, "({})::timestamp", (ZONED,)),
+    (DAY, "({})::date", (ZONED,)),
+    *((ZONED, f"DATE_TRUNC('{unit}', {{}})", (ZONED,)) for unit in _UNITS),
+    *((NUM, f"EXTRACT({part} FROM {{}})", (ZONED,)) for part in (*_PARTS, *_TIME_PARTS)),
+    (ZONED, "({} + {})", (ZONED, SPAN)),
+    (ZONED, "({} - {})", (ZONED, SPAN)),
+    (SPAN, "({} - {})", (ZONED, ZONED)),
+    (SPAN, "({} - {})", (MOMENT, ZONED)),
+    (SPAN, "AGE({}, {})", (ZONED, ZONED)),
+    *((BOOL, f"{{}} < '{text}'", (ZONED,)) for text in ("2024-03-31 02:30+02", "2024-02-29", "x")),
+    (SPAN, "JUSTIFY_DAYS({})", (SPAN,)),
+    (SPAN, "JUSTIFY_HOURS({})", (SPAN,)),
+    (SPAN, "MAKE_INTERVAL(days => {})", (INT,)),
+    # what is added up over rows, composite keys, and conditions on counts
+    *((SUMMED, f"{name}({{}})", (kind,)) for name in ("SUM", "AVG") for kind in (INT, NUM, DBL)),
+    *((SUMMED, "COUNT({})", (kind,)) for kind in (INT, TXT, BOOL)),
+    (SUMMED, "COUNT(*) FILTER (WHERE {})", (BOOL,)),
+    (SUMMED, "SUM({}) FILTER (WHERE {})", (NUM, BOOL)),
+    (SUMMED, "SUM(CASE WHEN {} THEN {} ELSE {} END)", (BOOL, INT, NUM)),
+    (SUMMED, "AVG(CASE WHEN {} THEN {} END)", (BOOL, INT)),
+    (SUMMED, "SUM({} * {})", (INT, NUM)),
+    *(
+        (PAIR, "{} AS e0, {} AS e1", kinds)
+        for kinds in (
+            *((INT, TXT), (TXT, TXT), (BOOL, NUM), (DAY, INT), (MOMENT, BOOL), (DBL, TXT)),
+            *((TIME, INT), (NUM, NUM), (TXT, DAY)),
+        )
+    ),
+    (COUNTED, "{} * 2", (COUNTED,)),
+    (COUNTED, "-{}", (COUNTED,)),
+    (COUNTED, "({} + {})", (COUNTED, INT)),
+    (COUNTED, "ABS({} - {})", (COUNTED, INT)),
+    (COUNTED, "COALESCE({}, {})", (COUNTED, INT)),
+    (COUNTED, "CASE WHEN {} THEN {} ELSE {} END", (BOOL, COUNTED, INT)),
     *((TXT, f"TO_CHAR({{}}, {pattern})", (DAY,)) for pattern in _DAY_FORMATS),
     (TXT, "TO_CHAR({}, 'HH24:MI:SS')", (MOMENT,)),
     (TXT, "TO_CHAR({}, 'HH12 AM')", (MOMENT,)),
@@ -341,7 +467,16 @@ _SHAPES: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
     (DAY, "TO_DATE('31/01/2024', 'DD/MM/YYYY')", ()),
     (DAY, "MAKE_DATE(2024, {}, 1)", (INT,)),
 )
-_BY_KIND: Final = {kind: [one for one in _SHAPES if one[0] == kind] for kind in TYPES}
+_BY_KIND: Final = {kind: [one for one in _SHAPES if one[0] == kind] for kind in LITERALS}
+# What a condition in HAVING may be, besides those on the keys of the group.
+_ON_COUNTS: Final = (
+    *((BOOL, f"{{}} {op} {{}}", (COUNTED, INT)) for op in ("<", ">=")),
+    *((BOOL, f"{{}} {op} {{}}", (COUNTED, NUM)) for op in ("<", ">")),
+    (BOOL, "{} BETWEEN {} AND {}", (COUNTED, INT, INT)),
+    (BOOL, "{} AND {} > 0", (BOOL, COUNTED)),
+    (BOOL, "({} OR {} < 2)", (BOOL, COUNTED)),
+    (BOOL, "({}) IS NULL", (COUNTED,)),
+)
 
 
 class Generator:
@@ -356,9 +491,10 @@ class Generator:
 
     def __init__(self, draw: random.Random, columns: Mapping[str, str]) -> None:
         self._draw = draw
-        self._leaves: dict[str, list[Expression]] = {kind: [] for kind in TYPES}
+        self._leaves: dict[str, list[Expression]] = {kind: [] for kind in LITERALS}
         for name, kind in columns.items():
             self._leaves[kind].append(Expression(kind, name))
+        self._on_counts = _ON_COUNTS if self._leaves[COUNTED] else ()
 
     def expression(self, kind: str | None = None, depth: int | None = None) -> Expression:
         """An expression of a type, or of any."""
@@ -370,5 +506,7 @@ class Generator:
             leaves = self._leaves[kind]
             of_columns = leaves and draw.random() < 0.7
             return draw.choice(leaves if of_columns else LITERAL_NODES[kind])
+        if kind == BOOL and self._on_counts and draw.random() < 0.5:
+            shapes = self._on_counts
         _, template, kinds = draw.choice(shapes)
         return Expression(kind, template, tuple(self.expression(one, depth - 1) for one in kinds))

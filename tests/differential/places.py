@@ -4,6 +4,9 @@ levels    a key of groups of private rows: GROUP BY a, b, (expression)
 where     a condition on private rows, of which the groups that it leaves are shown
 public    on the rows of a public table
 answers   around a SELECT of groups
+having    a condition on the keys and the count of a group
+keys      two keys of groups at once, beside the count of each
+sums      what is added up, averaged and counted over private rows, whose noise is 0
 alone     a SELECT without a table
 catalog   a SELECT of pg_catalog
 """
@@ -11,7 +14,7 @@ catalog   a SELECT of pg_catalog
 import datetime as dt
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -22,6 +25,7 @@ from typing import Any, Final
 import numpy as np
 import psycopg
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from accountant.gate.open_table import open_table
 from accountant.ledger.open_ledger import open_ledger
@@ -30,20 +34,25 @@ from cube.refusals import Refused
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from cube.timestamps import TimestampAxis
+from planner.workload import RequestedTarget
 from proxy.api.requests import LOCAL, QueryRequest
 from proxy.engine.engine import Engine
 from proxy.sources.public_table import PublicTable
 from proxy.synthetic_tables.store import SyntheticStore
 from proxy.tables.private_table import ServedTable
 from proxy.wire.postgres.pg_types import type_of_arrow
+from tests.differential.comparing import RELATIVE as EXACT
 from tests.differential.comparing import family, is_near
 from tests.differential.expressions import (
     BOOL,
+    COUNTED,
     DAY,
     DBL,
     INT,
     MOMENT,
     NUM,
+    PAIR,
+    SUMMED,
     TXT,
     Expression,
     Generator,
@@ -70,7 +79,7 @@ SCHEMA: Final = Schema(
         ),
         BooleanAxis(name="b", null=True),
     ),
-    n_records_max=10,
+    n_records_max=60,
     unit="id",
 )
 KINDS: Final = {"i": INT, "n": NUM, "s": TXT, "d": DAY, "m": MOMENT, "b": BOOL}
@@ -83,9 +92,18 @@ PG_TYPES: Final = {
     "m": "timestamp",
     "b": "boolean",
 }
+PAIRS: Final = (("i", "s"), ("n", "b"), ("d", "i"), ("m", "b"), ("s", "n"), ("i", "n"))
+N_PRIVATE: Final = 60
+NARROW: Final = 0.5  # of a half-width of the counts that are bought before all else
+# Wide enough that nothing is bought for a statement: all that it asks for is history already.
+WIDE: Final = AccuracyTarget(half_width=10**12, confidence=0.95)
 PUBLIC_ROWS: Final = 12
 _INTERVAL: Final = re.compile(r"(-?\d+) (year|mon|day)s?|(-?)(\d+):(\d+):(\d+)(?:\.(\d+))?")
 INTERVAL_OID: Final = 1186
+TIMESTAMP_OID, INSTANT_OID = 1114, 1184
+BEYOND: Final = "a year that is none from 1 to 9999"
+OF_CLIENT: Final = "None"  # the state of what the client of PostgreSQL cannot read
+RELATIVE: Final = 1e-6  # of sums, which are estimated
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +125,11 @@ class Place:
     tacit: str
     n_leading: int  # columns before the expressions
     only: str | None = None  # the type that an expression must have
+
+    @property
+    def is_one(self) -> bool:
+        """Whether a statement has one expression, and its rows as a whole are compared."""
+        return self.only in (BOOL, PAIR)
 
 
 @dataclass(slots=True)
@@ -137,6 +160,13 @@ def public_rows() -> list[tuple[Any, ...]]:
     ]
 
 
+def private_rows() -> NDArray[np.int64]:
+    """The levels of each private row by place, (n, k); the same in every run."""
+    draw = random.Random(12)  # noqa: S311 - data for tests
+    rows = [[draw.randrange(axis.size) for axis in SCHEMA.axes] for _ in range(N_PRIVATE)]
+    return np.array(rows, dtype=np.int64)
+
+
 def places() -> list[Place]:
     """Every place, one for each pair of columns of the private table."""
     found = [
@@ -156,7 +186,7 @@ def places() -> list[Place]:
             0,
         ),
     ]
-    for one, other in (("i", "s"), ("n", "b"), ("d", "i"), ("m", "b"), ("s", "n"), ("i", "n")):
+    for one, other in PAIRS:
         columns = {name: KINDS[name] for name in (one, other)}
         both = f"{one}, {other}"
         rows = f"(SELECT * FROM l_{one} CROSS JOIN l_{other}) AS p"  # noqa: S608 - own names
@@ -183,6 +213,23 @@ def places() -> list[Place]:
                 f"SELECT {both}, {{}} FROM (SELECT {both} FROM p GROUP BY {both}) AS p",  # noqa: S608 - own names
                 2,
             ),
+            Place(
+                "having",
+                columns | {"(c + 0.125)": COUNTED},
+                f"SELECT {both}, c FROM c_{one}_{other} WHERE {{}}",  # noqa: S608 - own names
+                f"SELECT {both}, COUNT(*) AS c FROM p GROUP BY {both} HAVING {{}}",  # noqa: S608 - own names
+                0,
+                BOOL,
+            ),
+            Place(
+                "keys",
+                columns,
+                f"SELECT {{}}, SUM(c) AS c FROM c_{one}_{other} GROUP BY 1, 2",  # noqa: S608 - own names
+                "SELECT {}, COUNT(*) AS c FROM p GROUP BY 1, 2",
+                0,
+                PAIR,
+            ),
+            Place("sums", columns, "SELECT {} FROM p", "SELECT {} FROM p", 0, SUMMED),
         ]
     return found
 
@@ -201,7 +248,7 @@ class Evaluators:
         expected = self._outcomes(place, expressions, self._in_postgres)
         found = self._outcomes(place, expressions, self._in_tacit)
         return [
-            (expression, other.refusal, _difference(one, other))
+            (expression, other.refusal, _difference(place, one, other))
             for expression, one, other in zip(expressions, expected, found, strict=True)
         ]
 
@@ -221,7 +268,7 @@ class Evaluators:
 
     def _outcomes(self, place: Place, expressions: Sequence[Expression], ask: Any) -> list[Outcome]:
         """Outcomes of all, in halves where some are refused."""
-        if place.only is not None:
+        if place.is_one:
             return [ask(place, [one])[0] for one in expressions]
         try:
             return list(ask(place, expressions))
@@ -261,17 +308,19 @@ class _RefusedTogether(Exception):
 
 
 def _listed(place: Place, expressions: Sequence[Expression]) -> str:
-    if place.only is not None:
+    if place.is_one:
         return expressions[0].sql
     return ", ".join(f"{one.sql} AS e{number}" for number, one in enumerate(expressions))
 
 
 def _columns(place: Place, kinds: Sequence[int], rows: list[list[Any]]) -> list[Outcome]:
     """One outcome for each expression, with the leading columns beside each value."""
-    if place.only is not None:
+    if place.is_one:
         shown = ([_plain(value) for value in row] for row in rows)
         return [Outcome(BOOL_OID, tuple(sorted(map(repr, shown))))]
     n = place.n_leading
+    kinds = [TIMESTAMP_OID if kind == INSTANT_OID else kind for kind in kinds]
+    rows = [[_as_shown(value) for value in row] for row in rows]
     rows = sorted(rows, key=lambda row: repr([_plain(value) for value in row[:n]]))
     return [Outcome(kinds[k], tuple(row[k] for row in rows)) for k in range(n, len(kinds))]
 
@@ -280,12 +329,22 @@ BOOL_OID: Final = 16
 
 
 def _plain(value: Any) -> Any:
-    is_number = isinstance(value, Decimal | int) and not isinstance(value, bool)
-    return float(value) if is_number else value
+    """A value in the form in which both servers have it; numbers to seven digits."""
+    is_number = isinstance(value, Decimal | int | float) and not isinstance(value, bool)
+    return round(float(f"{float(value):.7g}"), 7) + 0.0 if is_number else value
+
+
+def _as_shown(value: Any) -> Any:
+    """An instant as the time of UTC, which Tacit shows."""
+    is_instant = isinstance(value, dt.datetime) and value.tzinfo is not None
+    return value.astimezone(dt.UTC).replace(tzinfo=None) if is_instant else value
 
 
 def _listed_values(column: pa.ChunkedArray) -> list[Any]:
-    values = column.to_pylist()
+    try:
+        values = column.to_pylist()
+    except (OverflowError, ValueError):  # a day that Python has not
+        return [BEYOND] * len(column)
     if pa.types.is_interval(column.type):
         return [None if v is None else (v.months, v.days, v.nanoseconds // 1000) for v in values]
     return list(values)
@@ -318,26 +377,38 @@ def _span(raw: bytes | None) -> tuple[int, int, int] | None:
     return months, days, micros
 
 
-def _difference(one: Outcome, other: Outcome) -> str | None:
+def _difference(place: Place, one: Outcome, other: Outcome) -> str | None:
     if other.refusal is not None:
         return None
     if one.refusal is not None:
-        # What has no value on a row is NULL beside others, and comparisons in a row without
-        # parentheses are read from the left.
-        has_no_value = one.refusal.startswith("22") and None in other.values
-        if has_no_value or one.refusal.startswith("42601"):
-            return None
         values = sorted(set(map(repr, other.values)))
-        return f"PostgreSQL refuses: {one.refusal}; Tacit gives {values[:3]}"
+        told = f"PostgreSQL refuses: {one.refusal}; Tacit gives {values[:3]}"
+        return None if _is_left_out(one.refusal, other) else told
+    if place.only == SUMMED and one.values == (None,) and other.values == (0,):
+        return None  # a sum of no values
     if family(one.kind) != family(other.kind) and any(value is not None for value in one.values):
         return f"type {one.kind}, in Tacit {other.kind}"
     if len(one.values) != len(other.values):
         return f"{len(one.values)} rows, in Tacit {len(other.values)}"
+    error = RELATIVE if place.only == SUMMED else EXACT
     pairs = zip(one.values, other.values, strict=True)
     apart = (
-        f"{value!r}, in Tacit {found!r}" for value, found in pairs if not is_near(value, found)
+        f"{value!r}, in Tacit {found!r}"
+        for value, found in pairs
+        if not is_near(value, found, error)
     )
     return next(apart, None)
+
+
+def _is_left_out(refusal: str, other: Outcome) -> bool:
+    """Whether a refusal of PostgreSQL alone is no difference.
+
+    What has no value on a row is NULL beside others, comparisons in a row without parentheses are
+    read from the left, and the client of PostgreSQL reads only the years that Python has.
+    """
+    has_no_value = refusal.startswith("22") and None in other.values
+    is_beyond = refusal.startswith(OF_CLIENT) and BEYOND in other.values
+    return has_no_value or is_beyond or refusal.startswith("42601")
 
 
 @contextmanager
@@ -359,10 +430,26 @@ def evaluators(folder: Path, server: PostgresServer) -> Iterator[Evaluators]:
             with postgres.cursor().copy(f"COPY l_{name} FROM STDIN") as copy:
                 for level in axis.levels:
                     copy.write_row((level,))
+        private = private_rows()
+        listed = ", ".join(f"{axis.name} {PG_TYPES[axis.name]}" for axis in SCHEMA.axes)
+        postgres.execute(f"CREATE TABLE p ({listed})")
+        with postgres.cursor().copy("COPY p FROM STDIN") as copy:
+            for levels in private:
+                copy.write_row(
+                    [axis.levels[k] for axis, k in zip(SCHEMA.axes, levels, strict=True)]
+                )
+        for a, b in PAIRS:
+            is_of_group = f"(p.{a}, p.{b}) IS NOT DISTINCT FROM (l_{a}.{a}, l_{b}.{b})"
+            n_rows = f"(SELECT count(*) FROM p WHERE {is_of_group})"  # noqa: S608 - own names
+            postgres.execute(
+                f"CREATE TABLE c_{a}_{b} AS SELECT {a}, {b}, {n_rows} AS c "  # noqa: S608 - own names
+                f"FROM l_{a} CROSS JOIN l_{b}"
+            )
         postgres.execute("SET statement_timeout = '5s'")
-        source = KnownTable(SCHEMA, np.zeros((5, len(SCHEMA.axes)), dtype=np.int64))
+        postgres.execute("SET TIME ZONE 'UTC'")
+        source = KnownTable(SCHEMA, private)
         gate = open_table(ledger, SCHEMA, Fraction(4000), source, NoNoise())
-        table = ServedTable(SCHEMA, AccuracyTarget(half_width=5.0, confidence=0.95), gate)
+        table = ServedTable(SCHEMA, WIDE, gate)
         types = (
             *(pa.int64(), pa.int32(), pa.decimal128(10, 2), pa.float64(), pa.string()),
             *(pa.date32(), pa.timestamp("us"), pa.bool_()),
@@ -370,15 +457,24 @@ def evaluators(folder: Path, server: PostgresServer) -> Iterator[Evaluators]:
         columns = zip(("id", *names), types, zip(*public_rows(), strict=True), strict=True)
         rows = pa.table({name: pa.array(list(values), kind) for name, kind, values in columns})
         store = SyntheticStore(folder / "synthetic")
-        yield Evaluators(
-            postgres, Engine({"p": table}, (PublicTable("v", None, rows),), store=store)
-        )
+        engine = Engine({"p": table}, (PublicTable("v", None, rows),), store=store)
+        close = RequestedTarget(half_width=NARROW)
+        for a, b in PAIRS:
+            sql = f"SELECT {a}, {b}, COUNT(*) FROM p GROUP BY {a}, {b}"  # noqa: S608 - own names
+            engine.answer(QueryRequest(sql=sql, caller=LOCAL, target=close))
+        yield Evaluators(postgres, engine)
 
 
-def run(
-    both: Evaluators, seed: int, n_expressions: int, *, batch: int = 25, n_shown: int = 50
+def run(  # noqa: PLR0913 - what is tried, and how it is told
+    both: Evaluators,
+    seed: int,
+    n_expressions: int,
+    *,
+    batch: int = 25,
+    n_shown: int = 50,
+    tell: Callable[[str], None] = lambda _told: None,
 ) -> Count:
-    """Try so many expressions, in every place by turns; differences are made small."""
+    """Try so many expressions, in every place by turns; differences are made small, and told."""
     draw = random.Random(seed)  # noqa: S311 - statements for tests
     everywhere = places()
     count = Count()
@@ -386,8 +482,9 @@ def run(
     while count.tried < n_expressions:
         place = everywhere[draw.randrange(len(everywhere))]
         generator = Generator(draw, place.columns)
-        expressions = [generator.expression(place.only) for _ in range(batch)]
-        count.tried += batch
+        n_asked = batch // 5 if place.is_one else batch  # a statement for each of them
+        expressions = [generator.expression(place.only) for _ in range(n_asked)]
+        count.tried += n_asked
         for expression, refusal, difference in both.compare(place, expressions):
             count.refused += refusal is not None
             if difference is not None:
@@ -398,6 +495,7 @@ def run(
                     told = f"[{place.name}] {small.sql}: {how}"
                     if not is_known(told):  # which differs on purpose
                         count.differences.append(told)
+                        tell(f"{count.tried} {told}")
         if len(count.differences) >= n_shown:
             break
     return count

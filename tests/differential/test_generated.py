@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from tests.differential.expressions import BOOL, Expression
+from tests.differential.expressions import BOOL, SUMMED, Expression
 from tests.differential.places import Evaluators, evaluators, places, run
 from tests.support.postgres import PostgresServer
 
@@ -56,6 +56,22 @@ def test_expressions_mean_what_they_mean_in_postgresql(both: Evaluators) -> None
         ("i", "MAKE_DATE(2024, i * 3::bigint, 1)"),
         ("s", "SUBSTR(s, 2::bigint)"),
         ("i", "EXP(-1e3::float8 * COALESCE(i * i + 1, 1))"),
+        ("i", "3000000000 ^ (-2147483648 - i * i)"),
+        ("i", "NULLIF(i, 0.5) / 2"),
+        ("i", "NULLIF(i, 0.5::float8) / 2"),
+        ("i", "NULLIF(i, 2::bigint) / 2"),
+        ("i", "i | NULLIF(1, 0.5)"),
+        ("d", "d + MAKE_INTERVAL(days => 3000000000)"),
+        ("d", "TIMESTAMPTZ '2000-01-01 05:30Z' + INTERVAL '-1 month -36 hours'"),
+        ("d", "TIMESTAMPTZ '2000-01-01 05:30Z' - INTERVAL '1 month 36 hours'"),
+        ("d", "d - 2147483647"),
+        ("d", "d + 10000000"),
+        ("d", "MAKE_DATE(2024, LEAST(3000000000, 1), 1)"),
+        ("m", "CASE WHEN m IS NULL THEN m ELSE m + INTERVAL '1 month' * 3000000000 END"),
+        (
+            "m",
+            "COALESCE(TIMESTAMPTZ '2024-01-01' AT TIME ZONE 'America/New_York', m)",
+        ),
     ],
 )
 def test_an_expression_that_differed_agrees_in_every_place(
@@ -68,6 +84,29 @@ def test_an_expression_that_differed_agrees_in_every_place(
         for _, _, difference in both.compare(place, [Expression(BOOL, sql)])
         if difference is not None
     ]
+    assert not found
+
+
+@pytest.mark.parametrize(
+    ("columns", "sql"),
+    [
+        ("s", "COUNT(CAST(s AS integer))"),
+        ("i", "COUNT(('-7')::boolean)"),
+        ("i", "COUNT(i::text)"),
+        ("i", "COUNT('x'::text::int)"),
+    ],
+)
+def test_what_is_counted_that_differed_agrees(both: Evaluators, columns: str, sql: str) -> None:
+    asked = [
+        place for place in places() if place.only == SUMMED and set(columns) <= set(place.columns)
+    ]
+    found = [
+        difference
+        for place in asked
+        for _, _, difference in both.compare(place, [Expression(SUMMED, sql)])
+        if difference is not None
+    ]
+    assert asked
     assert not found
 
 
