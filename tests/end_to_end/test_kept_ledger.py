@@ -174,24 +174,39 @@ def approximately(answer: Any, error: float = 1e-7) -> Any:
 
 
 def is_narrower(now: dict[str, Any], then: dict[str, Any]) -> bool:
-    """Whether the same history says more than it did: narrower intervals that agree with then.
-
-    An interval about a negative count was cut at 0, where it did not contain its value any more.
-    """
-    ends = [
-        ((max(new[0], 0.0), new[1]) if old[0] == 0 else new, old)
-        for one, other in zip(now["answers"], then["answers"], strict=True)
-        for new, old in zip(
-            zip(one["low"], one["high"], strict=True),
-            zip(other["low"], other["high"], strict=True),
-            strict=True,
-        )
-    ]
+    """Whether the same history says more than it did: narrower intervals that agree with then."""
     return _but_numbers(now) == _but_numbers(then) and all(
         new[1] - new[0] <= (old[1] - old[0]) * (1 + 1e-6)
         and max(new[0], old[0]) < min(new[1], old[1])
-        for new, old in ends
+        for new, old in zip(_intervals(now), _intervals(then), strict=True)
     )
+
+
+def _intervals(answer: dict[str, Any]) -> Iterator[tuple[float, float]]:
+    """Every interval, as it was before it was cut at 0: a count is in the middle of its own.
+
+    Then it was cut about a negative count, too, which it did not contain any more.
+    """
+    for one in answer["answers"]:
+        column = answer["columns"].index(one["name"])
+        for low, high, row in zip(one["low"], one["high"], answer["rows"], strict=True):
+            yield (2 * row[column] - high if low == 0 else low), high
+
+
+def _of_one_count(value: float, low: float, high: float) -> dict[str, Any]:
+    answers = [{"name": "n", "low": [low], "high": [high]}]
+    return {"columns": ["city", "n"], "rows": [["Oslo", value]], "answers": answers}
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [(-9.0, 5.0, True), (-13.0, 9.0, False), (-300.0, 9.0, False), (30.0, 40.0, False)],
+)
+def test_an_interval_is_compared_as_it_was_before_it_was_cut(
+    low: float, high: float, expected: bool
+) -> None:
+    then = _of_one_count(-2.0, 0.0, 8.0)  # cut from -12
+    assert is_narrower(_of_one_count((low + high) / 2, low, high), then) is expected
 
 
 def _but_numbers(answer: Any) -> Any:

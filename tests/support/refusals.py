@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from fractions import Fraction
 
-from cube.refusals import NotCovered, Refused, TargetNotReached
+from cube.refusals import NotCovered, Refused, TargetNotReached, UnsupportedSql
 from cube.shortfall import FreeWidth, OfferedWidth, Shortfall
+from planner.workload import AskedFirst, RequestedTarget
 
 SHORTFALL = Shortfall(
     table="people",
@@ -16,8 +17,7 @@ SHORTFALL = Shortfall(
     fitting=OfferedWidth.widened(1.5, {50.0}),
     renews_on="2027-01-01",
 )
-# Has refusals of its own, which no other wire sees; and one that stands for another.
-LEFT_OUT = ("proxy.wire.postgres.", "planner.workload")
+LEFT_OUT = ("proxy.wire.postgres.",)  # has refusals of its own, which no other wire sees
 FREE = (FreeWidth("a", 12.5), FreeWidth("b", 0.25))
 
 
@@ -36,4 +36,7 @@ def refusal_of(kind: type[Refused]) -> Refused:
         return kind(SHORTFALL)
     if issubclass(kind, TargetNotReached):
         return kind(epsilon_spent=Fraction(1, 4), free=FREE, because=refusal_of(Refused))
+    if issubclass(kind, AskedFirst):
+        refusal = UnsupportedSql("What is wrong.", hint="What to do.")
+        return kind(refusal, sql="SELECT 1", requested=RequestedTarget(), is_list=False)
     return kind("What is wrong.", hint="What to do.")
