@@ -494,7 +494,7 @@ class Generator:
         self._leaves: dict[str, list[Expression]] = {kind: [] for kind in LITERALS}
         for name, kind in columns.items():
             self._leaves[kind].append(Expression(kind, name))
-        self._on_counts = _ON_COUNTS if self._leaves[COUNTED] else ()
+        self._on_counts = list(_ON_COUNTS) if self._leaves[COUNTED] else []
 
     def expression(self, kind: str | None = None, depth: int | None = None) -> Expression:
         """An expression of a type, or of any."""
