@@ -190,10 +190,12 @@ def filled_in(table: Declared, text: str) -> str:
     ValueError
         If it has no place for something, or no line for the bound on rows.
     """
-    open_lines = {
-        f"[tables.{table.name}.columns.{one.name}]": one.declared
-        for one in (*table.categories, *table.numbers, table.days)
-    }
+    columns: tuple[Category | Number | Days, ...] = (
+        *table.categories,
+        *table.numbers,
+        table.days,
+    )
+    open_lines = {f"[tables.{table.name}.columns.{one.name}]": one.declared for one in columns}
     lines: list[str] = []
     waiting: tuple[str, ...] = ()
     is_bounded = table.rows_per_person == 1

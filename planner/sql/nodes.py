@@ -85,18 +85,20 @@ def copy_of(tree: Node) -> Node:
             copy.comments = list(node.comments)
         for name, value in node.args.items():
             if isinstance(value, exp.Expr):
-                copy.args[name] = part = type(value)()
-                part.parent, part.arg_key = copy, name
-                left.append((value, part))
+                copy.args[name] = of_one = type(value)()
+                of_one.parent, of_one.arg_key = copy, name
+                left.append((value, of_one))
             elif isinstance(value, list):
-                copy.args[name] = parts = []
+                parts: list[object] = []
+                copy.args[name] = parts
                 for place, one in enumerate(value):
-                    part = one
                     if isinstance(one, exp.Expr):
                         part = type(one)()
                         part.parent, part.arg_key, part.index = copy, name, place
                         left.append((one, part))
-                    parts.append(part)
+                        parts.append(part)
+                    else:
+                        parts.append(one)
             else:
                 copy.args[name] = value
     return root
@@ -115,11 +117,12 @@ def outside_queries(tree: exp.Expr) -> list[exp.Expr]:
 
 def is_put_in_zone(node: exp.Expr) -> bool:
     """Whether a node stands inside what AT TIME ZONE puts on a clock, or takes from one."""
-    around, inner = node.parent, node
+    inner = node
+    around = inner.parent
     while around is not None and not isinstance(around, exp.Query):
         if isinstance(around, exp.AtTimeZone) and around.this is inner:
             return True
-        around, inner = around.parent, around
+        inner, around = around, around.parent
     return False
 
 

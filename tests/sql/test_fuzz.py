@@ -85,7 +85,9 @@ def sums_are_one_in_a_thousand_too_large(patch: pytest.MonkeyPatch) -> None:
 
 
 def null_counts_as_if_it_were_there(patch: pytest.MonkeyPatch) -> None:
-    def wrong(_expression: object, scale: Fraction, conditions: tuple[object, ...]) -> Product:
+    def wrong(
+        _expression: object, scale: Fraction, conditions: tuple[object, ...], _schema: Schema
+    ) -> Product:
         return Product(scale, (), conditions)  # type: ignore[arg-type]  # as it was called
 
     patch.setattr("planner.lowering.linear.counted", wrong)
