@@ -64,7 +64,7 @@ def write_cast(call: Call) -> Value:
     parameters = [int(one.name) for one in to.expressions if one.name.lstrip("-").isdigit()]
     if wanted.kind in (Kind.UNKNOWN, Kind.OTHER):
         return call.kept(wanted)
-    if value.is_text_constant and not parameters:
+    if value.type.kind is Kind.LITERAL and value.is_text_constant and not parameters:
         if wanted.kind is Kind.TEXT:
             return Value(value.node, TEXT)
         found = read_as(value, wanted)

@@ -77,7 +77,7 @@ def write_truth(call: Call) -> Value:
         value = call.maybe(name)
         if value is None:
             continue
-        if value.is_text_constant:
+        if value.type.kind is Kind.LITERAL and value.is_text_constant:
             _replaced(value, read_as(value, BOOLEAN))
         elif value.type.kind not in (Kind.BOOLEAN, Kind.LITERAL, Kind.UNKNOWN):
             raise unsupported(
