@@ -202,9 +202,10 @@ class Planner:
             counts = (place for place, one in enumerate(columns) if is_count(part, one))
             whole = tuple(counts) if wants_whole else ()
             part = with_rounded_counts(part) if wants_whole else part
-            return Workload(
+            made = Workload(
                 (part,), None, False, fallback, notes, moment, whole, _warnings(splitter)
             )
+            return made.told((), _caveats(splitter))
         named_columns(tree)
         name_inner_columns(tree)
         counted = copy_of(tree) if wants_whole else None  # before the ends of intervals are added
@@ -219,7 +220,8 @@ class Planner:
         notes = (*notes, *_notes(tree, splitter))
         whole = () if counted is None else CountColumns(parts, self._world.public).places(counted)
         warnings = _warnings(splitter)
-        return Workload(parts, outer, is_probe, fallback, notes, moment, whole, warnings)
+        made = Workload(parts, outer, is_probe, fallback, notes, moment, whole, warnings)
+        return made.told((), _caveats(splitter))
 
     def _constants(self, select: exp.Select) -> Columns:
         """The values of a SELECT of constants."""
@@ -253,6 +255,11 @@ def _wants_whole_counts(tree: exp.Query, requested: RequestedTarget) -> bool:
 def _warnings(splitter: Splitter) -> tuple[str, ...]:
     """What the parts note of values that no row has, each once."""
     return tuple(dict.fromkeys(one for part in splitter.parts for one in part.domain.warnings))
+
+
+def _caveats(splitter: Splitter) -> tuple[str, ...]:
+    """What the parts note of values that count as others than they are, each once."""
+    return tuple(dict.fromkeys(one for part in splitter.parts for one in part.domain.caveats))
 
 
 def _notes(tree: exp.Query, splitter: Splitter) -> Iterator[str]:

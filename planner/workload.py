@@ -6,7 +6,8 @@ them is post-processing: formulas of one row's answers, and `outer`, SQL over th
 """
 
 import datetime as dt
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from typing import TypeAlias
@@ -432,6 +433,8 @@ class Workload:
     warnings : tuple of str
         Those of the notes that a client is told of unasked: the statement may not mean what its
         author meant.
+    caveats : tuple of str
+        Those of the notes that say what of the data counts as something else.
     moment : datetime, optional
         What CURRENT_DATE and NOW() were taken to be, in UTC, if the statement has them.
     whole : tuple of int
@@ -446,11 +449,20 @@ class Workload:
     moment: dt.datetime | None = None
     whole: tuple[int, ...] = ()
     warnings: tuple[str, ...] = ()
+    caveats: tuple[str, ...] = ()
 
     @property
     def tables(self) -> tuple[str, ...]:
         """The private tables that it reads, each once."""
         return tuple(dict.fromkeys(part.table for part in self.parts))
+
+    def told(self, notes: Sequence[str], caveats: Sequence[str]) -> "Workload":
+        """The same with further notes, and caveats, which are notes, too."""
+        return replace(
+            self,
+            notes=(*self.notes, *notes, *caveats),
+            caveats=(*self.caveats, *caveats),
+        )
 
     def of_table(self, table: str) -> tuple[Part, ...]:
         """The parts on one table."""

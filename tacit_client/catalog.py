@@ -59,12 +59,15 @@ class Table:
     name : str
     is_view : bool
     columns : tuple of Column
+    comment : str, optional
+        What is to be known of its rows: whom they are about, and which are left out.
     """
 
     schema: str
     name: str
     is_view: bool
     columns: tuple[Column, ...]
+    comment: str | None = None
 
 
 class Catalog:
@@ -101,22 +104,30 @@ class Catalog:
             )
         ):
             return ()
-        with translated():
-            found = self._driver.adbc_get_table_schema(table, db_schema_filter=schema)
-        return tuple(map(_column, found))
+        return tuple(map(_column, self._table_schema(schema, table)))
 
     def tables(self) -> list[Table]:
         """Every table and view with its columns."""
         return [
-            Table(
-                schema=one["db_schema_name"],
-                name=table["table_name"],
-                is_view=table["table_type"] == VIEW_TYPE,
-                columns=self.columns(one["db_schema_name"], table["table_name"]),
-            )
+            self._table(one["db_schema_name"], table)
             for one in self._schemas("tables")
             for table in one["db_schema_tables"] or ()
         ]
+
+    def _table(self, schema: str, listed: dict[str, Any]) -> Table:
+        name = listed["table_name"]
+        found = self._table_schema(schema, name)
+        return Table(
+            schema=schema,
+            name=name,
+            is_view=listed["table_type"] == VIEW_TYPE,
+            columns=tuple(map(_column, found)),
+            comment=_remarks(found.metadata),
+        )
+
+    def _table_schema(self, schema: str, table: str) -> pa.Schema:
+        with translated():
+            return self._driver.adbc_get_table_schema(table, db_schema_filter=schema)
 
     def _schemas(self, depth: Any, **filters: Any) -> list[dict[str, Any]]:
         with translated():
@@ -126,15 +137,19 @@ class Catalog:
 
 def _column(field: pa.Field) -> Column:
     metadata = field.metadata or {}
-    comment = metadata.get(REMARKS_KEY)
     return Column(
         name=field.name,
         sql_type=_sql_type(field, metadata),
         nullable=field.nullable,
         is_primary_key=PRIMARY_KEY_KEY in metadata,
         key_place=_key_place(metadata.get(PRIMARY_KEY_KEY)),
-        comment=None if comment is None else comment.decode(),
+        comment=_remarks(metadata),
     )
+
+
+def _remarks(metadata: dict[bytes, bytes] | None) -> str | None:
+    found = (metadata or {}).get(REMARKS_KEY)
+    return None if found is None else found.decode()
 
 
 def _key_place(text: bytes | None) -> int:

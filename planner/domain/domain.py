@@ -4,7 +4,7 @@ Everything here is a function of the schema and the SQL text. A predicate is 1 w
 0 where it is false or NULL, as in WHERE; a summand is 0 where it is NULL, as in SUM.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -103,6 +103,8 @@ class PublicDomain:
         What is to be said of the expressions, as keys.
     warnings : dict
         Those of them on values that are no levels.
+    caveats : dict
+        What is to be said of values that count as others than they are.
     refuses_unknown_values : bool
         Whether an equality with a value that is no level is refused, and not only noted.
     """
@@ -117,6 +119,7 @@ class PublicDomain:
     ) -> None:
         self.notes: dict[str, None] = {}
         self.warnings: dict[str, None] = {}
+        self.caveats: dict[str, None] = {}
         self.refuses_unknown_values = False
         self._table = table
         self.schema = schema
@@ -230,6 +233,10 @@ class PublicDomain:
         self.notes.update(told)
         self.warnings.update(told)
         return bool(found)
+
+    def caution(self, caveats: Iterable[str]) -> None:
+        """Note that values count as others than they are."""
+        self.caveats.update(dict.fromkeys(caveats))
 
     def _truth(self, condition: exp.Expr) -> LevelArray:
         return self._counted_truth(condition)[0]

@@ -16,6 +16,7 @@ from cube.block import N_GROUPS_MAX, Partition, QueryBlock
 from cube.refusals import TooLarge
 from planner.domain.domain import KeyArray, spread
 from planner.level_summary import LevelStatistic, LevelSummary
+from planner.lowering.changed_values import changed_in_key
 from planner.lowering.grouping import Grouping, grouping
 from planner.lowering.linear import has_aggregate, linear_query
 from planner.lowering.parts import PartBuilder
@@ -88,6 +89,8 @@ def summary_column(call: SummaryCall, part: PartBuilder) -> exp.Column:
     if call.condition is not None:
         conditions = (*conditions, *conjuncts(call.condition))
     key = _key(call.value, conditions, part)
+    where = part.domain.truths(conditions)
+    part.domain.caution(changed_in_key(key, where, part.domain.schema))
     order = [place for place, value in enumerate(key.values) if value is not None]
     order.sort(key=lambda place: key.values[place])  # type: ignore[arg-type, return-value]  # of one type, none of them NULL
     values = tuple(key.values[place] for place in order)

@@ -13,6 +13,7 @@ from sqlglot import exp
 from cube.query import COEFFICIENT_MAX, LinearQuery, Term
 from cube.refusals import UnsupportedSql
 from planner.domain.domain import PublicDomain
+from planner.lowering.changed_values import changed_in_sum
 from planner.lowering.products import merged_query, product_term
 from planner.lowering.summands import Product, conjuncts, counted, summed
 from planner.sql.exact_number import constant_value, divided_by_zero
@@ -208,6 +209,7 @@ def _term(product: Product, domain: PublicDomain) -> Term:
     holds = domain.truths(product.conditions)
     arrays = list(holds)
     for summand in product.summands:
+        domain.caution(changed_in_sum(summand, holds, domain.schema))
         array, unit = domain.numbers(summand, holds)
         arrays.append(array)
         scale *= unit

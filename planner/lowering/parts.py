@@ -26,6 +26,7 @@ from planner.draws import n_draws_for
 from planner.independence_question import IndependenceQuestion
 from planner.level_summary import LevelSummary
 from planner.lowering.answer_targets import AnswerTarget, TargetRules, counts_records
+from planner.lowering.changed_values import changed_in_key
 from planner.lowering.generations import TableGenerations
 from planner.lowering.grouping import Grouping, check_values, grouping
 from planner.lowering.linear import linear_query
@@ -189,6 +190,8 @@ class PartBuilder:
         where = self.domain.truths(self.conditions)
         arrays = [self.domain.key(key, where) for key in keys]
         schema = self.domain.schema
+        for array in arrays:
+            self.domain.caution(changed_in_key(array, where, schema))
         sections = [
             grouping([arrays[place] for place in chosen], where, schema, self.domain.allowance)
             if chosen

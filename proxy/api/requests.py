@@ -203,7 +203,8 @@ class Receipt:
     `table` and `budget` are those of the first private table in the statement; without any, it is a
     table that answers by itself, and there is no budget. `notes` are sentences on how the answer
     was made, such as that a column has no interval; `warnings` are those of them that a client is
-    told of unasked, such as that a filter names a value that no row has.
+    told of unasked, such as that a filter names a value that no row has; `caveats` are those on
+    what of the data is left out or counts as something else, of which a session is told once.
     """
 
     table: str
@@ -212,6 +213,7 @@ class Receipt:
     budget: BudgetStatus | None
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    caveats: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

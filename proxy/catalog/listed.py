@@ -13,9 +13,10 @@ import pyarrow as pa
 
 from cube.axis import Axis
 from planner.domain.public import PRIVACY_SCHEMA
-from planner.domain.table_names import TableNames, owner_of, placed
+from planner.domain.table_names import TableNames, placed
 from proxy.api.axis_text import axis_kind, describe_levels
 from proxy.api.requests import DB_SCHEMA, PRIVATE, TableInfo
+from proxy.api.rows_kept import about_rows
 from proxy.catalog.postgresql import CatalogType, types_by_name
 from proxy.sources.public_table import PublicTable
 from proxy.synthetic_tables.record import SyntheticRecord
@@ -132,19 +133,11 @@ def _asked(info: TableInfo, taken: set[int]) -> ListedTable:
 
 
 def _about_private(info: TableInfo) -> str:
-    schema = info.schema
-    owner = owner_of(schema.table)
-    unit = "Each record is a unit of privacy." if schema.unit is None else f"Unit: {schema.unit}."
-    if owner is not None:
-        unit = f"One record for each unit of {owner}: {schema.unit}."
-    if schema.rows_per_unit_max > 1:
-        unit = f"Unit: {schema.unit}, of whose records at most {schema.rows_per_unit_max} count"
-        by = schema.rows_per_unit_max_by
-        unit += "." if by is None else f", and {by.rows} for each {by.axis}."
     default = info.default
     return (
-        f"Private. {unit} Counts are within {default.half_width:g} of the truth with "
-        f"probability {default.confidence:g} unless a statement asks for another accuracy."
+        f"Private. {about_rows(info.schema)} Counts are within "
+        f"{default.half_width:g} of the truth with probability {default.confidence:g} unless a "
+        "statement asks for another accuracy."
     )
 
 

@@ -137,13 +137,15 @@ def schema_table(table: tacit_pb2.Table) -> RenderableType:
     for column in table.columns:
         cells = (column.name, column.sql_type, column.kind, str(column.n_levels), column.levels)
         shown.add_row(*map(plain, cells))
+    about = [plain(table.comment)] if table.comment else []
     if table.synthetic_of:
         made = plain(f"synthetic rows, made from {table.synthetic_of}; any SQL on them is free")
         return Group(plain(table.name), shown, made)
     if not table.default_half_width:
-        return Group(plain(table.name), shown, Text("answers by itself: what it answers is free"))
+        free = Text("answers by itself: what it answers is free")
+        return Group(plain(table.name), shown, *about, free)
     target = f"{table.default_half_width:g} at confidence {table.default_confidence:g}"
-    return Group(plain(table.name), shown, Text(f"default target: half_width {target}"))
+    return Group(plain(table.name), shown, *about, Text(f"default target: half_width {target}"))
 
 
 def answer_csv(answer: ReceivedResult, *, is_for_spreadsheets: bool = False) -> str:

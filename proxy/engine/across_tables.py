@@ -15,6 +15,7 @@ from planner.workload import Workload
 from proxy.api.requests import Caller
 from proxy.engine.disclosure import disclosed
 from proxy.engine.history_fallback import NOTE, best_known, may_fall_back
+from proxy.engine.left_out import counts_kept_rows, left_out
 from proxy.engine.own_answers import own_answers, wanted_of
 from proxy.engine.postprocessing import OuterSql
 from proxy.engine.results import AnsweredPart
@@ -37,12 +38,15 @@ class AnsweredTable:
         history, or answers by itself.
     notes : tuple of str
         On how they were made.
+    caveats : tuple of str
+        On rows that are left out.
     """
 
     table: ServedTable | SelfAnswering
     parts: tuple[AnsweredPart, ...]
     settled: tuple[AnsweredPart, ...]
     notes: tuple[str, ...]
+    caveats: tuple[str, ...] = ()
 
 
 def answered_tables(
@@ -87,7 +91,8 @@ def answered_tables(
         spent += sum((one.epsilon_spent for one in shown), Fraction(0))
         fell_back = None if settled else NOTE.format(name)
         notes = tuple(one for one in (fell_back, table.extent.note) if one is not None)
-        yield AnsweredTable(table, tuple(shown), tuple(settled), notes)
+        caveats = left_out(table, caller) if counts_kept_rows(parts) else ()
+        yield AnsweredTable(table, tuple(shown), tuple(settled), notes, caveats)
 
 
 def joined(workloads: Sequence[Workload]) -> Workload:

@@ -145,11 +145,12 @@ def with_first(result: QueryResult, answers: Sequence[FirstAnswer]) -> QueryResu
     notes = [f"{one.note}; {_GIVEN}" for one in answers]
     inside = [one.result.receipt for one in answers if one.result.receipt is not None]
     warnings = [*(one for inner in inside for one in inner.warnings), *result.receipt.warnings]
+    caveats = [*(one for inner in inside for one in inner.caveats), *result.receipt.caveats]
     told = (
         note
         for inner in inside
         for note in inner.notes
-        if note.endswith(_GIVEN) or note in inner.warnings
+        if note.endswith(_GIVEN) or note in (*inner.warnings, *inner.caveats)
     )
     notes = [*told, *notes]
     receipt = replace(
@@ -157,6 +158,7 @@ def with_first(result: QueryResult, answers: Sequence[FirstAnswer]) -> QueryResu
         epsilon_spent=result.receipt.epsilon_spent + spent,
         notes=tuple(dict.fromkeys((*notes, *result.receipt.notes))),
         warnings=tuple(dict.fromkeys(warnings)),
+        caveats=tuple(dict.fromkeys(caveats)),
     )
     return QueryResult(with_receipt(result.data, receipt), receipt)
 

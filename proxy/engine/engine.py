@@ -57,6 +57,7 @@ from proxy.engine.catalog_world import catalogued
 from proxy.engine.descriptions import described
 from proxy.engine.disclosure import disclosed_rows, shown_record
 from proxy.engine.explain import ExplainedPart, advised_to, build_explanation, explained
+from proxy.engine.left_out import left_out
 from proxy.engine.model_fallback import ModelFallback
 from proxy.engine.multiplied import check_multiplied
 from proxy.engine.other_statements import columns_of_other, explain_other, run_other
@@ -178,8 +179,10 @@ class Engine:
             if len(workload.tables) > 1:  # for the first, something may have been charged
                 raise
             spent = refusal.epsilon_spent if isinstance(refusal, TargetNotReached) else Fraction(0)
-            budget = shown_budget(seen.gated[workload.tables[0]], request.caller)
-            release = self._fallback.answer(request, workload, schema, budget, spent)
+            table = seen.gated[workload.tables[0]]
+            budget = shown_budget(table, request.caller)
+            told_of_rows = workload.told((), left_out(table, request.caller))
+            release = self._fallback.answer(request, told_of_rows, schema, budget, spent)
             if release is None:
                 raise
             self._watcher.answered(budget.table, AnswerKind.FREE)
@@ -264,6 +267,7 @@ class Engine:
         check_may_see_history(table, caller)
         for made in make_marginals(table, request, caller.payer):
             if isinstance(made, MadeMarginals):
+                made = replace(made, notes=(*made.notes, *left_out(table, caller)))  # noqa: PLW2901 - the same with more to say
                 kind = AnswerKind.PAID if made.epsilon_spent else AnswerKind.FREE
                 self._watcher.answered(request.table, kind)
                 note_if_large(table, caller.payer, made.epsilon_spent)
@@ -357,9 +361,11 @@ class Engine:
         left: list[BudgetStatus] = []
         tallies: list[Tally] = []
         notes: list[str] = []
+        caveats: list[str] = []
         for found in answered_tables(workload, opened, caller, self._outer):
             answered |= {one.part.name: one for one in found.parts}
             notes += found.notes
+            caveats += found.caveats
             if isinstance(found.table, ServedTable):
                 left.append(shown_budget(found.table, caller))
                 tallies += self._noted(found.table, caller.payer, found.settled)
@@ -369,7 +375,7 @@ class Engine:
             self._watcher.answered("", AnswerKind.PUBLIC)
         with self._watcher.stage(Stage.OUTER):
             in_order = [answered[part.name] for part in workload.parts]
-            workload = replace(workload, notes=(*workload.notes, *notes)) if notes else workload
+            workload = workload.told(notes, caveats)
             computed = None
             if workload.outer is not None:
                 computed = self._computed(workload.outer, in_order, caller, seen)

@@ -94,8 +94,11 @@ class ModelFallback:
                 _receipt(schema.names[place], confidence, data.num_rows)
                 for place, confidence in _answers(workload)
             )
-            said = workload.warnings
-            receipt = Receipt(budget.table, epsilon_spent, columns, budget, said, said)
+            warnings, caveats = workload.warnings, workload.caveats
+            notes = (*warnings, *caveats)
+            receipt = Receipt(
+                budget.table, epsilon_spent, columns, budget, notes, warnings, caveats
+            )
             return QueryResult(with_receipt(data, receipt), receipt)
         return None
 

@@ -41,5 +41,6 @@ def released(
         budget=budgets[0] if budgets else None,
         notes=workload.notes + missing_notes(answered),
         warnings=workload.warnings,
+        caveats=workload.caveats,
     )
     return QueryResult(with_receipt(data, receipt), receipt)

@@ -27,6 +27,7 @@ from planner.measuring.weights import weight_for
 from planner.sql.messages import listed, suggestion
 from proxy.api.axis_text import axis_ends, axis_kind, describe_levels
 from proxy.api.requests import TableInfo
+from proxy.api.rows_kept import rows_kept
 from proxy.reporting.declared import DeclaredTable
 from proxy.reporting.query_words import query_text, unit_count_text
 from proxy.tables.disclosure import NO_ENTRIES, ShownEntries
@@ -295,11 +296,8 @@ def _domain_rows(record: TableRecord) -> Iterator[Row]:
             "levels": describe_levels(axis),
         }
     if schema.unit is not None:
-        several = f"at most {schema.rows_per_unit_max} records of each are kept"
-        if schema.rows_per_unit_max_by is not None:
-            by = schema.rows_per_unit_max_by
-            several += f", and {by.rows} for each {by.axis}"
-        if schema.groups_per_unit_max is not None:
+        several = rows_kept(schema)
+        if several is not None and schema.groups_per_unit_max is not None:
             several += f", and counted in at most {schema.groups_per_unit_max} groups"
         yield {
             "table_name": schema.table,
@@ -308,7 +306,7 @@ def _domain_rows(record: TableRecord) -> Iterator[Row]:
             "has_null": False,
             "can_be_key": False,
             "can_be_predicate": False,
-            "levels": several if schema.rows_per_unit_max > 1 else None,
+            "levels": several,
         }
 
 

@@ -147,20 +147,22 @@ class ListTablesReply(_message.Message):
     def __init__(self, tables: _Optional[_Iterable[_Union[Table, _Mapping]]] = ...) -> None: ...
 
 class Table(_message.Message):
-    __slots__ = ("name", "columns", "default_half_width", "default_confidence", "synthetic_of", "kind")
+    __slots__ = ("name", "columns", "default_half_width", "default_confidence", "synthetic_of", "kind", "comment")
     NAME_FIELD_NUMBER: _ClassVar[int]
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
     DEFAULT_HALF_WIDTH_FIELD_NUMBER: _ClassVar[int]
     DEFAULT_CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     SYNTHETIC_OF_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
+    COMMENT_FIELD_NUMBER: _ClassVar[int]
     name: str
     columns: _containers.RepeatedCompositeFieldContainer[Column]
     default_half_width: float
     default_confidence: float
     synthetic_of: str
     kind: str
-    def __init__(self, name: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., default_half_width: _Optional[float] = ..., default_confidence: _Optional[float] = ..., synthetic_of: _Optional[str] = ..., kind: _Optional[str] = ...) -> None: ...
+    comment: str
+    def __init__(self, name: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., default_half_width: _Optional[float] = ..., default_confidence: _Optional[float] = ..., synthetic_of: _Optional[str] = ..., kind: _Optional[str] = ..., comment: _Optional[str] = ...) -> None: ...
 
 class Column(_message.Message):
     __slots__ = ("name", "sql_type", "kind", "nullable", "n_levels", "levels")

@@ -37,8 +37,8 @@ def test_it_does_as_the_page_says(tmp_path: Path, capsys: pytest.CaptureFixture[
     finally:
         service.close()
     assert receipt is not None
-    (note,) = receipt.notes
-    assert f"note: {note}" in PAGE
+    assert len(receipt.notes) == 2
+    assert all(f"note: {note}" in PAGE for note in receipt.notes)
     write(tmp_path, "7,2026-09-12,Oslo\n")
     capsys.readouterr()
     with pytest.raises(SystemExit) as ended:

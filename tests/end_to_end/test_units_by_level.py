@@ -114,7 +114,9 @@ def test_the_auditor_finds_what_was_charged_and_the_report_says_what_counts(fold
             service,
             "SELECT levels FROM data_privacy.domains WHERE column_name = 'customer'",
         )
-        assert unit["levels"] == f"at most {K} records of each are kept, and {M} for each day"
+        assert unit["levels"] == (
+            f"at most {K} rows of each customer count, of them at most {M} for each day"
+        )
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,8 @@ from google.protobuf.message import Message
 from planner.domain.public import PRIVACY_SCHEMA
 from planner.domain.table_names import TableNames, placed
 from proxy.api.axis_text import describe_levels
-from proxy.api.requests import CATALOG, DB_SCHEMA, TableInfo
+from proxy.api.requests import CATALOG, DB_SCHEMA, PRIVATE, TableInfo
+from proxy.api.rows_kept import about_rows
 from proxy.engine.own_views import LISTED_VIEWS
 from proxy.protocol import flight_sql_pb2 as sql
 from proxy.sources.public_table import PublicTable
@@ -105,15 +106,22 @@ _XDBC_TYPES = _columns(
 
 
 def table_schema(info: TableInfo) -> pa.Schema:
-    """A private table's public columns, with the SQL type names that clients reflect."""
+    """A private table's public columns, with the SQL type names that clients reflect.
+
+    Beside them stands what is to be known of its rows.
+    """
+    about = about_rows(info.schema) if info.kind == PRIVATE else info.comment
     return pa.schema(
-        pa.field(
-            axis.name,
-            SQL_TYPES[axis.sql_type].arrow,
-            nullable=axis.null,
-            metadata={TYPE_NAME_KEY: axis.sql_type, REMARKS_KEY: describe_levels(axis)},
-        )
-        for axis in info.schema.axes
+        (
+            pa.field(
+                axis.name,
+                SQL_TYPES[axis.sql_type].arrow,
+                nullable=axis.null,
+                metadata={TYPE_NAME_KEY: axis.sql_type, REMARKS_KEY: describe_levels(axis)},
+            )
+            for axis in info.schema.axes
+        ),
+        metadata={REMARKS_KEY: about},
     )
 
 

@@ -73,6 +73,8 @@ from proxy.wire.postgres.sqlstates import (
 from proxy.wire.postgres.transaction import SessionSettings, Transaction
 from proxy.wire.sessions.sessions import applied
 
+N_CAVEATS_MAX: Final = 1000  # of those told, which are not told again
+
 Notice = tuple[str, str, str]  # severity, SQLSTATE, text
 Working = Callable[[], AbstractContextManager[object]]
 Setting = SetSetting | ResetSetting | ClientSetting | ResetAll
@@ -120,6 +122,7 @@ class Session:
         self.portals: Shelf[Portal] = Shelf("portal or cursor", "34000", "42P03", N_PORTALS_MAX)
         self.notices: list[Notice] = []
         self._epsilon = Fraction(0)
+        self._cautioned: dict[str, None] = {}
 
     def read(self, sql: str) -> Prepared:
         """Read the one statement of a text, which is to run at once: its answer has its columns."""
@@ -258,10 +261,17 @@ class Session:
         """Send what an answer cost and how wide its intervals are, if the client wants that.
 
         Rows that are not what they look like are always told of: a preview has notes alone, and a
-        statement with a value that no row has may not mean what its author meant.
+        statement with a value that no row has may not mean what its author meant. What of the data
+        is left out, or counts as something else, is told once in a connection.
         """
         is_wanted = dict(self.transaction.settings.client).get(NOTICES) == "on"
-        unasked = receipt.warnings if receipt.columns else receipt.notes
+        new = [one for one in receipt.caveats if one not in self._cautioned]
+        self._cautioned = dict.fromkeys((*self._cautioned, *new)[-N_CAVEATS_MAX:])
+        unasked = [
+            one
+            for one in receipt.notes
+            if not receipt.columns or one in receipt.warnings or one in new
+        ]
         lines = notice_lines(receipt) if is_wanted else unasked
         for line in lines:
             is_warning = line in receipt.warnings

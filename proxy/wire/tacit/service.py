@@ -31,6 +31,7 @@ from proxy.api.requests import (
     TableInfo,
     unknown_table,
 )
+from proxy.api.rows_kept import about_rows
 from proxy.collections.service import CollectionService
 from proxy.identity.call_context import caller_of
 from proxy.protocol import tacit_pb2
@@ -322,6 +323,7 @@ def _table(info: TableInfo) -> tacit_pb2.Table:
         default_half_width=info.default.half_width if info.kind == PRIVATE else 0.0,
         default_confidence=info.default.confidence,
         kind=info.kind,
+        comment=about_rows(info.schema) if info.kind == PRIVATE else info.comment,
     )
 
 

@@ -11,6 +11,7 @@ from proxy.engine.engine import Engine
 from tests.sql import world
 from tests.support.fakes import KnownTable, NoNoise
 
+ELSEWHERE = "Values of city that are not declared, and NULL, count as 'elsewhere'."
 BY_CITY = "(SELECT sex, city, COUNT(*) AS n FROM patients GROUP BY sex, city{}) AS t"
 
 
@@ -41,13 +42,18 @@ def test_what_is_computed_from_answers_is_named(engine: Engine, item: str, claus
     sql = f"SELECT sex, {item} AS found FROM {BY_CITY.format(clause)} GROUP BY sex"  # noqa: S608 - words of this test
     receipt = receipt_of(engine, sql)
     assert receipt.columns == ()
-    assert receipt.notes == ("found is computed from noisy answers, and has no interval.",)
+    assert receipt.notes == (
+        "found is computed from noisy answers, and has no interval.",
+        *receipt.caveats,
+    )
 
 
 def test_the_notes_are_in_the_metadata_of_the_result(engine: Engine) -> None:
     sql = f"SELECT AVG(n) AS mean FROM {BY_CITY.format('')}"  # noqa: S608 - words of this test
     metadata = engine.answer(QueryRequest(sql=sql)).data.schema.metadata
-    assert len(json.loads(metadata[RECEIPT_KEY])["notes"]) == 1
+    computed, elsewhere = json.loads(metadata[RECEIPT_KEY])["notes"]
+    assert computed.startswith("mean is computed")
+    assert elsewhere == ELSEWHERE
 
 
 def test_groups_that_an_answer_chose_are_noted_and_have_intervals(engine: Engine) -> None:
@@ -59,10 +65,11 @@ def test_groups_that_an_answer_chose_are_noted_and_have_intervals(engine: Engine
 
 
 def test_an_estimate_from_levels_says_its_rule(engine: Engine) -> None:
-    receipt = receipt_of(engine, "SELECT COUNT(DISTINCT city) AS n FROM patients")
+    receipt = receipt_of(engine, "SELECT MODE(city) AS n FROM patients")
     assert receipt.columns == ()
-    (note,) = receipt.notes
+    note, elsewhere = receipt.notes
     assert "without an interval" in note
+    assert elsewhere == ELSEWHERE
 
 
 LISTS = [
@@ -102,5 +109,6 @@ def test_a_count_of_groups_says_that_it_counts_those_shown(engine: Engine, sql: 
 
 def test_a_count_of_a_list_says_what_it_rests_on(engine: Engine) -> None:
     sql = "WITH t AS (SELECT DISTINCT city FROM patients) SELECT COUNT(*) FROM t"
-    (note,) = receipt_of(engine, sql).notes
+    note, elsewhere = receipt_of(engine, sql).notes
+    assert elsewhere == ELSEWHERE
     assert note.startswith("COUNT(*) counts the combinations of levels whose noisy count is above")
