@@ -2,13 +2,18 @@
 
 ``COUNT(DISTINCT city)`` is not linear, and a single record can change it. What is answered instead
 follows from counts of the levels alone: a level is taken to occur if its noisy count is above
-`threshold`. So the answer is an estimate without an interval. The noisy counts of the other levels
-add up to the records that are missed, which tells when many levels are.
+`threshold`. What is found is the low end of the answer's interval, and every level that may occur
+is in its high end. The noisy counts of the levels that were not found add up to the records that
+are missed, which tells when many levels are.
 """
 
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cube.axis import LevelValue
 
@@ -21,6 +26,9 @@ class LevelStatistic(StrEnum):
     LEAST = "least"
     LARGEST = "largest"
     MODE = "mode"  # the level with the largest noisy count
+
+
+BOUNDED: Final = (LevelStatistic.COUNT, LevelStatistic.SUM)  # between ends that are known
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +60,12 @@ class LevelSummary:
     def __post_init__(self) -> None:
         if any(value is None for value in self.values):
             raise ValueError("NULL is no level that is summarised")
+
+    def rows_of(self, flags: NDArray[np.bool_], n_rows: int) -> NDArray[np.bool_]:
+        """The rows of the part that have some of the blocks' rows, which are flagged, (n_rows,)."""
+        has_some = np.zeros(n_rows, dtype=np.bool_)
+        has_some[np.array(self.cells, dtype=np.int64)[flags] // max(len(self.values), 1)] = True
+        return has_some
 
     @property
     def stand_in(self) -> LevelValue:

@@ -343,9 +343,7 @@ def _with_intervals(
 
 def _is_answer(item: exp.Expr, known: ShownAnswer) -> bool:
     column = item.unalias()
-    return isinstance(column, exp.Column) and column == known.part.column(
-        ColumnKind.ANSWER, known.answer
-    )
+    return isinstance(column, exp.Column) and column == known.part.shown_column(known.answer)
 
 
 def _n_bytes(workload: Workload) -> int:

@@ -284,7 +284,7 @@ class QuantileFormula:
     is_bracketed: bool = False
 
 
-Formula = SqlFormula | QuantileFormula
+Formula = SqlFormula | QuantileFormula | LevelSummary  # which counts levels, or adds them up
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +298,7 @@ class Answer:
         The analyst's own text of it.
     uses : tuple of int
         The aggregates it is computed from, by their positions in the part.
-    formula : SqlFormula or QuantileFormula, optional
+    formula : SqlFormula, QuantileFormula or LevelSummary, optional
         None if it is a single aggregate.
     low, high : float
         The public range of the true value.

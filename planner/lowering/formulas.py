@@ -20,7 +20,7 @@ from planner.lowering.comoments import (
     comoment,
     needs_squares,
 )
-from planner.lowering.level_summaries import summary_column, summary_of
+from planner.lowering.level_summaries import summary_answer, summary_column, summary_of
 from planner.lowering.linear import aggregated_twice, is_linear, linear_query
 from planner.lowering.outer import check_run
 from planner.lowering.parts import PartBuilder
@@ -79,8 +79,11 @@ class FormulaReader:
         if is_linear(node) or is_unit_count(node):
             place = self._part.aggregate(node)
             return Answer(name, self._part.text_of(place), (place,))
+        summary = summary_of(node)
+        if summary is not None:
+            return summary_answer(summary, self._part, name)
         # A square has no interval: no draw of it is below its lower end.
-        if summary_of(node) is not None or has_node(node, exp.RegrR2):
+        if has_node(node, exp.RegrR2):
             return None
         text = text_of(node)
         quantile = quantile_of(node)

@@ -15,7 +15,7 @@ from sqlglot import exp
 from cube.block import N_GROUPS_MAX, Partition, QueryBlock
 from cube.refusals import TooLarge
 from planner.domain.domain import KeyArray, spread
-from planner.level_summary import LevelStatistic, LevelSummary
+from planner.level_summary import BOUNDED, LevelStatistic, LevelSummary
 from planner.lowering.changed_values import changed_in_key
 from planner.lowering.grouping import Grouping, grouping
 from planner.lowering.linear import has_aggregate, linear_query
@@ -24,7 +24,7 @@ from planner.lowering.products import check_size
 from planner.lowering.summands import conjuncts
 from planner.sql.messages import shown, text_of, unsupported
 from planner.sql.nodes import AS_WRITTEN
-from planner.workload import ColumnKind
+from planner.workload import Answer, ColumnKind
 
 _EXTREMES = (LevelStatistic.LEAST, LevelStatistic.LARGEST)
 _INDICATOR = {0, 1}
@@ -73,6 +73,19 @@ def _statistic(node: exp.Expr) -> tuple[LevelStatistic, exp.Expr] | None:
             return LevelStatistic.MODE, node.expression.expressions[0].this
         case _:
             return None
+
+
+def summary_answer(call: SummaryCall, part: PartBuilder, name: str) -> Answer | None:
+    """The number as an answer with an interval; None if it can have none.
+
+    A count or a sum of levels is between that of those found and that of those possible. Raises as
+    `summary_column`.
+    """
+    if call.statistic not in BOUNDED:
+        return None
+    column = part.shows(summary_column(call, part))
+    summary = part.summaries[column.index]
+    return Answer(name, summary.sql, (summary.aggregate,), summary)
 
 
 def summary_column(call: SummaryCall, part: PartBuilder) -> exp.Column:
@@ -177,10 +190,13 @@ def _note(call: SummaryCall) -> str:
         LevelStatistic.LARGEST: "is the largest of the levels",
         LevelStatistic.MODE: "is the most frequent of the levels",
     }[call.statistic]
-    return (
-        f"{_written(call)} {what} whose noisy count is above what noise alone reaches: an "
-        "estimate without an interval. Levels with fewer records are missed."
-    )
+    missed = "an estimate without an interval. Levels with fewer records are missed."
+    if call.statistic in BOUNDED:
+        missed = (
+            "levels with fewer records are missed. Its interval ends at all that may occur; where "
+            "these are more than twice as many, it is NULL."
+        )
+    return f"{_written(call)} {what} whose noisy count is above what noise alone reaches: {missed}"
 
 
 def _split(

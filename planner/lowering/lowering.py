@@ -236,7 +236,10 @@ class Lowering:
 
     def _shown(self, kind: ColumnKind, answer: int, confidence: float | None = None) -> exp.Expr:
         """A column of an answer; a day or a moment, if it is the number of one."""
-        column = self._part.column(kind, answer, confidence)
+        if kind is ColumnKind.ANSWER:
+            column = self._part.shown_column(answer)
+        else:
+            column = self._part.column(kind, answer, confidence)
         calendar = self._calendars.get(answer)
         is_number = kind in (ColumnKind.ANSWER, ColumnKind.LOW, ColumnKind.HIGH)
         return as_level(column, calendar) if calendar is not None and is_number else column

@@ -297,7 +297,9 @@ class PartBuilder:
     def answer(self, answer: Answer) -> int:
         """Add an answer; its position."""
         asked = self.requested
-        if answer.formula is None:
+        if isinstance(answer.formula, LevelSummary):
+            pass  # its targets are those of the counts of levels
+        elif answer.formula is None:
             target = self._target_of(answer.uses[0])
             answer = replace(answer, relative=target.relative, width_floor=target.floor)
             self._is_searched |= target.is_searched
@@ -316,6 +318,13 @@ class PartBuilder:
         self._answers.append(replace(answer, has_interval=False))
         return len(self._answers) - 1
 
+    def shown_column(self, answer: int) -> exp.Column:
+        """The column of the relation that shows an answer."""
+        formula = self._answers[answer].formula
+        if isinstance(formula, LevelSummary):
+            return self.column(ColumnKind.SUMMARY, self.summaries.index(formula))
+        return self.column(ColumnKind.ANSWER, answer)
+
     def is_formula(self, answer: int) -> bool:
         """Whether an answer is a formula."""
         return self._answers[answer].formula is not None
@@ -325,7 +334,7 @@ class PartBuilder:
         self._check_draws(formula, confidence, self._answers[answer])
 
     def _check_draws(self, formula: str, confidence: float, answer: Answer) -> None:
-        if not 0 < confidence < 1:
+        if not 0 < confidence < 1 or isinstance(answer.formula, LevelSummary):
             return  # which the target's own check reports
         asked = self.requested
         cut_at = confidence if asked.half_width is asked.relative is None else surer(confidence)

@@ -17,6 +17,7 @@ from cube.cached import cached_property
 from inference.marginals.error_law import UnknownLaw
 from inference.noise_law.law import law_of_noise
 from inference.posterior import Posterior, RowEstimate
+from planner.level_summary import LevelSummary
 from planner.workload import Answer, Part, QuantileFormula
 from proxy.api.requests import SOURCE_HISTORY, SOURCE_PUBLIC
 from proxy.engine.postprocessing import OuterSql
@@ -53,6 +54,10 @@ class BestKnownPart(AnsweredPart):
         """An aggregate's estimate in every row of the part; NaN where nothing is known."""
         return np.where(self.unknown[aggregate], np.nan, super().values(aggregate))
 
+    def unknown_rows(self, aggregate: int) -> Flags:
+        """The rows of an aggregate's blocks of which nothing is known."""
+        return self.unknown[aggregate]
+
     def _lost(self, answer: Answer) -> Flags:
         """The rows of the part in which an answer needs something unknown."""
         lost = np.zeros(self.part.n_rows, dtype=np.bool_)
@@ -61,6 +66,8 @@ class BestKnownPart(AnsweredPart):
             if isinstance(answer.formula, QuantileFormula):
                 groups = np.array(answer.formula.cells, dtype=np.int64)[flags]
                 lost[groups // len(answer.formula.levels)] = True
+            elif isinstance(answer.formula, LevelSummary):
+                lost |= answer.formula.rows_of(flags, self.part.n_rows)
             else:
                 lost |= flags  # a total has one row, which every row shows
         return lost

@@ -2,22 +2,24 @@
 
 A level whose noisy count is near the noise is not found. What is left over, the sum of the noisy
 counts of such levels, is known better than each of them: where it is clearly above its own noise,
-levels are missing for certain, and a note says so. Where most records are in missing levels, the
-number is NULL: 2 of 86 levels is no estimate of 86. All of this is computed from noisy counts.
+levels are missing for certain, and a note says so. Where most records are in missing levels, or
+fewer than half of the levels that may occur were found, the number is NULL: 2 of 86 levels is no
+estimate of 86. All of this is computed from noisy counts.
 """
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from cube.axis import LevelValue
-from inference.block_estimates import standard_deviations, values
+from inference.block_estimates import standard_deviations
 from inference.joint import error_parts
-from planner.level_summary import LevelStatistic, LevelSummary, threshold
+from planner.level_summary import BOUNDED, LevelStatistic, LevelSummary, threshold
 from proxy.engine.results import AnsweredPart
 
 Floats = NDArray[np.float64]
@@ -34,7 +36,10 @@ class _Levels:
     ----------
     counts : (n_rows, n_levels) ndarray of float64
         Noisy counts; 0 where no record can be.
-    occurs : (n_rows, n_levels) ndarray of bool
+    occurs, possible : (n_rows, n_levels) ndarray of bool
+        The levels that were found, and those that may occur.
+    is_lost : (n_rows,) ndarray of bool
+        Whether nothing is known of some of the counts.
     missed : (n_rows,) ndarray of float64
         About how many records are in levels that the number misses.
     is_short : (n_rows,) ndarray of bool
@@ -43,6 +48,8 @@ class _Levels:
 
     counts: Floats
     occurs: Flags
+    possible: Flags
+    is_lost: Flags
     missed: Floats
     is_short: Flags
 
@@ -52,20 +59,26 @@ class _Levels:
         return np.asarray(np.where(self.occurs, self.counts, 0.0).sum(axis=1))
 
     @property
-    def is_null(self) -> Flags:
+    def is_mostly_missed(self) -> Flags:
         """The rows in which most records are in levels that are missed, (n_rows,)."""
         return self.is_short & (self.missed > self.found)
+
+    @property
+    def may_miss_half(self) -> Flags:
+        """The rows in which fewer than half of the levels that may occur were found, (n_rows,)."""
+        return np.asarray(2 * self.occurs.sum(axis=1) < self.possible.sum(axis=1))
 
 
 def summarised(answered: AnsweredPart, summary: LevelSummary) -> list[LevelValue]:
     """The number of every row.
 
-    It is NULL where no level is taken to occur, and it is no count or sum, and where most records
-    are in levels that it misses.
+    It is NULL where no level is taken to occur, and it is no count or sum; where most records are
+    in levels that it misses; where it is a count or a sum that may miss more than half of the
+    levels; and where nothing is known of some level.
     """
     levels = _levels(answered, summary)
     counts = np.where(levels.occurs, levels.counts, -math.inf)
-    is_null = levels.is_null
+    is_null = _is_null(summary, levels)
     return [
         None if is_null[row] else _number(summary, levels.occurs[row], counts[row])
         for row in range(answered.part.n_rows)
@@ -77,32 +90,33 @@ def shortfall_notes(answered: Sequence[AnsweredPart]) -> Iterator[str]:
     for one in answered:
         for summary in one.part.summaries:
             levels = _levels(one, summary)
-            if levels.is_short.any():
+            if (levels.is_short | _is_null(summary, levels)).any():
                 yield _note(summary, levels)
+
+
+def _is_null(summary: LevelSummary, levels: _Levels) -> Flags:
+    """The rows in which the number is not shown, (n_rows,)."""
+    is_null = levels.is_mostly_missed | levels.is_lost
+    return is_null | levels.may_miss_half if summary.statistic in BOUNDED else is_null
 
 
 def _levels(answered: AnsweredPart, summary: LevelSummary) -> _Levels:
     part = answered.part
-    posteriors = answered.aggregates[summary.aggregate].posteriors
-    n_levels = len(summary.values)
-    cells = np.array(summary.cells, dtype=np.int64)
-    shape = (part.n_rows, n_levels)
-    counts, occurs = np.zeros(shape), np.zeros(shape, dtype=np.bool_)
-    at = np.divmod(cells, n_levels) if cells.size else (cells, cells)
-    counts[at] = values(posteriors)
-    deviations = standard_deviations(posteriors).tolist()
-    least = {one: threshold(one, n_levels, part.confidence) for one in set(deviations)}
-    occurs[at] = counts[at] > np.array([least[one] for one in deviations])
+    found = answered.levels(summary)
+    confidence = part.cut_at(part.confidence)
+    occurs, possible = found.found(confidence), found.possible(confidence)
     is_missed = ~occurs & _matters(summary.statistic, occurs)
-    missed = np.where(is_missed, counts, 0.0).sum(axis=1)
+    missed = np.where(is_missed, found.counts, 0.0).sum(axis=1)
     is_short = np.zeros(part.n_rows, dtype=np.bool_)
     if (missed > 0).any():
+        at = np.divmod(np.array(summary.cells, dtype=np.int64), len(summary.values))
         spread = _spread_of_sums(answered, summary.aggregate, is_missed[at], at[0])
         limits = [threshold(one, part.n_rows, part.confidence) for one in spread.tolist()]
         is_short = missed > np.array(limits)
     if summary.statistic is LevelStatistic.MODE:  # which is right, if it was found
         is_short &= ~occurs.any(axis=1)
-    return _Levels(counts, occurs, missed, is_short)
+    is_lost = summary.rows_of(answered.unknown_rows(summary.aggregate), part.n_rows)
+    return _Levels(found.counts, occurs, possible, is_lost, missed, is_short & ~is_lost)
 
 
 def _matters(statistic: LevelStatistic, occurs: Flags) -> Flags:
@@ -134,29 +148,45 @@ def _spread_of_sums(
 
 
 def _note(summary: LevelSummary, levels: _Levels) -> str:
-    n_rows, short = len(levels.is_short), levels.is_short
-    n_short, n_null = int(short.sum()), int(levels.is_null.sum())
-    where = "" if n_rows == 1 else f" in {n_short} of its {n_rows} groups"
-    missed = round(float(levels.missed[short].sum()))
-    whole = max(missed, round(float(levels.counts[short].sum())))
-    said = {
-        LevelStatistic.COUNT: "there are at least as many levels as it says",
-        LevelStatistic.SUM: "it is the sum of the levels that were found alone",
-        LevelStatistic.LEAST: "the smallest level is below it",
-        LevelStatistic.LARGEST: "the largest level is above it",
-        LevelStatistic.MODE: "no level is known to be the most frequent",
-    }[summary.statistic]
-    told = [
-        f"about {missed} of {whole} records are in levels whose own counts are near their noise"
-    ]
-    if n_null < n_short:
-        told.append(said)
-    if n_null:
-        among = "" if n_rows == 1 else f" in {n_null} of them"
-        told.append(f"it is NULL{among}, where most records are in such levels")
-    return (
-        f"{summary.sql} misses levels{where}: {'; '.join(told)}. A smaller half_width finds more."
-    )
+    n_rows, short, is_null = len(levels.is_short), levels.is_short, _is_null(summary, levels)
+    n_short = int(short.sum())
+    told = []
+    if n_short:
+        where = "" if n_rows == 1 else f" in {n_short} of its {n_rows} groups"
+        missed = round(float(levels.missed[short].sum()))
+        whole = max(missed, round(float(levels.counts[short].sum())))
+        told.append(
+            f"{summary.sql} misses levels{where}: about {missed} of {whole} records are in levels "
+            "whose own counts are near their noise"
+        )
+        if not is_null[short].all():
+            told.append(_SAID[summary.statistic])
+    if is_null.any():
+        why = "most records are in such levels"
+        if summary.statistic in BOUNDED:
+            why = f"{_found(levels, is_null)} levels that may occur were found"
+        if levels.is_lost.any():
+            why = "nothing is known of some levels"
+        what = "it" if told else summary.sql
+        among = "" if n_rows == 1 else f" in {int(is_null.sum())} of its {n_rows} groups"
+        told.append(f"{what} is NULL{among}, where {why}")
+    return f"{'; '.join(told)}. A smaller half_width finds more."
+
+
+def _found(levels: _Levels, chosen: Flags) -> str:
+    """How many levels were found in some rows, of how many that may occur."""
+    if len(chosen) > 1:
+        return "fewer than half of the"
+    return f"{int(levels.occurs.sum())} of {int(levels.possible.sum())}"
+
+
+_SAID: Final = {
+    LevelStatistic.COUNT: "there are at least as many levels as it says",
+    LevelStatistic.SUM: "it is the sum of the levels that were found alone",
+    LevelStatistic.LEAST: "the smallest level is below it",
+    LevelStatistic.LARGEST: "the largest level is above it",
+    LevelStatistic.MODE: "no level is known to be the most frequent",
+}
 
 
 def _number(summary: LevelSummary, occurs: Flags, counts: Floats) -> LevelValue:

@@ -1,7 +1,8 @@
 """An answered part: the posteriors of its linear queries, the values and intervals of its answers.
 
 An answer that is one linear query has its posterior's interval. The law of a formula of several is
-simulated (`simulation.py`); its value and interval are cut to the public range.
+simulated (`simulation.py`); its value and interval are cut to the public range. A number of levels
+has the ends between which it is (`level_bounds.py`).
 """
 
 from collections.abc import Sequence
@@ -16,8 +17,10 @@ from cube.encoding import fingerprint
 from inference.block_estimates import half_widths, intervals, standard_deviations, values
 from inference.noise_places import Places
 from inference.posterior import Posterior
+from planner.level_summary import LevelSummary
 from planner.workload import Aggregate, Answer, Part, Wanted
 from proxy.api.requests import SOURCE_MIXED
+from proxy.engine.level_bounds import LevelCounts, LevelLaw
 from proxy.engine.postprocessing import OuterSql
 from proxy.engine.simulation import SimulatedLaw, Simulation
 from proxy.tables.self_answering import OwnCells
@@ -67,9 +70,7 @@ class AnsweredPart:
     def answers(self) -> "tuple[AnsweredItem, ...]":
         """Every answer of the part."""
         return tuple(
-            _linear(answer, cost, self)
-            if answer.formula is None
-            else _simulated(answer, cost, self)
+            _answered(answer, cost, self)
             for answer, cost in zip(self.part.answers, self._costs(), strict=True)
         )
 
@@ -86,6 +87,22 @@ class AnsweredPart:
             costs.append(sum((self.aggregates[one].epsilon_spent for one in new), Fraction(0)))
             paid |= new
         return costs
+
+    def levels(self, summary: LevelSummary) -> LevelCounts:
+        """The noisy counts of the levels of a summary: one object for all of an aggregate."""
+        place = summary.aggregate
+        if place not in self._levels:
+            posteriors = self.aggregates[place].posteriors
+            self._levels[place] = LevelCounts.of(summary, posteriors, self.part.n_rows)
+        return self._levels[place]
+
+    @cached_property
+    def _levels(self) -> dict[int, LevelCounts]:
+        return {}
+
+    def unknown_rows(self, aggregate: int) -> NDArray[np.bool_]:
+        """The rows of an aggregate's blocks of which nothing is known: none, unless it says so."""
+        return np.zeros(len(self.aggregates[aggregate].posteriors), dtype=np.bool_)
 
     def values(self, aggregate: int) -> NDArray[np.float64]:
         """What is shown of an aggregate in every row of the part, (n_rows,)."""
@@ -111,7 +128,7 @@ class AnsweredItem:
         Determines the confidence of the intervals.
     posteriors : sequence of Posterior
         For a linear answer: one per row.
-    law : SimulatedLaw, optional
+    law : SimulatedLaw or LevelLaw, optional
         For a formula.
     """
 
@@ -121,7 +138,7 @@ class AnsweredItem:
     epsilon_spent: Fraction
     part: Part
     posteriors: Sequence[Posterior] = ()
-    law: SimulatedLaw | None = None
+    law: SimulatedLaw | LevelLaw | None = None
 
     @property
     def is_undivided(self) -> NDArray[np.bool_]:
@@ -132,7 +149,12 @@ class AnsweredItem:
 
     @property
     def has_target(self) -> NDArray[np.bool_]:
-        """The rows that are to be known to a target: those in which a formula has a value."""
+        """The rows that are to be known to a target: those in which a formula has a value.
+
+        None of a number of levels: its targets are those of the counts of levels.
+        """
+        if isinstance(self.law, LevelLaw):
+            return np.zeros(self.values.shape, dtype=np.bool_)
         return ~(self.is_undivided | np.isnan(self.values))
 
     def intervals(self, confidence: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -159,6 +181,22 @@ class AnsweredItem:
         if self.law is not None:
             return self.law.standard_errors()
         return standard_deviations(self.posteriors)
+
+
+def _answered(answer: Answer, cost: Fraction, part: AnsweredPart) -> AnsweredItem:
+    if answer.formula is None:
+        return _linear(answer, cost, part)
+    if isinstance(answer.formula, LevelSummary):
+        return _of_levels(answer, answer.formula, cost, part)
+    return _simulated(answer, cost, part)
+
+
+def _of_levels(
+    answer: Answer, summary: LevelSummary, cost: Fraction, part: AnsweredPart
+) -> AnsweredItem:
+    used, own = part.aggregates[summary.aggregate], part.part
+    law = LevelLaw.of(summary, part.levels(summary), own.cut_at(own.confidence))
+    return AnsweredItem(answer, law.values, used.source, cost, own, law=law)
 
 
 def _linear(answer: Answer, cost: Fraction, part: AnsweredPart) -> AnsweredItem:

@@ -322,7 +322,10 @@ class Simulation:
         n_terms = sum(posterior.terms.place.size for one in rows for posterior in one)
         n_rows = max(sum(map(len, rows)), n_terms // N_TERMS_A_ROW)
         fewest = n_draws_for(part.cut_at(self._widest_confidence))
-        n_formulas = sum(one.formula is not None and one.has_interval for one in part.answers)
+        drawn = [
+            one for one in part.answers if isinstance(one.formula, SqlFormula | QuantileFormula)
+        ]
+        n_formulas = sum(one.has_interval for one in drawn)
         n_drawn = min(N_DRAWN_MAX, N_DRAWN_ALL_MAX // max(n_formulas, 1))
         return max(fewest, min(N_DRAWS, n_drawn // max(part.n_rows, n_rows, 1)))
 

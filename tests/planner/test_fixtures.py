@@ -11,6 +11,7 @@ import pytest
 
 from cube.query import Term
 from cube.refusals import Refused
+from planner.level_summary import LevelSummary
 from planner.workload import Aggregate, Answer, Part, QuantileFormula, SqlFormula, Workload
 from tests.planner.people import check_against, database, planner
 
@@ -57,6 +58,8 @@ def _answer(answer: Answer, part: Part) -> str:
         case SqlFormula(sql):
             parts = ", ".join(f"a{place} = {one}" for place, one in enumerate(used))
             return f"{answer.name} = {sql} ({parts})"
+        case LevelSummary(sql=sql):
+            return f"{answer.name} = {sql} ({used[0]})"
         case QuantileFormula(fraction):
             return f"{answer.name} = quantile {fraction} of the levels of {used[0]}"
 

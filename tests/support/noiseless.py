@@ -173,6 +173,8 @@ def _answer(answer: Answer, aggregates: Sequence[list[Fraction]], part: Part) ->
             return found
         case QuantileFormula():
             return _quantiles(answer.formula, used[0], part.n_rows)
+        case LevelSummary():
+            return _summary(answer.formula, aggregates, part.n_rows)
 
 
 def _quantiles(formula: QuantileFormula, counts: list[Fraction], n_rows: int) -> list[Shown]:

@@ -6,10 +6,12 @@ with counts of the same rows in plain sight.
 
 from collections import Counter
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any
 
 import pytest
 
+from planner.fallback import Fallback
 from planner.workload import RequestedTarget
 from proxy.api.requests import QueryRequest
 from proxy.engine.engine import Engine
@@ -47,6 +49,75 @@ def test_a_count_that_misses_most_records_is_null(engine: Engine) -> None:
     assert rows == [(None,)]
     assert "NULL" in note
     assert "half_width" in note
+
+
+def ends(engine: Engine, sql: str, half_width: float) -> list[tuple[object, float, float]]:
+    """The number of each row, and the ends of its interval."""
+    target = RequestedTarget(half_width=half_width)
+    result = engine.answer(QueryRequest(sql=sql, target=target))
+    assert result.receipt is not None
+    (column,) = result.receipt.columns
+    name = column.name
+    shown = [row[name] for row in result.data.to_pylist()]
+    return list(zip(shown, column.low, column.high, strict=True))
+
+
+@pytest.mark.parametrize("half_width", [0.1, 8, 12, 16, 30])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT COUNT(DISTINCT age) AS n FROM patients",
+        "SELECT COUNT(*) AS n FROM (SELECT DISTINCT age FROM patients) AS t",
+        "SELECT COUNT(*) FILTER (WHERE age > 0) AS n FROM (SELECT age FROM patients GROUP BY 1) t",
+    ],
+)
+def test_a_number_is_shown_if_half_of_what_may_occur_was_found(
+    engine: Engine, sql: str, half_width: float
+) -> None:
+    ((shown, low, high),) = ends(engine, sql, half_width)
+    assert low <= len(ages()) <= high <= world.SCHEMA.by_name["age"].size
+    assert shown == (low if 2 * low >= high else None)
+    is_known = half_width < 1
+    assert (low == high) == is_known
+
+
+def test_a_number_that_is_null_for_want_of_levels_says_of_how_many(engine: Engine) -> None:
+    sql = "SELECT COUNT(DISTINCT age) AS n FROM patients"
+    ((shown, low, high),) = ends(engine, sql, 16)
+    assert shown is None
+    assert low > 0
+    _, (note,) = asked(engine, sql, 16)
+    assert f"it is NULL, where {low:.0f} of {high:.0f} levels that may occur were found" in note
+
+
+def test_the_interval_of_a_number_can_be_asked_for_in_sql(engine: Engine) -> None:
+    sql = (
+        "SELECT COUNT(DISTINCT age) AS n, DP_INTERVAL_LOW(n) AS low, DP_INTERVAL_HIGH(n) AS high, "
+        "DP_STDERR(n) AS e, SUM(DISTINCT age) AS s FROM patients"
+    )
+    target = RequestedTarget(half_width=12)
+    result = engine.answer(QueryRequest(sql=sql, target=target))
+    (row,) = result.data.to_pylist()
+    assert result.receipt is not None
+    count, total = result.receipt.columns
+    assert (row["low"], row["high"]) == (count.low[0], count.high[0])
+    assert row["e"] is None
+    assert total.low[0] <= sum(ages()) <= total.high[0]
+
+
+def test_what_the_history_does_not_know_is_no_number_of_levels(engine: Engine) -> None:
+    """It was 0, as if counts that were never bought had been 0."""
+    sql = "SELECT COUNT(DISTINCT age) AS n, MODE(age) AS m FROM patients"
+    target = RequestedTarget(
+        half_width=0.01, epsilon_cap=Fraction(1, 10**6), fallback=Fallback.HISTORY
+    )
+    result = engine.answer(QueryRequest(sql=sql, target=target))
+    assert result.receipt is not None
+    (column,) = result.receipt.columns
+    assert result.data.to_pylist() == [{"n": None, "m": None}]
+    assert column.low == (0.0,)
+    assert column.high[0] >= len(ages())
+    assert any("nothing is known of some levels" in note for note in result.receipt.notes)
 
 
 def test_a_count_that_misses_some_records_says_how_many(engine: Engine) -> None:

@@ -72,6 +72,13 @@ def test_an_estimate_from_levels_says_its_rule(engine: Engine) -> None:
     assert elsewhere == ELSEWHERE
 
 
+def test_a_count_of_levels_says_its_rule_and_has_an_interval(engine: Engine) -> None:
+    receipt = receipt_of(engine, "SELECT COUNT(DISTINCT city) AS n FROM patients")
+    (column,) = receipt.columns
+    assert (column.low, column.high) == ((5.0,), (5.0,))
+    assert "Its interval ends at all that may occur" in receipt.notes[0]
+
+
 LISTS = [
     "SELECT DISTINCT city FROM patients",
     "SELECT city FROM patients GROUP BY 1",
