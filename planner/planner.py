@@ -205,7 +205,7 @@ class Planner:
             made = Workload(
                 (part,), None, False, fallback, notes, moment, whole, _warnings(splitter)
             )
-            return made.told((), _caveats(splitter))
+            return _cautioned(made, splitter)
         named_columns(tree)
         name_inner_columns(tree)
         counted = copy_of(tree) if wants_whole else None  # before the ends of intervals are added
@@ -221,7 +221,7 @@ class Planner:
         whole = () if counted is None else CountColumns(parts, self._world.public).places(counted)
         warnings = _warnings(splitter)
         made = Workload(parts, outer, is_probe, fallback, notes, moment, whole, warnings)
-        return made.told((), _caveats(splitter))
+        return _cautioned(made, splitter)
 
     def _constants(self, select: exp.Select) -> Columns:
         """The values of a SELECT of constants."""
@@ -257,9 +257,10 @@ def _warnings(splitter: Splitter) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one for part in splitter.parts for one in part.domain.warnings))
 
 
-def _caveats(splitter: Splitter) -> tuple[str, ...]:
-    """What the parts note of values that count as others than they are, each once."""
-    return tuple(dict.fromkeys(one for part in splitter.parts for one in part.domain.caveats))
+def _cautioned(workload: Workload, splitter: Splitter) -> Workload:
+    """The same with what the parts note of values that count as others, each once."""
+    changed = {said: one for part in splitter.parts for said, one in part.domain.caveats.items()}
+    return replace(workload.told((), tuple(changed)), changed=tuple(changed.values()))
 
 
 def _notes(tree: exp.Query, splitter: Splitter) -> Iterator[str]:

@@ -16,6 +16,7 @@ from cube.axis import LevelValue
 from cube.block import QueryBlock
 from cube.refusals import UnsupportedSql
 from cube.target import AccuracyTarget
+from planner.changed_values import ChangedValues
 from planner.consistent_sets import ConsistentSets
 from planner.fallback import Fallback
 from planner.independence_question import IndependenceQuestion
@@ -434,7 +435,9 @@ class Workload:
         Those of the notes that a client is told of unasked: the statement may not mean what its
         author meant.
     caveats : tuple of str
-        Those of the notes that say what of the data counts as something else.
+        Those of the notes that say what of the data counts as something else, or is left out.
+    changed : tuple of ChangedValues
+        The values that count as others than they are.
     moment : datetime, optional
         What CURRENT_DATE and NOW() were taken to be, in UTC, if the statement has them.
     whole : tuple of int
@@ -450,6 +453,7 @@ class Workload:
     whole: tuple[int, ...] = ()
     warnings: tuple[str, ...] = ()
     caveats: tuple[str, ...] = ()
+    changed: tuple[ChangedValues, ...] = ()
 
     @property
     def tables(self) -> tuple[str, ...]:

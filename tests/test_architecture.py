@@ -84,7 +84,7 @@ FLOORS = {
         "sql measuring",
         "workload",
         "optional_stopping fallback consistent_sets draws cache",
-        "independence_question level_summary",
+        "changed_values independence_question level_summary",
     ),
     "proxy": (
         "__main__",

@@ -19,6 +19,7 @@ from cube.query import COEFFICIENT_MAX, N_FACTOR_CELLS_MAX, Scope
 from cube.refusals import UnsupportedSql
 from cube.schema import Schema
 from planner.cache import BoundedCache
+from planner.changed_values import ChangedValues
 from planner.domain.allowance import Allowance
 from planner.domain.allowed import check_scalar
 from planner.domain.bins import Probed, collapsed, probes_for
@@ -104,7 +105,7 @@ class PublicDomain:
     warnings : dict
         Those of them on values that are no levels.
     caveats : dict
-        What is to be said of values that count as others than they are.
+        The values that count as others than they are, by what is said of them.
     refuses_unknown_values : bool
         Whether an equality with a value that is no level is refused, and not only noted.
     """
@@ -119,7 +120,7 @@ class PublicDomain:
     ) -> None:
         self.notes: dict[str, None] = {}
         self.warnings: dict[str, None] = {}
-        self.caveats: dict[str, None] = {}
+        self.caveats: dict[str, ChangedValues] = {}
         self.refuses_unknown_values = False
         self._table = table
         self.schema = schema
@@ -234,9 +235,9 @@ class PublicDomain:
         self.warnings.update(told)
         return bool(found)
 
-    def caution(self, caveats: Iterable[str]) -> None:
+    def caution(self, changed: Iterable[ChangedValues]) -> None:
         """Note that values count as others than they are."""
-        self.caveats.update(dict.fromkeys(caveats))
+        self.caveats.update((one.said, one) for one in changed)
 
     def _truth(self, condition: exp.Expr) -> LevelArray:
         return self._counted_truth(condition)[0]

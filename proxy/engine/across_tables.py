@@ -15,7 +15,7 @@ from planner.workload import Workload
 from proxy.api.requests import Caller
 from proxy.engine.disclosure import disclosed
 from proxy.engine.history_fallback import NOTE, best_known, may_fall_back
-from proxy.engine.left_out import counts_kept_rows, left_out
+from proxy.engine.left_out import counts_kept_rows, left_out, rows_changed
 from proxy.engine.own_answers import own_answers, wanted_of
 from proxy.engine.postprocessing import OuterSql
 from proxy.engine.results import AnsweredPart
@@ -39,7 +39,7 @@ class AnsweredTable:
     notes : tuple of str
         On how they were made.
     caveats : tuple of str
-        On rows that are left out.
+        On rows that are left out, and on those whose values count as others.
     """
 
     table: ServedTable | SelfAnswering
@@ -92,6 +92,7 @@ def answered_tables(
         fell_back = None if settled else NOTE.format(name)
         notes = tuple(one for one in (fell_back, table.extent.note) if one is not None)
         caveats = left_out(table, caller) if counts_kept_rows(parts) else ()
+        caveats += rows_changed(table, workload.changed, caller)
         yield AnsweredTable(table, tuple(shown), tuple(settled), notes, caveats)
 
 

@@ -1,4 +1,4 @@
-"""What answers say of rows that are left out: how many of a unit are kept, and who has more.
+"""What answers say of rows that are left out, and of rows whose values count as others.
 
 The bound is declared, so every answer about rows says it. Of how many units rows are left out is
 private: it is said once somebody has bought it, as
@@ -6,22 +6,26 @@ private: it is said once somebody has bought it, as
     SELECT COUNT(DISTINCT customer) FILTER (WHERE WAS_CUT(customer)), COUNT(DISTINCT customer) ..
 
 does. It is then history, and costs nothing to say again. How many rows these units have beyond the
-bound is not known: one unit may have any number of them.
+bound is not known: one unit may have any number of them. How many rows have a value that is clamped
+or counts as OTHER is said likewise, once it was bought.
 """
 
 import math
 from collections.abc import Sequence
+from typing import Final
 
 from cube.block import QueryBlock
 from cube.query import counting
 from inference.posterior import Posterior
+from planner.changed_values import ChangedValues
 from planner.workload import Part, Wanted
 from proxy.api.requests import Caller
 from proxy.api.rows_kept import rows_kept
 from proxy.tables.disclosure import shown_instead
 from proxy.tables.private_table import ServedTable
 
-_EVERYBODY = QueryBlock(counting())
+_EVERYBODY: Final = QueryBlock(counting())
+_WIDTH_MAX: Final = 0.2  # of the interval of a share that is worth telling
 
 
 def counts_kept_rows(parts: Sequence[Part]) -> bool:
@@ -55,28 +59,56 @@ def _units_cut(table: ServedTable) -> str | None:
     cut, every = _counted(table, only_cut=True), _counted(table, only_cut=False)
     if cut is None:
         return None
-    if every is None or every.value <= 0:
+    share = None if every is None else _share_text(cut, every, "units", confidence)
+    if share is None:
         low, high = cut.interval(confidence)
-        about = f"{max(cut.value, 0.0):.0f}"
         ends = f"{math.floor(max(low, 0.0))} to {math.ceil(max(high, 0.0))}"
-    else:
-        low, value, high = share_cut(cut, every, confidence)
-        about = f"{100 * value:.2g} % of the"
-        ends = f"{math.floor(1e4 * low) / 100:g} % to {math.ceil(1e4 * high) / 100:g} %"
-    return f"Of about {about} units ({ends} at confidence {confidence:g}), rows are left out."
+        share = f"{max(cut.value, 0.0):.0f} units ({ends} at confidence {confidence:g})"
+    return f"Of about {share}, rows are left out."
 
 
-def share_cut(cut: Posterior, every: Posterior, confidence: float) -> tuple[float, float, float]:
-    """The low end, the value and the high end of the share of units with rows left out.
+def rows_changed(
+    table: ServedTable, changed: Sequence[ChangedValues], caller: Caller
+) -> tuple[str, ...]:
+    """Which shares of a table's rows have values that count as others, if the history says."""
+    target, name = table.info.default, table.info.schema.table
+    asked = [one for one in changed if one.table == name]
+    if not asked or shown_instead(table, caller) is not None:
+        return ()
+    blocks = (_EVERYBODY, *(one.rows for one in asked))
+    every, *counts = (rows[0] for rows in table.look([Wanted(one, target) for one in blocks]))
+    if not isinstance(every, Posterior):
+        return ()
+    shares = (
+        _share_text(count, every, f"rows of {name}", target.confidence)
+        if isinstance(count, Posterior)
+        else None
+        for count in counts
+    )
+    told = zip(asked, shares, strict=True)
+    return tuple(f"About {share} {one.rows_said}." for one, share in told if share is not None)
+
+
+def _share_text(some: Posterior, every: Posterior, what: str, confidence: float) -> str | None:
+    """A share with its interval; None if the ends of this are far apart."""
+    low, value, high = share_of(some, every, confidence)
+    if high - low > _WIDTH_MAX:
+        return None
+    ends = f"{math.floor(1e4 * low) / 100:g} % to {math.ceil(1e4 * high) / 100:g} %"
+    return f"{100 * value:.2g} % of the {what} ({ends} at confidence {confidence:g})"
+
+
+def share_of(some: Posterior, every: Posterior, confidence: float) -> tuple[float, float, float]:
+    """The low end, the value and the high end of the share that some are of all.
 
     Both counts are between their ends with the confidence, as they share the error probability;
     where they are, the share is between these ends.
     """
     surer = (1 + confidence) / 2
-    (cut_low, cut_high), (low, high) = cut.interval(surer), every.interval(surer)
-    least = min(max(cut_low, 0.0) / high, 1.0) if high > 0 else 0.0
-    most = min(max(cut_high, 0.0) / low, 1.0) if low > 0 else 1.0
-    value = cut.value / every.value if every.value > 0 else least
+    (some_low, some_high), (low, high) = some.interval(surer), every.interval(surer)
+    least = min(max(some_low, 0.0) / high, 1.0) if high > 0 else 0.0
+    most = min(max(some_high, 0.0) / low, 1.0) if low > 0 else 1.0
+    value = some.value / every.value if every.value > 0 else least
     return least, min(max(value, least), most), most
 
 

@@ -26,7 +26,7 @@ from proxy.api.receipts import RECEIPT_KEY
 from proxy.api.requests import Caller, QueryRequest
 from proxy.bootstrap import Service
 from proxy.cli.app import main
-from proxy.engine.left_out import share_cut
+from proxy.engine.left_out import share_of
 from proxy.monitoring.logs import configure_logs
 from tests.support.configured import answer, configured, spent
 from tests.support.postgres_wire import postgres_serving
@@ -184,6 +184,38 @@ def test_of_how_many_units_rows_are_left_out_is_said_once_it_was_bought(service:
     assert spent(service) == before
 
 
+@pytest.mark.parametrize(
+    ("bought", "sql", "has"),
+    [
+        ("shop = 'elsewhere'", "SELECT UPPER(shop) AS s, SUM(1) FROM orders GROUP BY 1", "shop"),
+        ("amount IN (0, 200)", "SELECT SUM(amount) AS s FROM orders", "amount"),
+    ],
+)
+def test_how_many_rows_have_values_that_count_as_others_is_said_once_it_was_bought(
+    service: Service, bought: str, sql: str, has: str
+) -> None:
+    """Against the rows in plain sight; for nothing more, and not where another column is asked."""
+    kept = [one for one in range(N_CUSTOMERS) for _ in range(2 if one < N_WITH_MORE else 1)]
+    n_shop = sum(one % 3 == 2 for one in kept)
+    n_amount = sum(not 2.5 <= one % 400 < 197.5 for one in kept)
+    share = 100 * (n_shop if has == "shop" else n_amount) / len(kept)
+    told = re.compile(
+        r"About ([\d.]+) % of the rows of orders \(([\d.]+) % to ([\d.]+) % at confidence 0.95\) "
+        rf"have {has} "
+    )
+    answer(service, COUNT, 10)
+    assert not any(map(told.match, notes(service, sql, 300)))
+    answer(service, f"SELECT COUNT(*) AS n FROM orders WHERE {bought}", 10)  # noqa: S608 - words of this test
+    before = spent(service)
+    (found,) = filter(None, map(told.match, notes(service, sql, 300)))
+    about, low, high = map(float, found.groups())
+    assert low - 0.5 <= about <= high + 0.5  # it has two digits
+    assert abs(about - share) < 4
+    assert high - low < 4
+    assert not any(map(told.match, notes(service, COUNT, 10)))
+    assert spent(service) == before
+
+
 def test_what_others_bought_is_not_said_where_the_history_is_private(folder: Path) -> None:
     with configured(folder, CONFIGURATION.format(more='history = "private"')) as service:
         answer(service, BOTH, 10)
@@ -203,7 +235,7 @@ def test_a_share_holds_the_truth_as_often_as_is_said(
     n_outside = 0
     for cut, every in rng.laplace(scale=scale, size=(1_500, 2)).tolist():
         counted = Posterior(N_WITH_MORE + cut, law), Posterior(N_CUSTOMERS + every, law)
-        low, value, high = share_cut(*counted, 0.95)
+        low, value, high = share_of(*counted, 0.95)
         assert 0 <= low <= value <= high <= 1
         n_outside += not low <= truth <= high
     assert outside[0] <= n_outside / 1_500 <= outside[1]
@@ -211,7 +243,7 @@ def test_a_share_holds_the_truth_as_often_as_is_said(
 
 def test_a_share_of_next_to_nobody_may_be_any() -> None:
     law = law_of_noise(np.array([12.0]))
-    assert share_cut(Posterior(-30.0, law), Posterior(5.0, law), 0.95)[::2] == (0.0, 1.0)
+    assert share_of(Posterior(-30.0, law), Posterior(5.0, law), 0.95)[::2] == (0.0, 1.0)
 
 
 def test_every_wire_tells_them(service: Service, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ from tests.sql import world
 from tests.support.fakes import KnownTable, NoNoise
 
 ELSEWHERE = "Values of city that are not declared, and NULL, count as 'elsewhere'."
+SHARE = "About 15 % of the rows of patients ("  # 305 of 2,000
 BY_CITY = "(SELECT sex, city, COUNT(*) AS n FROM patients GROUP BY sex, city{}) AS t"
 
 
@@ -51,9 +52,10 @@ def test_what_is_computed_from_answers_is_named(engine: Engine, item: str, claus
 def test_the_notes_are_in_the_metadata_of_the_result(engine: Engine) -> None:
     sql = f"SELECT AVG(n) AS mean FROM {BY_CITY.format('')}"  # noqa: S608 - words of this test
     metadata = engine.answer(QueryRequest(sql=sql)).data.schema.metadata
-    computed, elsewhere = json.loads(metadata[RECEIPT_KEY])["notes"]
+    computed, elsewhere, share = json.loads(metadata[RECEIPT_KEY])["notes"]
     assert computed.startswith("mean is computed")
     assert elsewhere == ELSEWHERE
+    assert share.startswith(SHARE)
 
 
 def test_groups_that_an_answer_chose_are_noted_and_have_intervals(engine: Engine) -> None:
@@ -67,9 +69,10 @@ def test_groups_that_an_answer_chose_are_noted_and_have_intervals(engine: Engine
 def test_an_estimate_from_levels_says_its_rule(engine: Engine) -> None:
     receipt = receipt_of(engine, "SELECT MODE(city) AS n FROM patients")
     assert receipt.columns == ()
-    note, elsewhere = receipt.notes
+    note, elsewhere, share = receipt.notes
     assert "without an interval" in note
     assert elsewhere == ELSEWHERE
+    assert share.startswith(SHARE)
 
 
 def test_a_count_of_levels_says_its_rule_and_has_an_interval(engine: Engine) -> None:
@@ -116,6 +119,7 @@ def test_a_count_of_groups_says_that_it_counts_those_shown(engine: Engine, sql: 
 
 def test_a_count_of_a_list_says_what_it_rests_on(engine: Engine) -> None:
     sql = "WITH t AS (SELECT DISTINCT city FROM patients) SELECT COUNT(*) FROM t"
-    note, elsewhere = receipt_of(engine, sql).notes
+    note, elsewhere, share = receipt_of(engine, sql).notes
     assert elsewhere == ELSEWHERE
+    assert share.startswith(SHARE)
     assert note.startswith("COUNT(*) counts the combinations of levels whose noisy count is above")
