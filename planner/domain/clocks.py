@@ -2,7 +2,7 @@
 
 What NOW() gives, a client's value with a zone, and ``TIMESTAMPTZ '2024-06-01 12:00+02'`` are
 instants; the levels of a timestamp column with a `time_zone` are times on that zone's clock. Beside
-such a column an instant is the time that its clock shows then; beside any other it is that of UTC.
+such a column an instant is the time that its clock shows then; elsewhere it stays an instant.
 A text with an offset is an instant where it is compared with such a column, as dashboards do; with
 any other it is read as PostgreSQL and DuckDB read it, who drop the offset of a TIMESTAMP.
 """
@@ -41,6 +41,8 @@ def on_clocks(expression: exp.Expr, schema: Schema, local_time: LocalTime) -> ex
     around = exp.Paren(this=copy_of(expression))
     for node, instant in list(_instants(around, schema)):
         zone = _zone_beside(node, schema)
+        if zone is None and node.is_type(exp.DType.TIMESTAMPTZ):
+            continue  # compared and written as instants are
         shown = instant if zone is None else local_time(instant, zone)
         constant = exp.cast(
             exp.Literal.string(str(shown.replace(tzinfo=None))), exp.DType.TIMESTAMP

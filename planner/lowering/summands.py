@@ -84,7 +84,8 @@ def known_where(expression: exp.Expr, schema: Schema) -> list[exp.Expr]:
     if isinstance(node, exp.Literal | exp.Boolean | exp.Interval):
         return []
     operands = _strict_operands(node, schema)
-    if operands is None:
+    # What has no columns is computed whole: it may have no value, which operands do not say.
+    if operands is None or node.find(exp.Column) is None:
         return [_is_not_null(node)]
     found = [condition for operand in operands for condition in known_where(operand, schema)]
     return list(dict.fromkeys(found))

@@ -55,6 +55,17 @@ _POSSIBLE: Final[dict[Kind, tuple[Kind, ...]]] = {
 }
 _WHOLE_TEXT: Final = r"\s*[+-]?[0-9]+\s*"
 _NUMBER_TEXT: Final = r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*"
+# Of the texts that PostgreSQL reads as moments, those that DuckDB reads alike.
+_DAY_TEXT: Final = r"\s*[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
+_CLOCK_TEXT: Final = r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?"
+_MOMENT_TEXTS: Final = {
+    Kind.DATE: rf"{_DAY_TEXT}\s*",
+    Kind.TIMESTAMP: rf"{_DAY_TEXT}([ T]{_CLOCK_TEXT})?\s*",
+    Kind.TIMESTAMPTZ: rf"{_DAY_TEXT}([ T]{_CLOCK_TEXT}(Z|[+-][0-9]{{2}}(:[0-9]{{2}})?)?)?\s*",
+    Kind.TIME: rf"\s*{_CLOCK_TEXT}\s*",
+    Kind.INTERVAL: rf"\s*([+-]?[0-9]+ (year|mon|month|week|day|hour|minute|second)s?\s*)*"
+    rf"([+-]?{_CLOCK_TEXT})?\s*",
+}
 
 
 def write_cast(call: Call) -> Value:
@@ -172,7 +183,8 @@ def _from_text(call: Call, value: Value, wanted: SqlType) -> Value:
             BOOLEAN,
             value,
         )
-    return call.sql(f"CAST({{0}} AS {_DUCKDB[kind]})", wanted, value)
+    plain = f"CAST({{0}} AS {_DUCKDB[kind]})"
+    return call.sql(_guarded(_MOMENT_TEXTS[kind], plain, name), wanted, value)
 
 
 def _guarded(pattern: str, cast: str, name: str) -> str:

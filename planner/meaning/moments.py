@@ -355,7 +355,7 @@ def _extracted(call: Call) -> Value:  # noqa: PLR0911 - one for each kind of fie
         return call.sql(_EPOCH_OF_INTERVAL, SqlType(Kind.NUMERIC, 6, 6), value)
     if field == "EPOCH" and kind is Kind.DATE:
         return call.sql("CAST(epoch({0}) AS BIGINT)", WHOLE, value)
-    if field == "EPOCH" and kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
+    if field == "EPOCH" and kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TIME):
         template = "(CAST(epoch_us({0}) AS DECIMAL(19, 0)) * 0.000001)"
         return call.sql(template, SqlType(Kind.NUMERIC, 6, 6), value)
     if field == "JULIAN":

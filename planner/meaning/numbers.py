@@ -272,7 +272,7 @@ def write_int_div(call: Call) -> Value:
         return call.sql("({0} / {1})", gives, one, other)
     if gives.is_exact and gives.kind is Kind.NUMERIC:
         quotient = write_div(call)
-        return call.sql("trunc({0})", WHOLE, quotient)
+        return call.sql(_narrowed("trunc({0})", quotient.type), WHOLE, quotient)
     return call.sql("trunc(CAST({0} AS DOUBLE) / CAST({1} AS DOUBLE))", gives, one, other)
 
 
@@ -403,7 +403,7 @@ def rounding(name: str) -> Writer:
         if source.is_integer:
             return call.sql("CAST({0} AS DOUBLE)", FLOAT, value)
         gives = WHOLE if source.is_exact else _whole_numeric(source)
-        return call.sql(f"{name}({{0}})", gives, value)
+        return call.sql(_narrowed(f"{name}({{0}})", source), gives, value)
 
     return write
 
@@ -433,9 +433,8 @@ def _rounded(call: Call, name: str) -> Value:
             return call.sql("CAST({0} AS DOUBLE)", FLOAT, value)
         if source.kind is Kind.FLOAT and name == "round":
             return call.sql("round_even({0}, 0)", FLOAT, value)
-        return call.sql(
-            f"{name}({{0}})", WHOLE if source.is_exact else _whole_numeric(source), value
-        )
+        gives = WHOLE if source.is_exact else _whole_numeric(source)
+        return call.sql(_narrowed(f"{name}({{0}})", source), gives, value)
     digits = read_as(digits, INT4)
     if not digits.type.is_integer and digits.type.kind is not Kind.UNKNOWN:
         raise unsupported(
@@ -457,7 +456,19 @@ def _rounded(call: Call, name: str) -> Value:
         return Value(value.node, SqlType(Kind.NUMERIC, source.places, shown))
     if source.is_integer:
         value = call.sql("CAST({0} AS DECIMAL(20, 0))", WHOLE, value)
-    return call.sql(f"{name}({{0}}, {int(places)})", SqlType(Kind.NUMERIC, shown, shown), value)
+    template = _narrowed(f"{name}({{0}}, {int(places)})", source, shown)
+    return call.sql(template, SqlType(Kind.NUMERIC, shown, shown), value)
+
+
+def _narrowed(template: str, source: SqlType, places: int = 0) -> str:
+    """What is rounded, as a DECIMAL of the digits that it may have.
+
+    DuckDB rounds a quotient to one of 38 digits, which takes away the places of decimals beside it.
+    """
+    if source.scale != QUOTIENT_PLACES:
+        return template
+    width = _DECIMAL_DIGITS - QUOTIENT_PLACES + 1 + places
+    return f"CAST({template} AS DECIMAL({width}, {places}))"
 
 
 BIT_SIGNS: Final[dict[type[exp.Expr], str]] = {

@@ -121,7 +121,14 @@ def write_if(call: Call) -> Value:
 
 def write_coalesce(call: Call) -> Value:
     """COALESCE, GREATEST and LEAST."""
-    return call.kept(_branches(call, call.every()))
+    gives = _branches(call, call.every())
+    if isinstance(call.node, exp.Greatest | exp.Least) and gives.kind is Kind.INTERVAL:
+        # DuckDB's compare the months first. Its aggregates compare as `<` does, and keep the last.
+        parts = call.every()[::-1]
+        name = "list_max" if isinstance(call.node, exp.Greatest) else "list_min"
+        listed = ", ".join(f"{{{place}}}" for place in range(len(parts)))
+        return call.sql(f"{name}([{listed}])", gives, *parts)
+    return call.kept(gives)
 
 
 def write_nullif(call: Call) -> Value:

@@ -18,7 +18,7 @@ from cube.target import AccuracyTarget
 from planner.measuring.candidates import Candidate
 from planner.measuring.forecast import Forecast
 from planner.measuring.noise_kinds import NoiseKind
-from planner.measuring.weights import smallest_units
+from planner.measuring.weights import practically_no_noise, smallest_units
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,6 +67,8 @@ class Weighing:
         _, multiplier = self.block.primitive
         start = kind.fresh(self.target, multiplier)
         low = min(self._held(candidate, kind))
+        if low >= kind.units_max:
+            raise practically_no_noise(self.target)
         lightest = self.together(self.raised(candidate, kind, low + 1))
         rising = self.beside.rising(self.block, self.target, lightest)
         return smallest_units(

@@ -46,7 +46,7 @@ def weight_for(target: AccuracyTarget, multiplier: Fraction) -> Weight:
     # Multiply before dividing: half_width / multiplier could underflow to 0 as a float.
     rate = nats * (1 + ROUNDING_MARGIN) * abs(float(multiplier)) / target.half_width
     if rate * UNITS_PER_EPSILON >= WEIGHT_UNITS_MAX:
-        raise _practically_no_noise(target)
+        raise practically_no_noise(target)
     return Weight.at_least(rate)
 
 
@@ -64,7 +64,7 @@ def precision_for(target: AccuracyTarget, multiplier: Fraction) -> Precision:
     deviations = gaussian_quantile(target.confidence) + LATTICE_SHARE
     rate = deviations * (1 + ROUNDING_MARGIN) * abs(float(multiplier)) / target.half_width
     if rate**2 / 2 * UNITS_PER_PRECISION >= PRECISION_UNITS_MAX:
-        raise _practically_no_noise(target)
+        raise practically_no_noise(target)
     return Precision.at_least(rate**2 / 2)
 
 
@@ -105,12 +105,14 @@ def smallest_units(  # noqa: PLR0913, PLR0917 - a search, its range, and what gr
     InvalidTarget
         If no number of units suffices.
     """
-    start = _likely(target, low, start, width_at_low, power)
+    if low >= units_max:
+        raise practically_no_noise(target)
+    start = min(_likely(target, low, start, width_at_low, power), units_max)
     tried = [_Tried(low, width_at_low), _Tried(start, half_width_at(start))]
     while tried[-1].width > target.half_width:
         last, n_steps = tried[-1].units, len(tried) - 1
         if last >= units_max:
-            raise _practically_no_noise(target)
+            raise practically_no_noise(target)
         least, most = last * (1 + SEARCH_SHARE * 4**n_steps), last * 8**n_steps
         units = math.ceil(min(max(_guess(tried, target, power), least), most, units_max))
         tried.append(_Tried(units, half_width_at(units)))
@@ -207,7 +209,8 @@ def _quotient(x: Sequence[float], y: Sequence[float]) -> float:
     return (x[0] * lower - upper * x[2]) / (lower - upper) if lower != upper else math.inf
 
 
-def _practically_no_noise(target: AccuracyTarget) -> InvalidTarget:
+def practically_no_noise(target: AccuracyTarget) -> InvalidTarget:
+    """The refusal of a target that no weight meets."""
     return InvalidTarget(
         f"half_width {target.half_width:g} at confidence {target.confidence:g} asks for "
         "practically no noise.",

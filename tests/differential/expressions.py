@@ -193,7 +193,7 @@ _SHAPES: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
         for op in ("+", "-", "*", "/")
         for kind in (DBL, INT, NUM)
     ),
-    *((kind, "-{}", (kind,)) for kind in (INT, NUM, DBL)),
+    *((kind, "- {}", (kind,)) for kind in (INT, NUM, DBL)),
     (DBL, "{} ^ {}", (INT, INT)),
     (DBL, "({} ^ {})", (DBL, INT)),
     (DBL, "POWER({}, {})", (DBL, INT)),

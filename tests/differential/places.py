@@ -26,6 +26,7 @@ import numpy as np
 import psycopg
 import pyarrow as pa
 from numpy.typing import NDArray
+from psycopg.types.string import TextLoader
 
 from accountant.gate.open_table import open_table
 from accountant.ledger.open_ledger import open_ledger
@@ -446,6 +447,7 @@ def evaluators(folder: Path, server: PostgresServer) -> Iterator[Evaluators]:
                 f"FROM l_{a} CROSS JOIN l_{b}"
             )
         postgres.execute("SET statement_timeout = '5s'")
+        postgres.adapters.register_loader("interval", TextLoader)  # some are beyond Python's
         postgres.execute("SET TIME ZONE 'UTC'")
         source = KnownTable(SCHEMA, private)
         gate = open_table(ledger, SCHEMA, Fraction(4000), source, NoNoise())

@@ -72,10 +72,21 @@ def test_expressions_mean_what_they_mean_in_postgresql(both: Evaluators) -> None
         ("d", "d + 10000000"),
         ("d", "MAKE_DATE(2024, LEAST(3000000000, 1), 1)"),
         ("m", "CASE WHEN m IS NULL THEN m ELSE m + INTERVAL '1 month' * 3000000000 END"),
-        (
-            "m",
-            "COALESCE(TIMESTAMPTZ '2024-01-01' AT TIME ZONE 'America/New_York', m)",
-        ),
+        ("m", "COALESCE(TIMESTAMPTZ '2024-01-01' AT TIME ZONE 'America/New_York', m)"),
+        ("m", "TIMESTAMPTZ '2024-03-31 02:30:00+02' < '2024-03-31 02:30+02' AND m IS NOT NULL"),
+        ("m", "(TIMESTAMPTZ '2024-03-31 02:30:00+02')::text || m::text"),
+        ("m", "CONCAT(TIMESTAMPTZ '2024-03-31 02:30:00+02' + INTERVAL '1 month', m)"),
+        ("m", "GREATEST(INTERVAL '3 months ago', m - TIMESTAMP '2025-01-01')"),
+        ("m", "LEAST(INTERVAL '30 days', INTERVAL '1 month', m - m + INTERVAL '2 months')"),
+        ("m", "TO_CHAR(m, 'YY/MM/DD')::date"),
+        ("m", "TO_CHAR(m, 'YYYY-MM-DD')::time"),
+        ("m", "TO_CHAR(m, 'YYYY-MM-DD')::date"),
+        ("m", "TO_CHAR(m, 'YYYY-MM-DD HH24:MI')::timestamp"),
+        ("m", "(m - TIMESTAMP '2025-01-01')::text::interval"),
+        ("i", "GREATEST(DIV(i + 2.00, 2.675), 1.5)"),
+        ("i", "FLOOR((i + 2.00) / 3) < 0.25"),
+        ("i", "ROUND(i / 3.0, 1) = 0.333"),
+        ("i", "ROUND(EXTRACT(EPOCH FROM TIME '23:59:59.5'), 0) + i"),
     ],
 )
 def test_an_expression_that_differed_agrees_in_every_place(
@@ -98,6 +109,8 @@ def test_an_expression_that_differed_agrees_in_every_place(
         ("i", "COUNT(('-7')::boolean)"),
         ("i", "COUNT(i::text)"),
         ("i", "COUNT('x'::text::int)"),
+        ("i", "COUNT(CAST((1e20::float8)::numeric(8,2) AS bigint))"),
+        ("i", "COUNT((NULL::date + '3')::text)"),
     ],
 )
 def test_what_is_counted_that_differed_agrees(both: Evaluators, columns: str, sql: str) -> None:

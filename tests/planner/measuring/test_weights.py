@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cube.measurement import UNITS_PER_EPSILON
+from cube.measurement import UNITS_PER_EPSILON, WEIGHT_UNITS_MAX
 from cube.refusals import InvalidTarget
 from cube.target import AccuracyTarget
 from planner.measuring.weights import (
@@ -106,6 +106,19 @@ def test_a_target_that_no_weight_meets_is_refused() -> None:
     with pytest.raises(InvalidTarget, match="practically no noise"):
         smallest_units(lambda _: 11.0, TARGET, 0, UNITS_PER_EPSILON)
     with pytest.raises(InvalidTarget, match="practically no noise"):
+        smallest_units(lambda _: 11.0, TARGET, WEIGHT_UNITS_MAX, WEIGHT_UNITS_MAX + 1)
+    with pytest.raises(InvalidTarget, match="practically no noise"):
         weight_for(AccuracyTarget(half_width=1e-9, confidence=0.5), Fraction(1))
     with pytest.raises(InvalidTarget, match="practically no noise"):
         precision_for(AccuracyTarget(half_width=1e-3, confidence=0.5), Fraction(1))
+
+
+def test_a_search_stays_below_the_largest_weight() -> None:
+    looked_at = []
+
+    def width(units: int) -> float:
+        looked_at.append(units)
+        return 5.0 if units == WEIGHT_UNITS_MAX else 11.0
+
+    found = smallest_units(width, TARGET, WEIGHT_UNITS_MAX - 2, 2 * WEIGHT_UNITS_MAX, 11.0)
+    assert found == max(looked_at) == WEIGHT_UNITS_MAX
