@@ -364,6 +364,8 @@ class Part:
         (`planner.optional_stopping`).
     summaries : tuple of LevelSummary
         Estimates without intervals.
+    is_default : bool
+        Whether the statement names no width: it has what its table's default cost buys.
     """
 
     name: str
@@ -379,6 +381,7 @@ class Part:
     question: IndependenceQuestion | None = None
     is_searched: bool = False
     summaries: tuple[LevelSummary, ...] = ()
+    is_default: bool = False
 
     def cut_at(self, confidence: float) -> float:
         """The confidence to use for an interval that must finally hold with `confidence`."""

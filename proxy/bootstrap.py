@@ -125,6 +125,7 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED, crew: Crew = ALONE) 
                 watcher,
                 sums=table.sums,
                 gaussian=table.gaussian,
+                default_cost=table.default_cost,
                 sharing=table.sharing,
                 memory=settings.server.memory,
             )

@@ -105,20 +105,6 @@ class TargetRules:
             return AnswerTarget(floor)
         return self._relative(query, declared.relative, floor)
 
-    def records_of(self, columns: Sequence[str]) -> float:
-        """The half-width of a part of a formula that sums some columns, in records.
-
-        A part over a measure takes the floor of the measure's sums, unless the statement names a
-        target, for which every part begins at the half-width of counts. It never takes less than
-        the floor where nobody declares one: a floor for small sums says nothing of averages, and
-        would ask for the number of records as narrowly as for their money.
-        """
-        measures = {axis.name for axis in self.schema.axes if isinstance(axis, MeasureAxis)}
-        summed = [name for name in columns if name in measures]
-        if self.names_width or not summed:
-            return self.default.half_width
-        return max(self._declared(summed)[1], self._undeclared_floor)
-
     @property
     def _undeclared_floor(self) -> float:
         """The narrowest half-width of sums where nobody declares one, in records."""

@@ -18,15 +18,11 @@ from planner.sql.nodes import copy_of
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The public range of a summand, and the whole or binary number in its middle.
-
-    `records` is the half-width of a part of its average or variance, in records.
-    """
+    """The public range of a summand, and the whole or binary number in its middle."""
 
     low: float
     high: float
     middle: exp.Expr | None  # None for 0
-    records: float
 
     @property
     def radius(self) -> float:
@@ -41,7 +37,6 @@ def span_of(value: exp.Expr, part: PartBuilder) -> Span:
     """
     low = high = Fraction(0)
     units: list[Fraction] = []
-    columns: set[str] = set()
     holds = part.domain.truths(part.conditions)
     for addend in addends_apart(value, part.domain.schema):
         array, unit = part.domain.numbers(addend.value, holds)
@@ -50,10 +45,7 @@ def span_of(value: exp.Expr, part: PartBuilder) -> Span:
         ends = (int(values.min()) * unit, int(values.max()) * unit)
         low, high = low + min(ends), high + max(ends)
         units.append(abs(unit))
-        if max(map(abs, map(int, (values.min(), values.max())))) > 1:
-            columns.update(array.axes)
-    records = part.targets.records_of(tuple(sorted(columns)))
-    return Span(float(low), float(high), _middle(low, high, min(units)), records)
+    return Span(float(low), float(high), _middle(low, high, min(units)))
 
 
 def _not_null(value: exp.Expr, axes: Scope, schema: Schema) -> tuple[slice, ...]:

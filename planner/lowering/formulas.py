@@ -192,7 +192,7 @@ class FormulaReader:
             exp.Not(this=exp.Is(this=exp.paren(x), expression=exp.null())) for x in off.values()
         ]
         both = exp.and_(*known, *([] if condition is None else [condition]))
-        records = max(span.records for span in spans.values())
+        records = self._part.default.half_width
         product = exp.Mul(this=copy_of(off["x"]), expression=copy_of(off["y"]))
         largest = math.prod(span.radius for span in spans.values())
         found = {
@@ -228,8 +228,10 @@ class FormulaReader:
     def _average(self, node: exp.Avg, condition: exp.Expr | None, leaf: Leaf) -> exp.Expr:
         value = _argument(node)
         span = span_of(value, self._part)
-        total = self._sum(less(value, span.middle), condition, leaf, span.records * span.radius)
-        count = self._count(value, condition, leaf, span.records)
+        total = self._sum(
+            less(value, span.middle), condition, leaf, self._part.default.half_width * span.radius
+        )
+        count = self._count(value, condition, leaf, self._part.default.half_width)
         mean = exp.Div(this=total, expression=_or_null(count))
         if span.middle is None:
             return exp.paren(mean, copy=False)
@@ -242,9 +244,11 @@ class FormulaReader:
         off = exp.paren(less(value, span.middle), copy=False)
         middle, square = centred_square(off, span)
         largest = max(span.radius**2 / 2, 1.0)
-        squares = self._sum(square, condition, leaf, span.records * largest)
-        first = self._sum(less(value, span.middle), condition, leaf, span.records * span.radius)
-        count = _or_null(self._count(value, condition, leaf, span.records))
+        squares = self._sum(square, condition, leaf, self._part.default.half_width * largest)
+        first = self._sum(
+            less(value, span.middle), condition, leaf, self._part.default.half_width * span.radius
+        )
+        count = _or_null(self._count(value, condition, leaf, self._part.default.half_width))
         mean = exp.Div(this=first, expression=count)
         variance: exp.Expr = exp.Sub(
             this=exp.Add(
@@ -307,7 +311,7 @@ class FormulaReader:
         """The target of a part of a formula: as many records, times its largest value."""
         part = self._part
         query = linear_query(node, part.conditions, part.domain)
-        return part.targets.records_of(summed_columns(query)) * max(float(query.bound), 1.0)
+        return part.default.half_width * max(float(query.bound), 1.0)
 
     def _known_range(self, node: exp.Expr) -> Range | None:
         """The public range of an aggregate or a share; None if it is neither."""

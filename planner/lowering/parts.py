@@ -414,6 +414,7 @@ class PartBuilder:
             question=self.question,
             is_searched=self._is_searched,
             summaries=tuple(self.summaries),
+            is_default=not self.targets.names_width,
         )
 
 

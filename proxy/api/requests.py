@@ -291,7 +291,8 @@ class BatchReport:
 class TableInfo:
     """The public description of one table, and the default targets of counts and of sums.
 
-    `kind` is "private", or that of a table that answers by itself; of these, `comment` says what
+    `default_cost` is the most that a statement without a target may cost; None if its targets alone
+    decide. `kind` is "private", or that of a table that answers by itself; of these, `comment` says what
     they are, in a sentence or two.
     """
 
@@ -300,6 +301,7 @@ class TableInfo:
     sums: Mapping[str, SumTarget] = field(default_factory=dict)
     kind: str = PRIVATE
     comment: str = ""
+    default_cost: Fraction | None = None
 
 
 class QueryEngine(Protocol):

@@ -47,6 +47,7 @@ from proxy.sources.problems import Problems, Section
 from proxy.sources.public_file import PublicSettings
 from proxy.sources.text_format import TextFormat
 
+DEFAULT_SHARE = Fraction(1, 100)  # of the budget, that a statement without a target may cost
 EXPECTED_SHARE = Fraction(1, 4)  # of the budget, that is spent before the owner looks again
 
 
@@ -99,6 +100,7 @@ class TableSection(TextSection):
     separate_budget: str | None = Field(default=None, min_length=1)
     n_records_max: int = Field(ge=1, le=N_RECORDS_MAX)
     half_width: float = Field(gt=0)
+    default_cost: str | int | float | None = None
     confidence: float = Field(default=0.95, gt=0, le=CONFIDENCE_MAX)
     neighbours: str = Neighbours.ADD_REMOVE.value
     strategy: str = Strategy.AUTO.value
@@ -128,6 +130,13 @@ class TableSection(TextSection):
     def _delta_is_exact(cls, value: Any) -> Any:
         if parse_delta(value) is None:
             raise ValueError("should be 0, or from 1e-30 to 1e-5, such as 1e-9")
+        return value
+
+    @field_validator("default_cost", mode="before")
+    @classmethod
+    def _default_cost_is_exact(cls, value: Any) -> Any:
+        if value is not None and parse_epsilon(value) is None:
+            raise ValueError('should be a positive decimal, such as "0.01"')
         return value
 
     @field_validator("expected_epsilon", mode="before")
@@ -311,6 +320,7 @@ def _read_table(  # noqa: PLR0913, PLR0917 - what the file says, and where to sa
         has_previews=section.preview == PreviewRows.SYNTHETIC,
         closing=None if grows is None else closing_of(grows, schema, problems),
         per_unit=tuple(section.per_unit or ()),
+        default_cost=parse_epsilon(section.default_cost) or funds.budget * DEFAULT_SHARE,
     )
 
 

@@ -45,6 +45,8 @@ class TableSettings:
         Of a table that grows, up to where its rows are closed.
     per_unit : tuple of str
         The columns that are the same in all rows of a unit.
+    default_cost : Fraction, optional
+        The most that a statement without a target may cost.
     extract : ExtractSettings
         Where its rows are kept.
     """
@@ -60,6 +62,7 @@ class TableSettings:
     has_previews: bool = False
     closing: Closing | None = None
     per_unit: tuple[str, ...] = ()
+    default_cost: Fraction | None = None
     extract: ExtractSettings = field(default_factory=ExtractSettings)
 
     @property

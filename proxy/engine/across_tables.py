@@ -13,6 +13,7 @@ from cube.refusals import NotCovered, TargetNotReached
 from planner.fallback import Fallback
 from planner.workload import Workload
 from proxy.api.requests import Caller
+from proxy.engine.default_cost import at_default_cost
 from proxy.engine.disclosure import disclosed
 from proxy.engine.history_fallback import NOTE, best_known, may_fall_back
 from proxy.engine.left_out import counts_kept_rows, left_out, rows_changed
@@ -70,6 +71,7 @@ def answered_tables(
             yield AnsweredTable(table, tuple(free), (), said)
             continue
         hidden = shown_instead(table, caller)
+        parts, said_of_cost = at_default_cost(table, parts, caller.payer, spent)
         paid = Fraction(0)
         settled: list[AnsweredPart] = []
         try:
@@ -90,7 +92,8 @@ def answered_tables(
         shown = disclosed(hidden, settled) if settled else best_known(table, parts, outer, paid)
         spent += sum((one.epsilon_spent for one in shown), Fraction(0))
         fell_back = None if settled else NOTE.format(name)
-        notes = tuple(one for one in (fell_back, table.extent.note) if one is not None)
+        said = fell_back or said_of_cost, table.extent.note
+        notes = tuple(one for one in said if one is not None)
         caveats = left_out(table, caller) if counts_kept_rows(parts) else ()
         caveats += rows_changed(table, workload.changed, caller)
         yield AnsweredTable(table, tuple(shown), tuple(settled), notes, caveats)
@@ -143,6 +146,7 @@ def _is_covered(
     for table in gated:
         parts = workload.of_table(table.info.schema.table)
         hidden = shown_instead(table, caller)
+        parts, _ = at_default_cost(table, parts, caller.payer, foreseen)
         try:
             foreseen += rehearse(table, parts, caller.payer, outer, foreseen, hidden)
         except NotCovered:

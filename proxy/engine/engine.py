@@ -54,6 +54,7 @@ from proxy.engine.asked_first import (
 )
 from proxy.engine.batch import run_batch
 from proxy.engine.catalog_world import catalogued
+from proxy.engine.default_cost import at_default_cost
 from proxy.engine.descriptions import described
 from proxy.engine.disclosure import disclosed_rows, shown_record
 from proxy.engine.explain import ExplainedPart, advised_to, build_explanation, explained
@@ -460,6 +461,7 @@ class Engine:
                         here.extend(own_explained(table, parts, workload.fallback))
                         continue
                     priced = shown_instead(table, caller) or table
+                    parts, _ = at_default_cost(table, parts, caller.payer)
                     asked = table.info.schema, parts, self._outer
                     here.extend(explained(priced.snapshot(), *asked, seen.units_of(name)))
             is_first = workload is not workloads[-1]

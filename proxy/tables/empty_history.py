@@ -51,6 +51,11 @@ class EmptyHistory:
         self._hindsight = Hindsight(info.schema)
         self._plans: Plans = BoundedCache(n_entries_max=N_PLANS_MAX, n_bytes_max=PLANS_BYTES_MAX)
 
+    @property
+    def budget(self) -> Fraction:
+        """The table's, on which plans depend."""
+        return self._gate.history.budget
+
     def snapshot(self) -> TableSnapshot:
         """The table before any query, with its current budget."""
         known = KnownHistory(

@@ -32,6 +32,7 @@ from proxy.config.memory import DEFAULT_MEMORY, MemoryLimits
 from proxy.config.sharing import Sharing
 from proxy.monitoring.events import UNWATCHED, Watcher
 from proxy.tables.acquisition import Acquired, Acquisition
+from proxy.tables.default_widths import DefaultWidths
 from proxy.tables.direct_purchases import Added, DirectPurchases
 from proxy.tables.empty_history import EmptyHistory
 from proxy.tables.extent import Extent
@@ -58,6 +59,8 @@ class ServedTable:
     gaussian : GaussianOffer, optional
         The owner's offer of Gaussian noise. Where analysts do not see each other's history, it is
         for synthetic tables alone: what SQL costs would tell whether others have begun with it.
+    default_cost : Fraction, optional
+        The most that a statement without a target may cost.
     sharing : Sharing
         Whether analysts are shown what others have asked.
     before : ServedTable, optional
@@ -74,14 +77,17 @@ class ServedTable:
         *,
         sums: Mapping[str, SumTarget] = MappingProxyType({}),
         gaussian: GaussianOffer | None = None,
+        default_cost: Fraction | None = None,
         sharing: Sharing = Sharing.SHARED,
         memory: MemoryLimits = DEFAULT_MEMORY,
         before: "ServedTable | None" = None,
     ) -> None:
         self.extent = extent = Extent.of(schema, gate.history)
-        self.info = TableInfo(extent.schema, default, sums)
+        self.info = TableInfo(extent.schema, default, sums, default_cost=default_cost)
         is_private = sharing is Sharing.PRIVATE
-        self.empty_history = EmptyHistory(self.info, extent, gate, strategy) if is_private else None
+        fresh = EmptyHistory(self.info, extent, gate, strategy)
+        self.empty_history = fresh if is_private else None
+        self.default_widths = DefaultWidths(fresh)
         self.delta = None if gaussian is None else gaussian.delta
         self.memory = memory
         self.gate = gate
@@ -104,6 +110,7 @@ class ServedTable:
             watcher=watcher,
             sums=sums,
             gaussian=gaussian,
+            default_cost=default_cost,
             sharing=sharing,
             memory=memory,
         )

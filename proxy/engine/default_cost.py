@@ -1,0 +1,152 @@
+"""Statements that name no target: they are answered as well as their table's default cost pays.
+
+A budget then lasts for about a hundred first statements, whatever they are. A statement may name
+the cost instead (`epsilon`); then that is what it is answered for. The share falls once little is
+left, so that a budget never ends with one statement.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Final
+
+from accountant.ledger.limits import Payer
+from cube.measurement import UNITS_PER_EPSILON
+from inference.block_estimates import all_known, widest
+from planner.workload import Aggregate, Answer, Part
+from proxy.engine.asked import Asked, asked_of, smallest_cap
+from proxy.tables.default_widths import DefaultWidth, unit_of
+from proxy.tables.private_table import ServedTable
+
+SHARE_OF_LEFT: Final = Fraction(1, 20)  # of what is left, that a statement costs at most
+NOTE: Final = (
+    "{table} was asked without a target, so the statement costs epsilon {cost:.3g} at most. "
+    "Intervals half as wide would cost about {half:.3g}: name half_width, relative or epsilon."
+)
+
+
+def at_default_cost(
+    table: ServedTable, parts: Sequence[Part], payer: Payer, elsewhere: Fraction = Fraction(0)
+) -> tuple[tuple[Part, ...], str | None]:
+    """The parts with the targets that the default cost pays, and what is said of them.
+
+    Parameters
+    ----------
+    table : ServedTable
+    parts : sequence of Part
+        All that a statement asks of the table. Those that name a target stay as they are.
+    payer : Payer
+    elsewhere : Fraction
+        What the statement has spent on other tables, which counts towards a cost that it names.
+
+    Raises
+    ------
+    TooLarge, TooSlow, InvalidTarget
+        As planning does.
+    """
+    places = [place for place, part in enumerate(parts) if part.is_default]
+    chosen = [parts[place] for place in places]
+    cost = _cost(table, chosen, payer, elsewhere) if chosen else None
+    if cost is None:
+        return tuple(parts), None
+    asked = [_at_narrowest(one, chosen[one.part]) for one in asked_of(chosen, None)]
+    if not asked:
+        return tuple(parts), None
+    if cost:
+        wanted = [one.wanted for one in asked]
+        width = table.default_widths.fitting(wanted, cost)
+    else:
+        width = _known(table, asked)
+    if not width.records:
+        return tuple(parts), None
+    # Parts that name a target are bought beside them, and have caps of their own.
+    cap = cost + elsewhere if len(chosen) == len(parts) else smallest_cap(chosen)
+    changed = list(parts)
+    for place, part in zip(places, chosen, strict=True):
+        changed[place] = _widened(part, width, cap)
+    half = float(width.epsilon_of_half)
+    note = NOTE.format(table=table.info.schema.table, cost=float(cost), half=half)
+    return tuple(changed), note if cost else None
+
+
+def _cost(
+    table: ServedTable, parts: Sequence[Part], payer: Payer, elsewhere: Fraction
+) -> Fraction | None:
+    """The most that statements without a target may cost now; None if nothing bounds it.
+
+    If the history is private it is the same whatever was spent: what is left would tell others'
+    purchases.
+    """
+    named, default = smallest_cap(parts), table.info.default_cost
+    if named is None and default is None:
+        return None
+    limits = table.gate.allowances(payer)
+    per_query = [one.limit.per_query for one in limits if one.limit.per_query is not None]
+    left = table.gate.budget().left
+    for one in limits:
+        if one.limit.epsilon is not None and one.units_left is not None:
+            left = min(left, Fraction(one.units_left, UNITS_PER_EPSILON))
+    costs = list(per_query)
+    if named is not None:
+        costs.append(max(Fraction(0), named - elsewhere))
+    elif default is not None:
+        costs.append(default)
+    if table.empty_history is None:
+        costs.append(left if named is not None else SHARE_OF_LEFT * left)
+    return min(costs)
+
+
+def _at_narrowest(one: Asked, part: Part) -> Asked:
+    """A block at the narrowest half-width that is ever asked for it."""
+    floors = [
+        answer.width_floor
+        for answer in part.answers
+        if answer.formula is None and answer.relative is not None and one.aggregate in answer.uses
+    ]
+    target = one.wanted.target
+    narrowest = min((floor for floor in floors if floor), default=target.half_width)
+    one.wanted = replace(
+        one.wanted, target=replace(target, half_width=min(narrowest, target.half_width))
+    )
+    return one
+
+
+def _known(table: ServedTable, asked: Sequence[Asked]) -> DefaultWidth:
+    """The width at which all blocks are known already; 0 if some are not, or all well enough."""
+    if table.empty_history is not None:
+        return DefaultWidth()
+    rows = table.look([one.wanted for one in asked])
+    if all_known(rows) is None:
+        return DefaultWidth()
+    widths = [
+        widest(found, one.wanted.target.confidence) / unit_of(one.wanted)
+        for found, one in zip(rows, asked, strict=True)
+    ]
+    return DefaultWidth(max(widths))
+
+
+def _widened(part: Part, width: DefaultWidth, cap: Fraction | None) -> Part:
+    """A part whose blocks are no narrower than what is paid."""
+    return replace(
+        part,
+        aggregates=tuple(_wider(one, width) for one in part.aggregates),
+        answers=tuple(_with_floor(one, part, width) for one in part.answers),
+        epsilon_cap=cap,
+    )
+
+
+def _wider(aggregate: Aggregate, width: DefaultWidth) -> Aggregate:
+    wanted = [aggregate.wanted(block) for block in aggregate.blocks]
+    half_width = max((width.of(one) for one in wanted), default=aggregate.target.half_width)
+    return replace(aggregate, target=replace(aggregate.target, half_width=half_width))
+
+
+def _with_floor(answer: Answer, part: Part, width: DefaultWidth) -> Answer:
+    """An answer with a relative target, which need not be narrower than what is paid."""
+    if answer.formula is not None or answer.relative is None:
+        return answer
+    (place,) = answer.uses
+    aggregate = part.aggregates[place]
+    units = [unit_of(aggregate.wanted(block)) for block in aggregate.blocks]
+    floor = max(answer.width_floor, width.records * max(units, default=1.0))
+    return replace(answer, width_floor=floor)

@@ -1,0 +1,135 @@
+"""The half-widths that a default cost buys: those of a statement that names no target.
+
+A statement without a target gets the widths that its table's default cost would buy if nothing had
+been bought before. So they follow from the statement and from public declarations alone. The same
+statement has the same widths for everybody and asks for nothing more when it is asked again. What
+the history knows makes it cheaper, and often free.
+
+All blocks of a statement are widened to one number of records: a block whose rows change by at most
+``b`` with one record gets the half-width ``s * b``. So an average, a sum and a count of the same
+groups are about equally good, relative to what their public bounds allow. No block becomes narrower
+than its own target. The smallest such ``s`` that the default cost pays is searched for: a price
+falls about as fast as widths grow.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Final, TypeAlias
+
+from cube.encoding import fingerprint
+from planner.cache import BoundedCache
+from planner.workload import Wanted
+from proxy.tables.empty_history import EmptyHistory
+
+N_TRIED_MAX: Final = 8  # numbers of records; each takes as long as planning the statement
+CLOSE: Final = 0.93  # of the default cost: no smaller number is worth another look
+AIMED: Final = 0.98  # of the default cost, for the price of the next one
+N_KEPT_MAX: Final = 4096
+BYTES_KEPT: Final = 512  # the size of what is kept of a statement, roughly
+
+Key: TypeAlias = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultWidth:
+    """How far a statement's blocks are widened.
+
+    Parameters
+    ----------
+    records : float
+        The half-width of every block, in records of its largest value; 0 if all targets are paid.
+    epsilon_of_half : Fraction
+        About what half of it would cost, if nothing had been bought.
+    """
+
+    records: float = 0.0
+    epsilon_of_half: Fraction = Fraction(0)
+
+    def of(self, wanted: Wanted) -> float:
+        """The half-width of a block."""
+        return max(wanted.target.half_width, self.records * unit_of(wanted))
+
+
+class DefaultWidths:
+    """What default costs buy of one table. Thread-safe.
+
+    Parameters
+    ----------
+    fresh : EmptyHistory
+        The table before anything was bought.
+    """
+
+    def __init__(self, fresh: EmptyHistory) -> None:
+        self._fresh = fresh
+        self._known: BoundedCache[Key, DefaultWidth] = BoundedCache(
+            n_entries_max=N_KEPT_MAX, n_bytes_max=N_KEPT_MAX * BYTES_KEPT
+        )
+
+    def fitting(self, wanted: Sequence[Wanted], cost: Fraction) -> DefaultWidth:
+        """The smallest widths found whose price is at most `cost`.
+
+        Parameters
+        ----------
+        wanted : sequence of Wanted
+            All blocks of a statement, each with the narrowest half-width that it may have.
+        cost : Fraction
+            Positive, in epsilon.
+
+        Raises
+        ------
+        TooLarge, TooSlow, InvalidTarget
+            As planning does.
+        """
+        asked = ((fingerprint(one.block), one.groups_max, one.target) for one in wanted)
+        key = (self._fresh.budget, cost, *asked)
+        found = self._known.get(key)
+        if found is None:
+            found = self._fitting(wanted, cost)
+            self._known.put(key, found, n_bytes=BYTES_KEPT * len(wanted))
+        return found
+
+    def _fitting(self, wanted: Sequence[Wanted], cost: Fraction) -> DefaultWidth:
+        price = self._price(wanted, 0.0)
+        if price <= cost:
+            return DefaultWidth()
+        narrowest = max(one.target.half_width / unit_of(one) for one in wanted)
+        dear = min(one.target.half_width / unit_of(one) for one in wanted), price
+        records = narrowest * float(price / cost) / AIMED
+        fits, best = math.inf, Fraction(0)
+        for _ in range(N_TRIED_MAX):
+            price = self._price(wanted, records)
+            if price <= cost:
+                fits, best = records, price
+                if price >= CLOSE * cost:
+                    break
+            else:
+                dear = records, price
+            if math.isfinite(fits):
+                records = _between(dear, (fits, best), AIMED * float(cost))
+            else:
+                records *= 2 * float(price / cost)
+        if not math.isfinite(fits):
+            return DefaultWidth(records, price)  # nothing is as cheap, and it is refused
+        return DefaultWidth(fits, self._price(wanted, fits / 2))
+
+    def _price(self, wanted: Sequence[Wanted], records: float) -> Fraction:
+        width = DefaultWidth(records)
+        return self._fresh.price(
+            [replace(one, target=replace(one.target, half_width=width.of(one))) for one in wanted]
+        )
+
+
+def unit_of(wanted: Wanted) -> float:
+    """What one record adds to a block's rows at most."""
+    return float(wanted.block.query.bound) or 1.0
+
+
+def _between(dear: tuple[float, Fraction], cheap: tuple[float, Fraction], aimed: float) -> float:
+    """Where a price is likely, on a line between logarithms."""
+    share = 0.5
+    high, low = float(dear[1]), float(cheap[1])
+    if high > aimed > low > 0:
+        share = math.log(high / aimed) / math.log(high / low)
+    return dear[0] * math.pow(cheap[0] / dear[0], min(max(share, 0.1), 0.95))
