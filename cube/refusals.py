@@ -263,7 +263,9 @@ class TargetNotReached(Refused):
     free : sequence of FreeWidth
         How well each answer with a target of its own is known now.
     because : Refused, optional
-        What stopped it; None if the answers did not narrow as they should.
+        What stopped it.
+    why : str
+        The reason, where nothing was refused.
     """
 
     code = "target_not_reached"
@@ -274,11 +276,13 @@ class TargetNotReached(Refused):
         epsilon_spent: Fraction,
         free: Sequence[FreeWidth],
         because: Refused | None = None,
+        why: str = "",
     ) -> None:
-        why = "" if because is None else f" {because.message}"
+        said = why if because is None else because.message
+        kept = "What was measured so far is paid for and kept." if epsilon_spent else ""
         widths = ", ".join(map(str, free))
         super().__init__(
-            f"The target was not reached.{why} What was measured so far is paid for and kept.",
+            " ".join(["The target was not reached.", *filter(None, [said, kept])]),
             hint=f"These half-widths are free now: {widths}." if free else "Ask for a wider one.",
         )
         self.epsilon_spent = epsilon_spent

@@ -463,12 +463,15 @@ class Workload:
         """The private tables that it reads, each once."""
         return tuple(dict.fromkeys(part.table for part in self.parts))
 
-    def told(self, notes: Sequence[str], caveats: Sequence[str]) -> "Workload":
-        """The same with further notes, and caveats, which are notes, too."""
+    def told(
+        self, notes: Sequence[str], caveats: Sequence[str], warnings: Sequence[str]
+    ) -> "Workload":
+        """The same with further notes, caveats and warnings, which are notes, too."""
         return replace(
             self,
-            notes=(*self.notes, *notes, *caveats),
+            notes=(*self.notes, *notes, *caveats, *warnings),
             caveats=(*self.caveats, *caveats),
+            warnings=(*self.warnings, *warnings),
         )
 
     def of_table(self, table: str) -> tuple[Part, ...]:

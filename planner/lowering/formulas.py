@@ -11,7 +11,6 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from cube.refusals import Refused
-from planner.lowering.answer_targets import summed_columns
 from planner.lowering.centring import centred_square, less, span_of, whole
 from planner.lowering.comoments import (
     COMOMENTS,

@@ -177,7 +177,7 @@ def fallback_named(name: str) -> Fallback:
         raise InvalidTarget(
             f"There is no fallback {shortened(name)}.",
             hint="'history' gives the best that is known, 'model' asks the newest synthetic table, "
-            "'none' refuses.",
+            "'none' refuses what cannot be paid, 'error' also what was not paid to its target.",
         )
     return Fallback(name.lower())
 

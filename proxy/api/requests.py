@@ -292,8 +292,8 @@ class TableInfo:
     """The public description of one table, and the default targets of counts and of sums.
 
     `default_cost` is the most that a statement without a target may cost; None if its targets alone
-    decide. `kind` is "private", or that of a table that answers by itself; of these, `comment` says what
-    they are, in a sentence or two.
+    decide. `kind` is "private", or that of a table that answers by itself; of these, `comment` says
+    what they are, in a sentence or two.
     """
 
     schema: Schema

@@ -8,6 +8,7 @@ cannot be paid is answered with the best that is known. Tables that answer by th
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Final
 
 from cube.refusals import NotCovered, TargetNotReached
 from planner.fallback import Fallback
@@ -25,6 +26,8 @@ from proxy.tables.disclosure import shown_instead
 from proxy.tables.private_table import ServedTable
 from proxy.tables.self_answering import SelfAnswering
 
+MISSED: Final = "target_not_reached: {} The intervals are those that were paid for."
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AnsweredTable:
@@ -41,6 +44,8 @@ class AnsweredTable:
         On how they were made.
     caveats : tuple of str
         On rows that are left out, and on those whose values count as others.
+    warnings : tuple of str
+        On targets that they do not meet.
     """
 
     table: ServedTable | SelfAnswering
@@ -48,6 +53,7 @@ class AnsweredTable:
     settled: tuple[AnsweredPart, ...]
     notes: tuple[str, ...]
     caveats: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 def answered_tables(
@@ -73,10 +79,11 @@ def answered_tables(
         hidden = shown_instead(table, caller)
         parts, said_of_cost = at_default_cost(table, parts, caller.payer, spent)
         paid = Fraction(0)
+        missed: TargetNotReached | None = None
         settled: list[AnsweredPart] = []
         try:
             if is_covered:
-                settled = settle(
+                found = settle(
                     table,
                     parts,
                     payer=caller.payer,
@@ -84,6 +91,9 @@ def answered_tables(
                     elsewhere=spent,
                     empty_history=hidden,
                 )
+                settled, missed = found.parts, found.missed
+                if missed is not None and not workload.fallback.gives_what_was_bought:
+                    raise missed
         except (NotCovered, TargetNotReached) as refusal:
             if not falls_back(workload, table, caller):
                 raise
@@ -96,7 +106,8 @@ def answered_tables(
         notes = tuple(one for one in said if one is not None)
         caveats = left_out(table, caller) if counts_kept_rows(parts) else ()
         caveats += rows_changed(table, workload.changed, caller)
-        yield AnsweredTable(table, tuple(shown), tuple(settled), notes, caveats)
+        warnings = () if missed is None or not settled else (MISSED.format(missed.message),)
+        yield AnsweredTable(table, tuple(shown), tuple(settled), notes, caveats, warnings)
 
 
 def joined(workloads: Sequence[Workload]) -> Workload:

@@ -42,11 +42,14 @@ class Step:
         What will probably be asked for in the end, where it is less: no more than is plausible.
     foreseen : dict
         The same if the records are spread evenly over groups of which nothing is known.
+    surest : dict
+        The narrowest that may be asked for in the end; 0 where that is not known yet.
     """
 
     half_widths: dict[int, float] = field(default_factory=dict)
     likely: dict[int, float] = field(default_factory=dict)
     foreseen: dict[int, float] = field(default_factory=dict)
+    surest: dict[int, float] = field(default_factory=dict)
 
     @property
     def looks_ahead(self) -> bool:
@@ -59,6 +62,7 @@ class Step:
         half_width: float,
         likely: float | None = None,
         foreseen: float | None = None,
+        surest: float | None = None,
     ) -> None:
         """Ask for a half-width of a block; of several, the narrowest is asked for."""
         likely = half_width if likely is None else min(likely, half_width)
@@ -66,11 +70,14 @@ class Step:
         self.half_widths[place] = min(half_width, self.half_widths.get(place, half_width))
         self.likely[place] = min(likely, self.likely.get(place, likely))
         self.foreseen[place] = min(foreseen, self.foreseen.get(place, foreseen))
+        surest = likely if surest is None else min(surest, likely)
+        self.surest[place] = min(surest, self.surest.get(place, surest))
 
     def join(self, other: Self) -> None:
         """Ask for what another step asks for, too."""
         for place, half_width in other.half_widths.items():
-            self.ask(place, half_width, other.likely[place], other.foreseen[place])
+            widths = other.likely[place], other.foreseen[place], other.surest[place]
+            self.ask(place, half_width, *widths)
 
 
 def asked_of(parts: Sequence[Part], cap: Fraction | None) -> list[Asked]:

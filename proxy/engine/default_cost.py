@@ -11,7 +11,6 @@ from fractions import Fraction
 from typing import Final
 
 from accountant.ledger.limits import Payer
-from cube.measurement import UNITS_PER_EPSILON
 from inference.block_estimates import all_known, widest
 from planner.workload import Aggregate, Answer, Part
 from proxy.engine.asked import Asked, asked_of, smallest_cap
@@ -80,18 +79,14 @@ def _cost(
     named, default = smallest_cap(parts), table.info.default_cost
     if named is None and default is None:
         return None
-    limits = table.gate.allowances(payer)
-    per_query = [one.limit.per_query for one in limits if one.limit.per_query is not None]
-    left = table.gate.budget().left
-    for one in limits:
-        if one.limit.epsilon is not None and one.units_left is not None:
-            left = min(left, Fraction(one.units_left, UNITS_PER_EPSILON))
-    costs = list(per_query)
+    limits = (one.limit.per_query for one in table.gate.allowances(payer))
+    costs = [limit for limit in limits if limit is not None]
     if named is not None:
         costs.append(max(Fraction(0), named - elsewhere))
     elif default is not None:
         costs.append(default)
     if table.empty_history is None:
+        left = table.left(payer)
         costs.append(left if named is not None else SHARE_OF_LEFT * left)
     return min(costs)
 

@@ -363,10 +363,12 @@ class Engine:
         tallies: list[Tally] = []
         notes: list[str] = []
         caveats: list[str] = []
+        warnings: list[str] = []
         for found in answered_tables(workload, opened, caller, self._outer):
             answered |= {one.part.name: one for one in found.parts}
             notes += found.notes
             caveats += found.caveats
+            warnings += found.warnings
             if isinstance(found.table, ServedTable):
                 left.append(shown_budget(found.table, caller))
                 tallies += self._noted(found.table, caller.payer, found.settled)
@@ -376,11 +378,13 @@ class Engine:
             self._watcher.answered("", AnswerKind.PUBLIC)
         with self._watcher.stage(Stage.OUTER):
             in_order = [answered[part.name] for part in workload.parts]
-            workload = workload.told(notes, caveats)
+            workload = workload.told(notes, caveats, warnings)
             computed = None
             if workload.outer is not None:
                 computed = self._computed(workload.outer, in_order, caller, seen)
             result = released(workload, in_order, computed, left)
+        if warnings:  # asked again, a search goes on
+            return result
         self._told.keep(request, Told(asked, began, tuple(left), tuple(tallies), result), opened)
         return result
 

@@ -24,7 +24,7 @@ from planner.workload import Answer, Part
 from proxy.engine.asked import Asked, Step
 from proxy.engine.relative_widths import COARSE_SHARE, TOLD
 from proxy.engine.results import AnsweredItem, AnsweredPart
-from proxy.engine.wide_start import first_width, foreseen_width, next_share
+from proxy.engine.wide_start import first_width, foreseen_width, next_share, surest_width
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -33,6 +33,7 @@ SHARE_MIN: Final = 1 / 8  # of the width so far, in one round: refinement costs 
 SHARE_LEAST: Final = (
     2.0**-60
 )  # for an unbounded interval: no price is high enough, and it is refused
+SUREST: Final = 1 / 2  # of its likely width: the narrowest that a part of a told formula may need
 TELLING_SHARE: Final = 1 / 2  # of its width, by which a divisor is narrowed to tell it from 0
 TELLING_LEAST: Final = 1 / 8  # of its first width; what cannot be told from 0 then is taken for 0
 
@@ -40,6 +41,28 @@ TELLING_LEAST: Final = 1 / 8  # of its first width; what cannot be told from 0 t
 def has_target(answer: Answer) -> bool:
     """Whether an answer has a target of its own, beside those of what it uses."""
     return answer.half_width is not None or answer.relative is not None
+
+
+def small_groups(answer: Answer, found: AnsweredPart) -> NDArray[np.bool_]:
+    """The rows of a formula that set no price beside others, since few records are in them.
+
+    There what it divides by is known to be within the half-width that it has without a target:
+    a few people are not bought at the price at which all others could be answered many times.
+
+    Parameters
+    ----------
+    answer : Answer
+    found : AnsweredPart
+        Its part.
+    """
+    is_small = np.zeros(found.part.n_rows, dtype=np.bool_)
+    confidence = found.part.cut_at(found.part.confidence)
+    for place in answer.divisors:
+        rows, enough = found.aggregates[place].posteriors, found.part.aggregates[place].target
+        farthest = [abs(row.value) + row.half_width(confidence) for row in rows]
+        is_exact = [row.half_width(confidence) == 0 for row in rows]
+        is_small |= (np.array(farthest) <= enough.half_width) & ~np.array(is_exact, np.bool_)
+    return is_small & (not is_small.all())
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +102,11 @@ class PartsOfFormula:
         start, end = self._first_width(largest), self._foreseen_width(largest)
         if item is None or found is None:
             for place, one in self.blocks:
-                step.ask(place, start * _unit(one), foreseen=end * _unit(one))
+                step.ask(place, start * _unit(one), foreseen=end * _unit(one), surest=0.0)
             return
         telling, least = _telling_share(item, found), self._least
         widths = {place: _known_width(one, found) / _unit(one) for place, one in self.blocks}
-        shares = _shares(item, is_coarse=max(widths.values()) > least)
+        shares = _shares(item, found, is_coarse=max(widths.values()) > least)
         for place, one in self.blocks:
             known = _known_width(one, found)
             level, share = self._level(one, widths), _share_of_block(one, shares)
@@ -97,7 +120,8 @@ class PartsOfFormula:
             likely = min(share * level * _unit(one), asked_for)
             foreseen = min(likely, end * _unit(one)) if telling < 1 else likely
             first = asked_for or one.wanted.target.half_width
-            step.ask(place, first, likely or None, foreseen or None)
+            surest = self._surest(item, found, likely, one, is_near=share >= SHARE_MIN)
+            step.ask(place, first, likely or None, foreseen or None, surest)
 
     def narrow(self, step: Step, item: AnsweredItem, found: AnsweredPart) -> None:
         """Ask for narrower blocks after a round, if the formula does not meet its target."""
@@ -106,7 +130,7 @@ class PartsOfFormula:
             place: min(_known_width(one, found), one.wanted.target.half_width) / _unit(one)
             for place, one in self.blocks
         }
-        shares = _shares(item, is_coarse=max(widths.values()) > least)
+        shares = _shares(item, found, is_coarse=max(widths.values()) > least)
         for place, one in self.blocks:
             width, share = widths[place], _share_of_block(one, shares)
             level = self._level(one, widths)
@@ -116,7 +140,18 @@ class PartsOfFormula:
                 level, share = width, TELLING_SHARE if width > TELLING_LEAST * least else 1.0
             wanted = max(share, SHARE_MIN) * level
             if share < 1 and wanted < width:  # what is known exactly cannot be narrowed
-                step.ask(place, wanted * _unit(one), share * level * _unit(one))
+                likely = share * level * _unit(one)
+                surest = self._surest(item, found, likely, one, is_near=share >= SHARE_MIN)
+                step.ask(place, wanted * _unit(one), likely, surest=surest)
+
+    def _surest(
+        self, item: AnsweredItem, found: AnsweredPart, likely: float, one: Asked, *, is_near: bool
+    ) -> float:
+        """The narrowest half-width that a block may end with; 0 if that is not known yet."""
+        if item.has_target.all():
+            return SUREST * likely if is_near and _is_told(item, found) else 0.0
+        widths = [surest_width(self.answer, *rows) for rows in _open_divisors(item, found)]
+        return min(min(widths, default=0.0) * _unit(one), likely)
 
     @property
     def _least(self) -> float:
@@ -170,15 +205,29 @@ def _known_width(one: Asked, found: AnsweredPart) -> float:
 
 def _telling_share(item: AnsweredItem, found: AnsweredPart) -> float:
     """The share of their half-widths at which a formula's rows without a value may have one."""
-    is_open, shares = ~item.has_target, [1.0]
+    rows = _open_divisors(item, found)
+    return min((next_share(item.answer, *known) for known in rows), default=1.0)
+
+
+def _open_divisors(item: AnsweredItem, found: AnsweredPart) -> Iterator[tuple[Floats, Floats]]:
+    """The values and half-widths of each divisor in the rows of a formula without a value."""
+    is_open = ~item.has_target
     confidence = found.part.cut_at(found.part.confidence)
     for place in item.answer.divisors:
         rows = found.aggregates[place].posteriors
         known = np.array([(row.value, row.half_width(confidence)) for row in rows]).reshape(-1, 2)
         values, half_widths = np.broadcast_to(known, (is_open.size, 2))[is_open].T
         is_noisy = half_widths > 0
-        shares.append(next_share(item.answer, values[is_noisy], half_widths[is_noisy]))
-    return min(shares)
+        yield values[is_noisy], half_widths[is_noisy]
+
+
+def _is_told(item: AnsweredItem, found: AnsweredPart) -> bool:
+    """Whether the target of each row is known to a factor of 2, since its value is."""
+    if item.answer.relative is None:
+        return True
+    widths = item.half_widths(item.part.confidence)
+    sizes = np.maximum(TOLD * np.abs(item.values), item.answer.width_floor)
+    return bool((widths <= sizes)[~small_groups(item.answer, found)].all())
 
 
 def _share_of_block(one: Asked, shares: Floats) -> float:
@@ -187,7 +236,7 @@ def _share_of_block(one: Asked, shares: Floats) -> float:
     return float(own.min(initial=1.0))
 
 
-def _shares(item: AnsweredItem, *, is_coarse: bool) -> Floats:
+def _shares(item: AnsweredItem, found: AnsweredPart, *, is_coarse: bool) -> Floats:
     """The share of its half-width that each row of a formula should have; 1 if it has enough.
 
     Of coarse parts, an interval that is narrow because it was cut to the public range is no end of
@@ -197,7 +246,8 @@ def _shares(item: AnsweredItem, *, is_coarse: bool) -> Floats:
     widths = item.half_widths(part.confidence)
     if is_coarse and item.law is not None:
         widths = np.maximum(widths, item.law.spreads(part.cut_at(part.confidence)))
-    widths = np.where(item.has_target, widths, 0.0)
+    sets_price = item.has_target & ~small_groups(answer, found)
+    widths = np.where(sets_price, widths, 0.0)
     if answer.relative is None:
         enough = wanted = np.full(widths.shape, answer.half_width)
     else:

@@ -114,7 +114,8 @@ def _ask_relative(  # noqa: PLR0913, PLR0917 - a block, its answer, and what is 
         # At first, rows are as large as all together may be: the records are spread over them.
         evenly = likely.min() / (likely.size if is_first else 1)
         foreseen = max(float(evenly), min(target.floor, float(likely.min())))
-        step.ask(place, float(next_widths.min()), float(likely.min()), foreseen)
+        surest = float(target.surest_widths(values, half_widths)[is_open].min())
+        step.ask(place, float(next_widths.min()), float(likely.min()), foreseen, surest)
     else:
         step.ask(place, float(half_widths.max(initial=0.0)) or one.wanted.target.half_width)
 

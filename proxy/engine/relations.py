@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from planner.workload import ColumnKind, OutputColumn, Part
 from proxy.api.arrow_types import arrow_type
 from proxy.api.requests import ColumnReceipt
+from proxy.engine.formula_widths import has_target, small_groups
 from proxy.engine.independence import TESTED_SCHEMA, tested
 from proxy.engine.level_summaries import shortfall_notes, summarised
 from proxy.engine.results import AnsweredItem, AnsweredPart
@@ -120,7 +121,15 @@ def missing_notes(answered: Sequence[AnsweredPart]) -> tuple[str, ...]:
         for item in part.answers
         if item.law is not None and item.is_undivided.any()
     )
-    return tuple(dict.fromkeys((*notes, *shortfall_notes(answered))))
+    small = (
+        f"{item.answer.name} is left wide in {n_small} of its groups: with fewer records than the "
+        "half_width of its table's counts, they set no price beside the others."
+        for part in answered
+        for item in part.answers
+        if item.law is not None and has_target(item.answer)
+        if (n_small := int((item.has_target & small_groups(item.answer, part)).sum()))
+    )
+    return tuple(dict.fromkeys((*notes, *small, *shortfall_notes(answered))))
 
 
 def _type_of(part: Part, column: OutputColumn) -> pa.DataType:

@@ -86,6 +86,13 @@ class RelativeTarget:
             self._unless_met(values, half_widths, likely), self.next_widths(values, half_widths)
         )
 
+    def surest_widths(self, values: Floats, half_widths: Floats) -> Floats:
+        """The narrowest that may be asked for in the end; 0 where the answer may be 0."""
+        surest = self._enough_for(np.maximum(np.abs(values) - half_widths, 0.0))
+        return np.where(
+            self.is_met(values, half_widths), half_widths, np.maximum(surest, self.floor)
+        )
+
     def _enough_for(self, sizes: Floats) -> Floats:
         """The widest half-width that may be enough if the truth has such a size."""
         return np.asarray(self.relative / (1 + self.relative) * sizes)

@@ -9,10 +9,13 @@ decided from noisy values that were paid for, never from the data. An interval w
 depended on noise gets a higher confidence for that (`planner.optional_stopping`).
 
 Before each round, the first included, it is priced what the search will probably ask for in the
-end; a search that cannot be paid so far is refused before the round, not after it.
+end; a search that cannot be paid so far ends before the round. And until a search is known to end,
+whatever the truth is within the noisy intervals, it spends a tenth of what is left at most. What a
+search paid for is given, with the intervals that it bought, also when it ends short of its targets.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
@@ -20,10 +23,10 @@ from accountant.ledger.limits import Payer
 from cube.pace import checkpoint
 from cube.refusals import InvalidTarget, NotCovered, Refused, TargetNotReached, TooSlow
 from cube.shortfall import FreeWidth
-from inference.block_estimates import RowEstimates
+from inference.block_estimates import RowEstimates, all_known
 from planner.workload import Part, Wanted
 from proxy.engine.alternatives import advised
-from proxy.engine.asked import Asked, asked_of, at_widths, smallest_cap, take_step
+from proxy.engine.asked import Asked, Step, asked_of, at_widths, smallest_cap, take_step
 from proxy.engine.disclosure import shown_parts, shown_refusal
 from proxy.engine.narrowing import narrowed
 from proxy.engine.postprocessing import OuterSql
@@ -35,8 +38,31 @@ from proxy.tables.in_flight import ANSWER_SECONDS
 from proxy.tables.large_purchases import note_if_large
 from proxy.tables.private_table import ServedTable
 
-N_ROUNDS_MAX: Final = 24  # each brings a target much closer
+N_ROUNDS_MAX: Final = 256  # budgets and deadlines end a search before
+UNSURE_SHARE: Final = Fraction(1, 10)  # of what is left, for a search that may not end
+WORTH_A_LOOK: Final = 4  # of that share, a part of which is worth another round
+UNSURE: Final = (
+    "It will probably cost epsilon {:.3g} and may cost more than the {:.3g} that was left: until "
+    "the price is sure, a search spends a tenth of what is left."
+)
+N_WIDENED_MAX: Final = 3
+WIDENED: Final = 1.03  # times what is lacking: prices are about in inverse proportion to widths
 FORESEEN_SLACK: Final = 4  # how far the price may rise above the forecast; a wide look errs by 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Settled:
+    """The parts of one table, as accurate as they were paid for.
+
+    Parameters
+    ----------
+    parts : list of AnsweredPart
+    missed : TargetNotReached, optional
+        Why some answer does not meet its target; None if all do.
+    """
+
+    parts: list[AnsweredPart]
+    missed: TargetNotReached | None = None
 
 
 def settle(  # noqa: PLR0913 - the request, the payer, and what they may see
@@ -47,8 +73,8 @@ def settle(  # noqa: PLR0913 - the request, the payer, and what they may see
     outer: OuterSql,
     elsewhere: Fraction = Fraction(0),
     empty_history: EmptyHistory | None = None,
-) -> list[AnsweredPart]:
-    """The parts, answered to their targets. May charge.
+) -> Settled:
+    """The parts, answered to their targets, or as well as the search for them was paid. May charge.
 
     What the statement has spent on other tables, `elsewhere`, counts towards its cap. With
     `empty_history`, everything that is decided for the caller and shown to them follows from what
@@ -61,7 +87,8 @@ def settle(  # noqa: PLR0913 - the request, the payer, and what they may see
     LedgerUnavailable, SourceUnavailable
         What was charged is kept, and completed at the next request.
     TargetNotReached
-        If a target that depends on the answers turns out to cost more than is left.
+        Before anything is charged, if a look at the answers would take too large a share of what
+        is left.
     """
     cap = _cap(table, parts, payer, elsewhere)
     search = _Search(table, parts, payer, outer, cap, empty_history)
@@ -71,24 +98,26 @@ def settle(  # noqa: PLR0913 - the request, the payer, and what they may see
         note_if_large(table, payer, search.epsilon_spent)
 
 
-def _settled(search: "_Search") -> list[AnsweredPart]:
-    """The parts, once a search has met its targets; raises as `settle` does."""
+def _settled(search: "_Search") -> Settled:
+    """The parts, once a search has met its targets or has to end; raises as `settle` does."""
     for _ in range(N_ROUNDS_MAX):
         try:
             _check_time(search.answered)
-            if not search.is_as_foreseen():
+            if not search.may_go_on():
                 break
             search.buy()
         except (InvalidTarget, TooSlow) as refusal:
             if not search.answered:
                 raise
-            raise _not_reached(search.shown, refusal) from None
+            return search.ended(refusal)
         except NotCovered as refusal:
             said = search.said_of(refusal)
-            raise _not_reached(search.shown, said) if search.answered else said from None
+            if not search.answered:
+                raise said from None
+            return search.ended(said)
         if search.is_met:
-            return search.answered
-    raise _not_reached(search.shown, None)
+            return Settled(search.answered)
+    return search.ended(None)
 
 
 class _Search:
@@ -113,6 +142,9 @@ class _Search:
         self._step = opened(empty_history or table, table.info.schema, parts, self._asked, outer)
         take_step(self._asked, self._step)
         self._spent = Fraction(0)
+        left = table.left(payer) if empty_history is None else table.gate.budget().limit
+        self._why = ""
+        self._left_at_first = left if cap is None else min(left, cap)
         self._foreseen: Fraction | None = None
         self._was_far = False  # whether more than one round was left when that was foreseen
         self._was_rough = False  # whether that was foreseen from a look wider than the defaults
@@ -149,20 +181,64 @@ class _Search:
             return refusal
         return _said(refusal, self._table, self._empty_history, self.likely, self._payer, self.left)
 
-    def is_as_foreseen(self) -> bool:
-        """Whether the price of the search stays about what it was; a refusal if it is too high.
+    def ended(self, because: Refused | None) -> Settled:
+        """What was paid for, with the reason why it is less than what was asked for."""
+        known = self.answered
+        if not known and self._empty_history is None:
+            rows = self._table.look(at_widths(self._asked, {}, self.left))
+            if all_known(rows) is not None:
+                known = answered_parts(self._table, self._parts, self._asked, rows, self._outer)
+        missed = _not_reached(self.shown or known, because, self._why)
+        if not known:
+            raise missed
+        return Settled(known, missed)
 
-        It does not for an answer that does not narrow as its parts do. The forecast of the first
-        round that may be the last one is kept; until then, each is compared with the one before.
-        A look that was wider than the table's defaults is little but noise, and foretells nothing:
-        an average of a skewed column may be a hundredth of what it seemed.
+    def may_go_on(self) -> bool:
+        """Whether the next round may be paid: the search is known to end, or the round is cheap.
+
+        Raises
+        ------
+        BudgetExhausted, LimitReached, CostAboveCap
+            If what the search will probably cost is not covered.
+
+        Notes
+        -----
+        The price is not foreseen for an answer that does not narrow as its parts do. The forecast
+        of the first round that may be the last one is kept; until then, each is compared with the
+        one before. A look that was wider than the table's defaults is little but noise, and
+        foretells nothing: an average of a skewed column may be a hundredth of what it seemed.
         """
-        follows_parts = self._n_with_targets > 0 and not _may_cost_more(self._parts)
+        is_searched = any(part.is_searched for part in self._parts)
         guide = self._empty_history or self._table
-        if guide is self._table and not (follows_parts or self._step.looks_ahead):
+        if guide is self._table and not is_searched:
             return True  # the purchase itself is checked before it is charged
         needed = self._spent + _checked_price(guide, self.likely, self._payer, self.left)
-        if not follows_parts:
+        if not is_searched:
+            return True
+        if self._is_as_foreseen(needed) and self._is_known_to_end(guide):
+            return True
+        self._why = UNSURE.format(float(needed), float(self._left_at_first))
+        return self._looks_within(UNSURE_SHARE * self._left_at_first - self._spent, guide)
+
+    def _looks_within(self, allowed: Fraction, guide: ServedTable | EmptyHistory) -> bool:
+        """Whether the next round costs no more than is allowed, perhaps after it was widened."""
+        for _ in range(N_WIDENED_MAX):
+            price = _price(guide, at_widths(self._asked, {}, self.left))
+            if price <= allowed:
+                return True
+            if allowed < self._left_at_first * UNSURE_SHARE / WORTH_A_LOOK:
+                return False
+            factor = float(price / allowed) * WIDENED
+            wider = {
+                place: one.wanted.target.half_width * factor
+                for place, one in enumerate(self._asked)
+            }
+            take_step(self._asked, Step(wider))
+        return False
+
+    def _is_as_foreseen(self, needed: Fraction) -> bool:
+        """Whether the price of the search stays about what it was."""
+        if self._n_with_targets == 0 or _may_cost_more(self._parts):
             return True
         # What was free tells nothing of prices.
         is_foreseen = (
@@ -172,6 +248,13 @@ class _Search:
             self._foreseen, self._was_far = needed, self._step.looks_ahead
             self._was_rough = self._is_rough
         return is_foreseen
+
+    def _is_known_to_end(self, guide: ServedTable | EmptyHistory) -> bool:
+        """Whether the search is paid wherever the truth lies within the noisy intervals."""
+        if not all(self._step.surest.values()):
+            return False
+        narrowest = at_widths(self._asked, self._step.surest, self.left)
+        return self._spent + _price(guide, narrowest) <= self._left_at_first
 
     def buy(self) -> None:
         """Buy what is asked for, look at the answers, and decide what to ask for next."""
@@ -294,6 +377,12 @@ def _bought(
     return list(acquired.known), acquired.epsilon
 
 
+def _price(table: ServedTable | EmptyHistory, wanted: Sequence[Wanted]) -> Fraction:
+    snapshot = table.snapshot()
+    plan = snapshot.plan(wanted, snapshot.estimates(wanted))
+    return snapshot.price(plan.planned, plan.counts).epsilon
+
+
 def _checked_price(
     table: ServedTable | EmptyHistory, wanted: Sequence[Wanted], payer: Payer, cap: Fraction | None
 ) -> Fraction:
@@ -303,7 +392,9 @@ def _checked_price(
     return snapshot.price(plan.planned, plan.counts).epsilon
 
 
-def _not_reached(answered: Sequence[AnsweredPart], refusal: Refused | None) -> TargetNotReached:
+def _not_reached(
+    answered: Sequence[AnsweredPart], refusal: Refused | None, why: str
+) -> TargetNotReached:
     """The refusal that the target was not reached, with the half-widths that are free now."""
     free = [
         FreeWidth(item.answer.name, float(half_widths.max()))
@@ -313,4 +404,4 @@ def _not_reached(answered: Sequence[AnsweredPart], refusal: Refused | None) -> T
         if (half_widths := item.half_widths(part.part.confidence)[item.has_target]).size
     ]
     spent = sum((part.epsilon_spent for part in answered), Fraction(0))
-    return TargetNotReached(epsilon_spent=spent, free=free, because=refusal)
+    return TargetNotReached(epsilon_spent=spent, free=free, because=refusal, why=why)

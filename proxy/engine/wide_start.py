@@ -23,6 +23,7 @@ Floats: TypeAlias = NDArray[np.float64]
 TELLING: Final = 1 / 8  # of a divisor: the widest half-width with which a quotient is worth a look
 TOLD_WIDTHS: Final = 2  # half-widths of a divisor that is told from 0
 ROUGHLY: Final = 1 / 2  # of the widest useful half-width: errors of two parts add up
+SUREST: Final = 1 / 4  # of the widest useful half-width: the narrowest that a mean may need
 SLOWEST: Final = 1 / 2  # of its half-width, to which a round narrows a divisor at least
 
 
@@ -66,6 +67,21 @@ def foreseen_width(answer: Answer, largest: Floats, least: float) -> float:
     sizes = largest / largest.size if np.ptp(largest) == 0 else largest
     told = sizes[sizes > TOLD_WIDTHS * least]
     return ROUGHLY * float(useful_widths(answer, told).min()) if told.size else least
+
+
+def surest_width(answer: Answer, values: Floats, half_widths: Floats) -> float:
+    """The narrowest half-width of a divisor that a search may end with; 0 if nothing bounds it.
+
+    Parameters
+    ----------
+    answer : Answer
+    values, half_widths : (n_rows,) ndarray of float64
+        What is known of the divisor.
+    """
+    if answer.relative is not None or not math.isfinite(answer.high - answer.low):
+        return 0.0
+    smallest = np.maximum(np.abs(values) - half_widths, 0.0)
+    return SUREST * float(useful_widths(answer, smallest).min(initial=math.inf))
 
 
 def next_share(answer: Answer, values: Floats, half_widths: Floats) -> float:

@@ -224,6 +224,14 @@ class ServedTable:
         """
         return self._direct.buy_plan(plan, n_measurements, payer, epsilon_cap)
 
+    def left(self, payer: Payer) -> Fraction:
+        """What a payer may still spend: the least that the budget and the payer's limits leave."""
+        left = self.gate.budget().left
+        for one in self.gate.allowances(payer):
+            if one.limit.epsilon is not None and one.units_left is not None:
+                left = min(left, Fraction(one.units_left, UNITS_PER_EPSILON))
+        return left
+
     def budget(self, payer: Payer | None = None) -> BudgetStatus:
         """What was spent and what is left; with the limits that bind a payer."""
         budget = self.gate.budget()
