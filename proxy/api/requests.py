@@ -92,6 +92,9 @@ class QueryRequest:
     given : tuple of (str, tuple)
         The answers to subqueries of the statement that were asked first, by their texts. No client
         gives any.
+    rounds : int
+        How many statements the client's one became, since some subqueries are asked first. Each
+        has that share of a default cost. No client says how many.
     """
 
     sql: str
@@ -100,6 +103,7 @@ class QueryRequest:
     caller: Caller = LOCAL
     settings: tuple[tuple[str, str], ...] = ()
     given: GivenAnswers = ()
+    rounds: int = 1
 
 
 @dataclass(frozen=True, slots=True)

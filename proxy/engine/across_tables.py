@@ -61,8 +61,11 @@ def answered_tables(
     tables: Mapping[str, ServedTable | SelfAnswering],
     caller: Caller,
     outer: OuterSql,
+    rounds: int = 1,
 ) -> Iterator[AnsweredTable]:
     """The answers of a statement, one private table after the other. May charge.
+
+    It is one of `rounds` statements that share a default cost.
 
     Raises as `settle` does, before the first table is charged if that can be foreseen.
     """
@@ -77,7 +80,7 @@ def answered_tables(
             yield AnsweredTable(table, tuple(free), (), said)
             continue
         hidden = shown_instead(table, caller)
-        parts, said_of_cost = at_default_cost(table, parts, caller.payer, spent)
+        parts, said_of_cost = at_default_cost(table, parts, caller.payer, spent, rounds)
         paid = Fraction(0)
         missed: TargetNotReached | None = None
         settled: list[AnsweredPart] = []
@@ -102,8 +105,8 @@ def answered_tables(
         shown = disclosed(hidden, settled) if settled else best_known(table, parts, outer, paid)
         spent += sum((one.epsilon_spent for one in shown), Fraction(0))
         fell_back = None if settled else NOTE.format(name)
-        said = fell_back or said_of_cost, table.extent.note
-        notes = tuple(one for one in said if one is not None)
+        of_table = (fell_back or said_of_cost, table.extent.note)
+        notes = tuple(one for one in of_table if one is not None)
         caveats = left_out(table, caller) if counts_kept_rows(parts) else ()
         caveats += rows_changed(table, workload.changed, caller)
         warnings = () if missed is None or not settled else (MISSED.format(missed.message),)

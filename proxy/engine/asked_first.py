@@ -60,9 +60,21 @@ class FirstAnswer:
 
 
 def asked_for(request: QueryRequest, first: AskedFirst, cap: Fraction | None) -> QueryRequest:
-    """The request for a subquery, which may cost as much as the statement may."""
+    """The request for a subquery, which may cost as much as `cap`."""
     target = first.requested.over(RequestedTarget(epsilon_cap=cap))
     return replace(request, sql=first.sql, target=target, parameters=(), given=())
+
+
+def share_of(
+    left: Fraction | None, workloads: Sequence[Workload], answers: Sequence[FirstAnswer]
+) -> Fraction | None:
+    """What the next subquery may cost of what is left of a cap.
+
+    All of it; but what names no target spends what it may, and then it is an equal share.
+    """
+    if left is None or not all(part.is_default for one in workloads for part in one.parts):
+        return left
+    return left / (len(workloads) - len(answers))
 
 
 def given(request: QueryRequest, sql: str, values: Sequence[LevelValue]) -> QueryRequest:

@@ -25,7 +25,11 @@ NOTE: Final = (
 
 
 def at_default_cost(
-    table: ServedTable, parts: Sequence[Part], payer: Payer, elsewhere: Fraction = Fraction(0)
+    table: ServedTable,
+    parts: Sequence[Part],
+    payer: Payer,
+    elsewhere: Fraction = Fraction(0),
+    rounds: int = 1,
 ) -> tuple[tuple[Part, ...], str | None]:
     """The parts with the targets that the default cost pays, and what is said of them.
 
@@ -37,6 +41,8 @@ def at_default_cost(
     payer : Payer
     elsewhere : Fraction
         What the statement has spent on other tables, which counts towards a cost that it names.
+    rounds : int
+        How many statements have equal shares of the default cost.
 
     Raises
     ------
@@ -45,7 +51,7 @@ def at_default_cost(
     """
     places = [place for place, part in enumerate(parts) if part.is_default]
     chosen = [parts[place] for place in places]
-    cost = _cost(table, chosen, payer, elsewhere) if chosen else None
+    cost = _cost(table, chosen, payer, elsewhere, rounds) if chosen else None
     if cost is None:
         return tuple(parts), None
     asked = [_at_narrowest(one, chosen[one.part]) for one in asked_of(chosen, None)]
@@ -69,7 +75,7 @@ def at_default_cost(
 
 
 def _cost(
-    table: ServedTable, parts: Sequence[Part], payer: Payer, elsewhere: Fraction
+    table: ServedTable, parts: Sequence[Part], payer: Payer, elsewhere: Fraction, rounds: int
 ) -> Fraction | None:
     """The most that statements without a target may cost now; None if nothing bounds it.
 
@@ -84,7 +90,7 @@ def _cost(
     if named is not None:
         costs.append(max(Fraction(0), named - elsewhere))
     elif default is not None:
-        costs.append(default)
+        costs.append(default / rounds)
     if table.empty_history is None:
         left = table.left(payer)
         costs.append(left if named is not None else SHARE_OF_LEFT * left)

@@ -48,6 +48,7 @@ from proxy.engine.asked_first import (
     capped,
     given,
     say_what_is_known,
+    share_of,
     spent_on,
     stand_ins,
     with_first,
@@ -200,6 +201,7 @@ class Engine:
             return QueryResult(schema.empty_table(), None)
         check_covered(workloads, seen.answering, request.caller, self._outer)
         cap = smallest_cap(workloads[-1].parts)
+        request = replace(request, rounds=max(request.rounds, len(workloads)))
         answers: list[FirstAnswer] = []
         try:
             while True:
@@ -208,7 +210,9 @@ class Engine:
                     _planned(request, seen)
                     break
                 except AskedFirst as first:
-                    found = self._answer_query(asked_for(request, first, left))
+                    found = self._answer_query(
+                        asked_for(request, first, share_of(left, workloads, answers))
+                    )
                     answers.append(answer_of(first, found))
                     request = given(request, first.sql, answers[-1].values)
             result = self._answer_query(request if not answers else capped(request, left))
@@ -364,7 +368,7 @@ class Engine:
         notes: list[str] = []
         caveats: list[str] = []
         warnings: list[str] = []
-        for found in answered_tables(workload, opened, caller, self._outer):
+        for found in answered_tables(workload, opened, caller, self._outer, request.rounds):
             answered |= {one.part.name: one for one in found.parts}
             notes += found.notes
             caveats += found.caveats
@@ -465,7 +469,7 @@ class Engine:
                         here.extend(own_explained(table, parts, workload.fallback))
                         continue
                     priced = shown_instead(table, caller) or table
-                    parts, _ = at_default_cost(table, parts, caller.payer)
+                    parts, _ = at_default_cost(table, parts, caller.payer, rounds=len(workloads))
                     asked = table.info.schema, parts, self._outer
                     here.extend(explained(priced.snapshot(), *asked, seen.units_of(name)))
             is_first = workload is not workloads[-1]

@@ -17,6 +17,7 @@ from tests.sql import world
 from tests.support.fakes import KnownTable, NoNoise
 
 INNER = "SELECT COUNT(*) FROM patients WHERE sex = 'female' AND age > 40"
+DP = "SELECT WITH DIFFERENTIAL_PRIVACY "
 OUTER = "SELECT COUNT(*) AS n FROM patients WHERE cost > ({}) / 10"
 
 
@@ -60,22 +61,31 @@ def test_nothing_is_bought_where_both_together_are_not_covered(tmp_path: Path) -
 
 
 def test_a_cap_covers_the_subquery_and_the_rest(tmp_path: Path) -> None:
+    narrow = f"{DP}OPTIONS(half_width => 50) {INNER[len('SELECT') :]}"
+    capped = f"{DP}OPTIONS(half_width => 50, epsilon => {{}}) {OUTER[len('SELECT') :]}"
     with patients(tmp_path, Fraction(10)) as (engine, table):
-        price = engine.explain(asked(INNER)).epsilon
-        capped = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon => {})" + OUTER[len("SELECT") :]
+        price = engine.explain(asked(narrow)).epsilon
         with pytest.raises(CostAboveCap):
-            engine.answer(asked(capped.format(float(price * 3 / 2), INNER)))
+            engine.answer(asked(capped.format(float(price * 3 / 2), narrow)))
         assert len(table.history) == 0
-        result = engine.answer(asked(capped.format(float(price * 5 / 2), INNER)))
+        result = engine.answer(asked(capped.format(float(price * 5 / 2), narrow)))
     assert result.receipt is not None
     assert result.receipt.epsilon_spent <= price * 5 / 2
 
 
+def test_a_cap_alone_is_shared_by_the_subquery_and_the_rest(tmp_path: Path) -> None:
+    capped = f"{DP}OPTIONS(epsilon => 0.004) {OUTER[len('SELECT') :]}"
+    with patients(tmp_path, Fraction(10)) as (engine, table):
+        result = engine.answer(asked(capped.format(INNER)))
+        assert result.receipt is not None
+        assert Fraction(3, 1000) < result.receipt.epsilon_spent <= Fraction(4, 1000)
+        assert len(table.history) == 2
+        assert engine.answer(asked(INNER)).receipt.columns[0].high[0] > 50
+
+
 def test_a_refusal_after_the_subquery_says_what_is_free_now(tmp_path: Path) -> None:
     with patients(tmp_path, Fraction(1, 2)) as (engine, table):
-        tight = (
-            "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(relative => 0.01) SUM(cost) / SUM(stay) AS r"
-        )
+        tight = f"{DP}OPTIONS(relative => 0.01, fallback => 'error') SUM(cost) / SUM(stay) AS r"
         with pytest.raises((TargetNotReached, BudgetExhausted)) as refusal:
             engine.answer(asked(f"{tight} FROM patients WHERE visits > ({INNER}) / 200"))
         spent = bool(len(table.history))

@@ -49,5 +49,5 @@ def test_a_comment_goes_before_the_session(engine: Engine) -> None:
 
 def test_a_cap_in_a_comment_holds(engine: Engine) -> None:
     with pytest.raises(CostAboveCap):
-        engine.answer(QueryRequest(sql=IN_COMMENT.format("epsilon=0.000001")))
+        engine.answer(QueryRequest(sql=IN_COMMENT.format("epsilon=0.000001, half_width=7")))
     assert [budget.spent for budget in engine.budgets(QueryRequest(sql="").caller)] == [0]

@@ -128,7 +128,7 @@ def test_a_budget_that_cannot_pay_refuses_before_anything_is_charged(engine: Eng
 
 def test_a_cap_refuses_what_it_cannot_pay_and_lets_through_what_it_can(engine: Engine) -> None:
     with pytest.raises(CostAboveCap):
-        ask(engine, "SELECT COUNT(*) FROM people", epsilon_cap=Fraction(1, 1000))
+        ask(engine, f"{DP}(half_width => 20) COUNT(*) FROM people", epsilon_cap=Fraction(1, 1000))
     assert spent(engine) == 0
     ask(engine, "SELECT COUNT(*) FROM people", epsilon_cap=Fraction(1))
     ask(engine, "SELECT COUNT(*) FROM people", epsilon_cap=Fraction(0))

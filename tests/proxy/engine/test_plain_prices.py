@@ -66,7 +66,7 @@ def test_an_answer_costs_plainly_what_a_table_without_a_history_is_charged(
 
 
 def test_a_statement_that_misses_its_target_gave_no_answer(tmp_path: Path) -> None:
-    sql = f"{DP}(half_width => 0.001) AVG(age) AS a FROM people"
+    sql = f"{DP}(half_width => 0.001, fallback => 'error') AVG(age) AS a FROM people"
     with people_engine(tmp_path, ROWS, budget=Fraction(3)) as engine:
         with pytest.raises(TargetNotReached):
             answered(engine, sql)
