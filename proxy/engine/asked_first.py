@@ -21,6 +21,7 @@ from planner.workload import AskedFirst, GivenAnswers, RequestedTarget, Workload
 from proxy.api.arrow_types import arrow_type
 from proxy.api.receipts import with_receipt
 from proxy.api.requests import QueryRequest, QueryResult
+from proxy.engine.asked import smallest_cap
 
 N_FIRST_MAX: Final = 8  # subqueries of one statement, those inside others among them
 N_VALUES_MAX: Final = 10_000  # of one of them
@@ -65,16 +66,17 @@ def asked_for(request: QueryRequest, first: AskedFirst, cap: Fraction | None) ->
     return replace(request, sql=first.sql, target=target, parameters=(), given=())
 
 
-def share_of(
-    left: Fraction | None, workloads: Sequence[Workload], answers: Sequence[FirstAnswer]
-) -> Fraction | None:
-    """What the next subquery may cost of what is left of a cap.
+def cap_of_next(workloads: Sequence[Workload], answers: Sequence[FirstAnswer]) -> Fraction | None:
+    """What the next of a statement's workloads may cost, if the statement names a cost.
 
-    All of it; but what names no target spends what it may, and then it is an equal share.
+    All that is left; but what names no target spends what it may, so each has an equal share.
     """
-    if left is None or not all(part.is_default for one in workloads for part in one.parts):
-        return left
-    return left / (len(workloads) - len(answers))
+    cap = smallest_cap(workloads[-1].parts)
+    if cap is None:
+        return None
+    left = max(cap - spent_on(answers), LEAST_CAP)
+    shares = all(part.is_default for one in workloads for part in one.parts)
+    return min(left, cap / len(workloads)) if shares else left
 
 
 def given(request: QueryRequest, sql: str, values: Sequence[LevelValue]) -> QueryRequest:

@@ -38,18 +38,15 @@ from proxy.api.requests import (
 from proxy.catalog.shadow import is_catalog_query, is_catalog_text
 from proxy.engine.across_tables import answered_tables, check_covered, joined
 from proxy.engine.answer_columns import promised_columns
-from proxy.engine.asked import smallest_cap
 from proxy.engine.asked_first import (
     ASKED_FIRST,
-    LEAST_CAP,
     FirstAnswer,
     answer_of,
     asked_for,
+    cap_of_next,
     capped,
     given,
     say_what_is_known,
-    share_of,
-    spent_on,
     stand_ins,
     with_first,
 )
@@ -200,22 +197,19 @@ class Engine:
         if workloads[-1].is_probe:
             return QueryResult(schema.empty_table(), None)
         check_covered(workloads, seen.answering, request.caller, self._outer)
-        cap = smallest_cap(workloads[-1].parts)
         request = replace(request, rounds=max(request.rounds, len(workloads)))
         answers: list[FirstAnswer] = []
         try:
             while True:
-                left = None if cap is None else max(cap - spent_on(answers), LEAST_CAP)
+                cap = cap_of_next(workloads, answers)
                 try:
                     _planned(request, seen)
                     break
                 except AskedFirst as first:
-                    found = self._answer_query(
-                        asked_for(request, first, share_of(left, workloads, answers))
-                    )
+                    found = self._answer_query(asked_for(request, first, cap))
                     answers.append(answer_of(first, found))
                     request = given(request, first.sql, answers[-1].values)
-            result = self._answer_query(request if not answers else capped(request, left))
+            result = self._answer_query(request if not answers else capped(request, cap))
         except Refused as refusal:
             say_what_is_known(refusal, answers)
             raise
