@@ -14,6 +14,7 @@ from accountant.noise.laplace import SystemNoise
 from accountant.source import Source
 from cube.refusals import ConfigurationInvalid, LedgerUnavailable, TacitError
 from proxy.admin.head_signing import HeadSigner
+from proxy.admin.limits import set_first_limit
 from proxy.admin.open_ledger import open_configured
 from proxy.api.requests import LOCAL, BudgetStatus
 from proxy.collections.forgetting import Forgetting
@@ -243,6 +244,8 @@ def _source(table: TableSettings, ledger: Ledger) -> Source | GrowingFile:
 
 def _open_gate(table: TableSettings, source: Source | GrowingFile, ledger: Ledger) -> Gate:
     gate = open_table(ledger, table.schema, table.funds, source, SystemNoise())
+    if table.per_query is not None:
+        set_first_limit(ledger, table.schema.table, table.per_query)
     if table.closing is not None:
         open_periods(gate, table.closing)
     return gate

@@ -7,6 +7,7 @@ no earlier entry.
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Final
 
 from accountant.ledger.entries import LimitSet
 from accountant.ledger.ledger import Ledger
@@ -17,6 +18,8 @@ from cube.refusals import InvalidRequest
 from planner.sql.messages import suggestion
 from proxy.api.epsilon import exact_epsilon
 from proxy.api.requests import LimitStatus
+
+BY_CONFIGURATION: Final = "configuration"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +99,26 @@ def change_limit(ledger: Ledger, table: str, change: LimitChange, *, by: str) ->
     ledger.append(table, build)
     found = [one for one in limits_of(ledger, table) if one.subject == str(subject)]
     return found[0] if found else None
+
+
+def set_first_limit(ledger: Ledger, table: str, per_query: Fraction) -> None:
+    """Limit each analyst's statements on a table as long as nothing was charged there.
+
+    A limit that an owner has set stays, and from the first charge on only owners change it.
+
+    Raises
+    ------
+    LedgerUnavailable
+        If it could not be made durable.
+    """
+    every = Subject(SubjectKind.EACH_ANALYST)
+
+    def build(history: TableHistory) -> LimitSet | None:
+        if history.units_spent or every in history.limits:
+            return None
+        return LimitSet(Limit(every, per_query=per_query), BY_CONFIGURATION)
+
+    ledger.append(table, build)
 
 
 def limits_of(ledger: Ledger, table: str) -> list[LimitStatus]:

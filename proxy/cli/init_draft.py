@@ -47,6 +47,9 @@ PLACEHOLDERS = {
         'step = "hour"        # or minute, or day: moments are cut down to it',
     ),
 }
+HALF_WIDTHS_IN_TABLE = 200  # so many of them are the declared number of rows
+HALF_WIDTH_MIN = 10
+HALF_WIDTH_UNKNOWN = 100  # where no number is declared
 ZONE = 'time_zone = "UTC"  # or such as "Europe/Oslo": on whose clock moments are read'
 NOT_PRIVATE = """\
 # NOT PRIVATE: the levels below were read from the rows, and so were low, high and step, which are
@@ -263,10 +266,11 @@ def _table_section(  # noqa: PLR0913, PLR0917 - what the section says
     lines += [
         *unit,
         'budget = "1.0"          # the epsilon that may ever be spent on this table',
-        "# So that it lasts, cap what one query may cost, at a twentieth of the budget, say:",
+        'default_cost = "0.01"   # the most that a statement costs which names no target',
+        'per_query = "0.1"       # the most that any statement costs; once the table is in use:',
         _comment(f"#   tacit limit set {quote(table)} each_analyst --per-query 0.05"),
         f"{bound}  # a public upper bound on the number of records",
-        "half_width = 100        # the accuracy of a request that names none",
+        f"half_width = {_half_width(n_records_max):<10} # what names no target is not narrower",
         "confidence = 0.95",
         'strategy = "auto"       # what to measure: auto, query, cells, dyadic or paper',
         'history = "shared"      # or private: analysts are not shown what others have asked',
@@ -279,6 +283,17 @@ def _table_section(  # noqa: PLR0913, PLR0917 - what the section says
         "",
     ]
     return "\n".join(lines)
+
+
+def _half_width(n_records_max: int | None) -> int:
+    """The narrowest half-width that is bought by default, for a table of at most so many records.
+
+    >>> _half_width(1_000_000), _half_width(500), _half_width(None)
+    (5000, 10, 100)
+    """
+    if n_records_max is None:
+        return HALF_WIDTH_UNKNOWN
+    return max(HALF_WIDTH_MIN, n_records_max // HALF_WIDTHS_IN_TABLE)
 
 
 def _column_section(table: str, column: NamedColumn, seen: Seen | None) -> tuple[str, bool]:

@@ -101,6 +101,7 @@ class TableSection(TextSection):
     n_records_max: int = Field(ge=1, le=N_RECORDS_MAX)
     half_width: float = Field(gt=0)
     default_cost: str | int | float | None = None
+    per_query: str | int | float | None = None
     confidence: float = Field(default=0.95, gt=0, le=CONFIDENCE_MAX)
     neighbours: str = Neighbours.ADD_REMOVE.value
     strategy: str = Strategy.AUTO.value
@@ -132,9 +133,9 @@ class TableSection(TextSection):
             raise ValueError("should be 0, or from 1e-30 to 1e-5, such as 1e-9")
         return value
 
-    @field_validator("default_cost", mode="before")
+    @field_validator("default_cost", "per_query", mode="before")
     @classmethod
-    def _default_cost_is_exact(cls, value: Any) -> Any:
+    def _cost_is_exact(cls, value: Any) -> Any:
         if value is not None and parse_epsilon(value) is None:
             raise ValueError('should be a positive decimal, such as "0.01"')
         return value
@@ -321,6 +322,7 @@ def _read_table(  # noqa: PLR0913, PLR0917 - what the file says, and where to sa
         closing=None if grows is None else closing_of(grows, schema, problems),
         per_unit=tuple(section.per_unit or ()),
         default_cost=parse_epsilon(section.default_cost) or funds.budget * DEFAULT_SHARE,
+        per_query=parse_epsilon(section.per_query),
     )
 
 

@@ -47,6 +47,8 @@ class TableSettings:
         The columns that are the same in all rows of a unit.
     default_cost : Fraction, optional
         The most that a statement without a target may cost.
+    per_query : Fraction, optional
+        The limit of each analyst's statements that the ledger begins with.
     extract : ExtractSettings
         Where its rows are kept.
     """
@@ -63,6 +65,7 @@ class TableSettings:
     closing: Closing | None = None
     per_unit: tuple[str, ...] = ()
     default_cost: Fraction | None = None
+    per_query: Fraction | None = None
     extract: ExtractSettings = field(default_factory=ExtractSettings)
 
     @property

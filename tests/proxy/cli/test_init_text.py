@@ -231,7 +231,7 @@ def test_keys_of_text_go_with_text(init: Init) -> None:
         ('delimiter = ";;"', "should be one character"),
         ('decimal = "·"', 'should be "." or ","'),
     ):
-        config.write_text(text.replace("half_width = 100", f"{line}\nhalf_width = 100"))
+        config.write_text(text.replace("confidence = 0.95", f"{line}\nconfidence = 0.95"))
         with pytest.raises(Exception, match=r"tables\.people") as caught:
             load(config)
         assert said.removeprefix("encoding ") in str(caught.value)
