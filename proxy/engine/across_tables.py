@@ -8,13 +8,14 @@ cannot be paid is answered with the best that is known. Tables that answer by th
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Final
 
 from cube.refusals import NotCovered, TargetNotReached
 from planner.fallback import Fallback
 from planner.workload import Workload
 from proxy.api.requests import Caller
-from proxy.engine.default_cost import at_default_cost
+from proxy.engine.default_cost import at_default_cost, within_cost
 from proxy.engine.disclosure import disclosed
 from proxy.engine.history_fallback import NOTE, best_known, may_fall_back
 from proxy.engine.left_out import counts_kept_rows, left_out, rows_changed
@@ -86,14 +87,15 @@ def answered_tables(
         settled: list[AnsweredPart] = []
         try:
             if is_covered:
-                found = settle(
+                attempt = partial(
+                    settle,
                     table,
-                    parts,
                     payer=caller.payer,
                     outer=outer,
                     elsewhere=spent,
                     empty_history=hidden,
                 )
+                found = attempt(parts) if said_of_cost is None else within_cost(attempt, parts)
                 settled, missed = found.parts, found.missed
                 if missed is not None and not workload.fallback.gives_what_was_bought:
                     raise missed
@@ -160,9 +162,17 @@ def _is_covered(
     for table in gated:
         parts = workload.of_table(table.info.schema.table)
         hidden = shown_instead(table, caller)
-        parts, _ = at_default_cost(table, parts, caller.payer, foreseen)
+        parts, said = at_default_cost(table, parts, caller.payer, foreseen)
+        attempt = partial(
+            rehearse,
+            table,
+            payer=caller.payer,
+            outer=outer,
+            elsewhere=foreseen,
+            empty_history=hidden,
+        )
         try:
-            foreseen += rehearse(table, parts, caller.payer, outer, foreseen, hidden)
+            foreseen += attempt(parts) if said is None else within_cost(attempt, parts)
         except NotCovered:
             if all(falls_back(workload, one, caller) for one in gated):
                 return False

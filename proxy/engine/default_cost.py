@@ -5,18 +5,23 @@ the cost instead (`epsilon`); then that is what it is answered for. The share fa
 left, so that a budget never ends with one statement.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Final
+from typing import Final, TypeVar
 
 from accountant.ledger.limits import Payer
+from cube.refusals import NotCovered
 from inference.block_estimates import all_known, widest
 from planner.workload import Aggregate, Answer, Part
 from proxy.engine.asked import Asked, asked_of, smallest_cap
-from proxy.tables.default_widths import DefaultWidth, unit_of
+from proxy.tables.default_widths import DefaultWidth, on_top, unit_of
 from proxy.tables.private_table import ServedTable
 
+Found = TypeVar("Found")
+
+N_WIDENED_MAX: Final = 4
+WIDENED: Final = 1.03  # times what is lacking
 SHARE_OF_LEFT: Final = Fraction(1, 20)  # of what is left, that a statement costs at most
 NOTE: Final = (
     "{table} was asked without a target, so the statement costs epsilon {cost:.3g} at most. "
@@ -60,6 +65,8 @@ def at_default_cost(
     if cost:
         wanted = [one.wanted for one in asked]
         width = table.default_widths.fitting(wanted, cost)
+        if table.empty_history is None:
+            width = on_top(table.price, wanted, cost, width)
     else:
         width = _known(table, asked)
     if not width.records:
@@ -72,6 +79,40 @@ def at_default_cost(
     half = float(width.epsilon_of_half)
     note = NOTE.format(table=table.info.schema.table, cost=float(cost), half=half)
     return tuple(changed), note if cost else None
+
+
+def within_cost(attempt: Callable[[tuple[Part, ...]], Found], parts: tuple[Part, ...]) -> Found:
+    """What an attempt gives to answer parts without a target, at wider widths if need be.
+
+    What is bought together may cost more than was foreseen, since a search begins wider.
+
+    Raises
+    ------
+    NotCovered
+        If it does not get as cheap.
+    """
+    for _ in range(N_WIDENED_MAX):
+        try:
+            return attempt(parts)
+        except NotCovered as refusal:
+            lacking = refusal.shortfall
+            if not lacking.epsilon_left:
+                raise
+            factor = float(lacking.epsilon_needed / lacking.epsilon_left) * WIDENED
+            parts = tuple(_scaled(part, factor) if part.is_default else part for part in parts)
+    return attempt(parts)
+
+
+def _scaled(part: Part, factor: float) -> Part:
+    def wider(one: Aggregate) -> Aggregate:
+        half_width = one.target.half_width * factor
+        return replace(one, target=replace(one.target, half_width=half_width))
+
+    return replace(
+        part,
+        aggregates=tuple(map(wider, part.aggregates)),
+        answers=tuple(replace(one, width_floor=one.width_floor * factor) for one in part.answers),
+    )
 
 
 def _cost(

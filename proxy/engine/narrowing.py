@@ -117,7 +117,9 @@ def _ask_relative(  # noqa: PLR0913, PLR0917 - a block, its answer, and what is 
         surest = float(target.surest_widths(values, half_widths)[is_open].min())
         step.ask(place, float(next_widths.min()), float(likely.min()), foreseen, surest)
     else:
-        step.ask(place, float(half_widths.max(initial=0.0)) or one.wanted.target.half_width)
+        # Bounds that are narrow enough without a measurement do not ask for a narrower one.
+        enough = max(float(half_widths.max(initial=0.0)), target.floor)
+        step.ask(place, enough or one.wanted.target.half_width)
 
 
 def _known_rows(one: Asked, rows: RowEstimates, largest: Floats) -> tuple[Floats, Floats]:

@@ -223,7 +223,7 @@ class _Search:
     def _looks_within(self, allowed: Fraction, guide: ServedTable | EmptyHistory) -> bool:
         """Whether the next round costs no more than is allowed, perhaps after it was widened."""
         for _ in range(N_WIDENED_MAX):
-            price = _price(guide, at_widths(self._asked, {}, self.left))
+            price = guide.price(at_widths(self._asked, {}, self.left))
             if price <= allowed:
                 return True
             if allowed < self._left_at_first * UNSURE_SHARE / WORTH_A_LOOK:
@@ -254,7 +254,7 @@ class _Search:
         if not all(self._step.surest.values()):
             return False
         narrowest = at_widths(self._asked, self._step.surest, self.left)
-        return self._spent + _price(guide, narrowest) <= self._left_at_first
+        return self._spent + guide.price(narrowest) <= self._left_at_first
 
     def buy(self) -> None:
         """Buy what is asked for, look at the answers, and decide what to ask for next."""
@@ -375,12 +375,6 @@ def _bought(
         one.epsilon += epsilon
         one.was_known = one.was_known and was_known
     return list(acquired.known), acquired.epsilon
-
-
-def _price(table: ServedTable | EmptyHistory, wanted: Sequence[Wanted]) -> Fraction:
-    snapshot = table.snapshot()
-    plan = snapshot.plan(wanted, snapshot.estimates(wanted))
-    return snapshot.price(plan.planned, plan.counts).epsilon
 
 
 def _checked_price(

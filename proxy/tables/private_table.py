@@ -163,6 +163,12 @@ class ServedTable:
         """The table as it is now: to plan on, or for a long look."""
         return self._state.snapshot()
 
+    def price(self, wanted: Sequence[Wanted]) -> Fraction:
+        """What it would cost now to know blocks as well as they are wanted."""
+        snapshot = self.snapshot()
+        plan = snapshot.plan(wanted, snapshot.estimates(wanted))
+        return snapshot.price(plan.planned, plan.counts).epsilon
+
     def acquire(
         self, wanted: Sequence[Wanted], payer: Payer, epsilon_cap: Fraction | None
     ) -> Acquired:
