@@ -108,7 +108,7 @@ def answered_tables(
         spent += sum((one.epsilon_spent for one in shown), Fraction(0))
         fell_back = None if settled else NOTE.format(name)
         of_table = (fell_back or said_of_cost, table.extent.note)
-        notes = tuple(one for one in of_table if one is not None)
+        notes = tuple(one for one in of_table if one)
         caveats = left_out(table, caller) if counts_kept_rows(parts) else ()
         caveats += rows_changed(table, workload.changed, caller)
         warnings = () if missed is None or not settled else (MISSED.format(missed.message),)

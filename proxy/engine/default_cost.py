@@ -38,6 +38,8 @@ def at_default_cost(
 ) -> tuple[tuple[Part, ...], str | None]:
     """The parts with the targets that the default cost pays, and what is said of them.
 
+    Nothing (None) is said where nothing is paid; an empty note, where half of the widths are free.
+
     Parameters
     ----------
     table : ServedTable
@@ -76,9 +78,11 @@ def at_default_cost(
     changed = list(parts)
     for place, part in zip(places, chosen, strict=True):
         changed[place] = _widened(part, width, cap)
+    if not cost:
+        return tuple(changed), None
     half = float(width.epsilon_of_half)
-    note = NOTE.format(table=table.info.schema.table, cost=float(cost), half=half)
-    return tuple(changed), note if cost else None
+    note = NOTE.format(table=table.info.schema.table, cost=float(cost), half=half) if half else ""
+    return tuple(changed), note
 
 
 def within_cost(attempt: Callable[[tuple[Part, ...]], Found], parts: tuple[Part, ...]) -> Found:

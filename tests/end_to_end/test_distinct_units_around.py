@@ -137,7 +137,7 @@ def test_it_is_refused_before_it_is_charged_if_it_does_not_fit(folder: Path) -> 
     with served(folder, budget="0.15") as service:
         sql = BY_CHANNEL.replace("AS n", "AS n, COUNT(*) AS m")
         with pytest.raises(BudgetExhausted) as refused:
-            ask(service, sql)
+            ask(service, sql, half_width=100.0)
         assert float(refused.value.shortfall.epsilon_needed) == pytest.approx(
             7 * NATS / 100, rel=0.01
         )

@@ -63,6 +63,7 @@ COUNT = {
     "customers": "SELECT COUNT(*) AS n FROM customers",
     "orders": "SELECT COUNT(*) AS n FROM orders",
 }
+DEAR = {name: f"{sql} /*+ tacit(half_width=3.2) */" for name, sql in COUNT.items()}
 LAST, FIRST = "2026-12-31T23:59:59.999+00:00", "2027-01-01T00:00:00.000+00:00"
 ANN = Caller(Payer("ann"), Role.ANALYST, (EVERY_TABLE,))
 
@@ -153,19 +154,19 @@ def test_clients_of_both_wires_are_refused_and_then_answered(service: Service) -
             notices: list[str] = []
             postgres.add_notice_handler(lambda one: notices.append(one.message_primary or ""))
             postgres.execute("SET tacit.notices = on")
-            first = flight.sql(COUNT["customers"])
+            first = flight.sql(DEAR["customers"])
             assert first.receipt is not None
             assert first.receipt.renewal is not None
             assert first.receipt.renewal.window == "quarter"
             assert "renews on 2027-01-01" in str(first)
             with pytest.raises(tacit_client.Refused) as refused:
-                flight.sql(COUNT["orders"])
+                flight.sql(DEAR["orders"])
             assert refused.value.detail.renews_on == "2027-01-01"
             with pytest.raises(psycopg.Error) as by_postgres:
-                postgres.execute(COUNT["orders"])
+                postgres.execute(DEAR["orders"])
             assert "renews on 2027-01-01" in (by_postgres.value.diag.message_hint or "")
             at(service, FIRST)
-            (row,) = postgres.execute(COUNT["orders"]).fetchall()
+            (row,) = postgres.execute(DEAR["orders"]).fetchall()
             assert isinstance(row[0], float | int)
             assert any("renews on 2027-04-01" in line for line in notices)
             (shown,) = (
@@ -185,7 +186,7 @@ def test_clients_of_both_wires_are_refused_and_then_answered(service: Service) -
             )
             assert left["budget_window"] == "QUARTER"
             for form in ("TEXT", "JSON"):
-                lines = postgres.execute(f"EXPLAIN (FORMAT {form}) {COUNT['orders']}").fetchall()
+                lines = postgres.execute(f"EXPLAIN (FORMAT {form}) {DEAR['orders']}").fetchall()
                 assert "left this quarter; renews on 2027-04-01" in str(lines)
 
 

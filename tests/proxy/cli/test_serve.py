@@ -77,9 +77,10 @@ def issued(configuration: Path, *options: str) -> tuple[str, str]:
 
 
 def outcome(address: str, token: str | None) -> str:
-    """How asking for the count ends: "ok", or the code of the refusal."""
+    """How asking for the count to within 50 ends: "ok", or the code of the refusal."""
+    target = tacit_pb2.Target(half_width=50.0)
     try:
-        cli_client.query(ServerAddress(address=address, token=token), COUNT, tacit_pb2.Target())
+        cli_client.query(ServerAddress(address=address, token=token), COUNT, target)
     except Declined as declined:
         return declined.code
     return "ok"
