@@ -15,7 +15,7 @@ from cube.refusals import NotCovered
 from inference.block_estimates import all_known, widest
 from planner.workload import Aggregate, Answer, Part
 from proxy.engine.asked import Asked, asked_of, smallest_cap
-from proxy.tables.default_widths import DefaultWidth, on_top, unit_of
+from proxy.tables.default_widths import DefaultWidth, unit_of
 from proxy.tables.private_table import ServedTable
 
 Found = TypeVar("Found")
@@ -67,8 +67,9 @@ def at_default_cost(
     if cost:
         wanted = [one.wanted for one in asked]
         width = table.default_widths.fitting(wanted, cost)
-        if table.empty_history is None:
-            width = on_top(table.price, wanted, cost, width)
+        # What has a least price above the default cost may have it, as long as enough is left.
+        if width.price > cost:
+            cost = min(width.price, _most(table, chosen, payer, elsewhere))
     else:
         width = _known(table, asked)
     if not width.records:
@@ -127,19 +128,24 @@ def _cost(
     If the history is private it is the same whatever was spent: what is left would tell others'
     purchases.
     """
-    named, default = smallest_cap(parts), table.info.default_cost
-    if named is None and default is None:
-        return None
+    default = table.info.default_cost
+    most = _most(table, parts, payer, elsewhere)
+    if smallest_cap(parts) is not None:
+        return most
+    return None if default is None else min(most, default / rounds)
+
+
+def _most(table: ServedTable, parts: Sequence[Part], payer: Payer, elsewhere: Fraction) -> Fraction:
+    """The most that statements without a target may cost, whatever the default cost is."""
+    named = smallest_cap(parts)
     limits = (one.limit.per_query for one in table.gate.allowances(payer))
     costs = [limit for limit in limits if limit is not None]
     if named is not None:
         costs.append(max(Fraction(0), named - elsewhere))
-    elif default is not None:
-        costs.append(default / rounds)
     if table.empty_history is None:
         left = table.left(payer)
         costs.append(left if named is not None else SHARE_OF_LEFT * left)
-    return min(costs)
+    return min(costs, default=table.gate.budget().limit)
 
 
 def _at_narrowest(one: Asked, part: Part) -> Asked:
