@@ -464,7 +464,7 @@ class Workload:
         return tuple(dict.fromkeys(part.table for part in self.parts))
 
     def told(
-        self, notes: Sequence[str], caveats: Sequence[str], warnings: Sequence[str]
+        self, notes: Sequence[str], caveats: Sequence[str], warnings: Sequence[str] = ()
     ) -> "Workload":
         """The same with further notes, caveats and warnings, which are notes, too."""
         return replace(

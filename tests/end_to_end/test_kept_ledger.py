@@ -218,9 +218,11 @@ def _but_numbers(answer: Any) -> Any:
 
 
 def said_then(now: Any, then: Any) -> Any:
-    """What is said now, without the fields that were added since; those that were there stay."""
+    """What is said now, without the fields and notes that were added since; the others stay."""
     if isinstance(now, dict) and isinstance(then, dict):
-        return {name: said_then(now[name], then[name]) for name in then if name in now}
+        notes = [note for note in now.get("notes", ()) if note in then.get("notes", ())]
+        known = now | {"notes": notes} if "notes" in now else now
+        return {name: said_then(known[name], then[name]) for name in then if name in known}
     if isinstance(now, list) and isinstance(then, list) and len(now) == len(then):
         return [said_then(one, other) for one, other in zip(now, then, strict=True)]
     return now
