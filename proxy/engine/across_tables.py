@@ -105,9 +105,13 @@ def answered_tables(
             if isinstance(refusal, TargetNotReached):
                 paid = refusal.epsilon_spent
         shown = disclosed(hidden, settled) if settled else best_known(table, parts, outer, paid)
-        spent += sum((one.epsilon_spent for one in shown), Fraction(0))
-        fell_back = None if settled else NOTE.format(name)
-        of_table = (fell_back or said_of_cost, table.extent.note)
+        of_this = sum((one.epsilon_spent for one in shown), Fraction(0))
+        spent += of_this
+        if not settled:
+            said_of_cost = NOTE.format(name)
+        elif not of_this:  # half of a width that cost nothing is another question
+            said_of_cost = None
+        of_table = (said_of_cost, table.extent.note)
         notes = tuple(one for one in of_table if one)
         caveats = left_out(table, caller) if counts_kept_rows(parts) else ()
         caveats += rows_changed(table, workload.changed, caller)
