@@ -262,6 +262,7 @@ def test_every_wire_tells_them(service: Service, capsys: pytest.CaptureFixture[s
             assert sorted(receipt["notes"]) == sorted(told)
         engine = sqlalchemy.create_engine(f"tacit://{address}")
         about_table = sqlalchemy.inspect(engine).get_table_comment("orders")["text"]
+        engine.dispose()
         assert KEPT[1:] in str(about_table)
         assert all(one in printed(capsys, ["query", sql, "--server", address]) for one in told)
         assert KEPT[1:] in printed(capsys, ["tables", "--server", address])
