@@ -16,10 +16,11 @@ from cube.refusals import TooLarge
 from cube.schema import Schema
 from cube.target import AccuracyTarget, SumTarget
 from planner.cache import BoundedCache
-from planner.domain.public import OWN_PREFIX, Columns, PublicRelation, PublicRows, no_public_rows
+from planner.domain.public import Columns, PublicRelation, PublicRows, no_public_rows
 from planner.domain.scratchpad import Scratchpad
 from planner.domain.table_names import SyntheticName, TableNames
 from planner.fallback import Fallback
+from planner.lowering.choices import chosen_among, pick_of
 from planner.lowering.column_types import column_types
 from planner.lowering.generations import TableGenerations
 from planner.lowering.made_relations import write_made
@@ -34,7 +35,7 @@ from planner.lowering.whole_counts import CountColumns, is_count, with_rounded_c
 from planner.sql.clock import Clock, moment_for, read_at, told_moment, utc_now
 from planner.sql.messages import shortened
 from planner.sql.names import name_inner_columns
-from planner.sql.nodes import copy_of, has_node, nodes_of
+from planner.sql.nodes import copy_of, nodes_of
 from planner.sql.options import REQUESTED
 from planner.sql.parameter_types import ParameterType, parameter_types
 from planner.sql.parameters import Parameters
@@ -218,10 +219,12 @@ class Planner:
         if wants_whole:
             parts = tuple(map(with_rounded_counts, parts))
         notes = (*notes, *_notes(tree, splitter))
+        pick = pick_of(tree, splitter.parts)
+        chosen = tuple(chosen_among(tree, pick)) if parts else ()
         whole = () if counted is None else CountColumns(parts, self._world.public).places(counted)
         warnings = _warnings(splitter)
         made = Workload(parts, outer, is_probe, fallback, notes, moment, whole, warnings)
-        return _cautioned(made, splitter)
+        return replace(_cautioned(made.told((), chosen), splitter), pick=pick)
 
     def _constants(self, select: exp.Select) -> Columns:
         """The values of a SELECT of constants."""
@@ -273,35 +276,6 @@ def _notes(tree: exp.Query, splitter: Splitter) -> Iterator[str]:
     for item in tree.expressions:
         if any(not isinstance(one, exp.Count) for one in nodes_of(item, exp.AggFunc)):
             yield f"{shortened(item.alias)} is computed from noisy answers, and has no interval."
-        if has_node(item, exp.Max, exp.Min, exp.ArgMax, exp.ArgMin):
-            yield (
-                f"{shortened(item.alias)} picks among noisy answers: where the intervals of groups "
-                "overlap, another group may be first, and the largest of many tends to be too "
-                "large, the smallest too small."
-            )
-    if _picks_one(tree):
-        yield (
-            "One row is picked in the order of noisy answers: where the intervals of groups "
-            "overlap, another group may be first."
-        )
-
-
-def _picks_one(tree: exp.Select) -> bool:
-    """Whether the first row alone is shown, in an order that is not of keys."""
-    limit, order = tree.args.get("limit"), tree.args.get("order")
-    if limit is None or order is None or limit.expression.name != "1":
-        return False
-    items = {item.alias: item.unalias() for item in tree.expressions}
-    first = order.expressions[0].this.unnest()
-    if isinstance(first, exp.Literal) and first.name.isdecimal():
-        place = int(first.name) - 1
-        first = tree.expressions[place].unalias() if place < len(tree.expressions) else first
-    named = items.get(first.name, first) if isinstance(first, exp.Column) else first
-    return any(
-        column.name.startswith(f"{OWN_PREFIX}{kind.value}_")
-        for column in nodes_of(named, exp.Column)
-        for kind in (ColumnKind.ANSWER, ColumnKind.ESTIMATE)
-    )
 
 
 def _shown_as_it_is(tree: exp.Query, splitter: Splitter) -> tuple[OutputColumn, ...] | None:

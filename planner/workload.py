@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from cube.axis import LevelValue
 from cube.block import QueryBlock
@@ -417,6 +417,31 @@ class Outer:
     n_characters: int = 0
 
 
+PICKED: Final = (
+    "Rows are picked in the order of noisy answers: where the intervals of groups overlap, others "
+    "may be first, and values that are picked since they are large tend to be too large."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """The first rows of a part in the order of its noisy answers, which alone are shown.
+
+    Parameters
+    ----------
+    by : OutputColumn
+        What they are ordered by: an ANSWER, or the ESTIMATE of one aggregate.
+    n_rows, n_before : int
+        LIMIT and OFFSET.
+    is_descending : bool
+    """
+
+    by: OutputColumn
+    n_rows: int
+    n_before: int
+    is_descending: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Workload:
     """Everything that one statement asks for.
@@ -441,6 +466,8 @@ class Workload:
         Those of the notes that say what of the data counts as something else, or is left out.
     changed : tuple of ChangedValues
         The values that count as others than they are.
+    pick : Pick, optional
+        Which rows are shown, if they are the first of the only part's.
     moment : datetime, optional
         What CURRENT_DATE and NOW() were taken to be, in UTC, if the statement has them.
     whole : tuple of int
@@ -457,6 +484,7 @@ class Workload:
     warnings: tuple[str, ...] = ()
     caveats: tuple[str, ...] = ()
     changed: tuple[ChangedValues, ...] = ()
+    pick: Pick | None = None
 
     @property
     def tables(self) -> tuple[str, ...]:

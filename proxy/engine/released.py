@@ -9,6 +9,7 @@ from planner.workload import Workload
 from proxy.api.receipts import with_receipt
 from proxy.api.requests import BudgetStatus, QueryResult, Receipt
 from proxy.engine.answer_columns import answer_columns
+from proxy.engine.choices import choice_caveats, floor_notes, wide_caveats
 from proxy.engine.relations import missing_notes
 from proxy.engine.results import AnsweredPart
 
@@ -34,13 +35,15 @@ def released(
     data, columns = answer_columns(workload, computed, answered)
     if not workload.tables:
         return QueryResult(data, None)
+    caveats = (*choice_caveats(workload.pick, answered), *wide_caveats(columns, data))
+    more = (*missing_notes(answered), *floor_notes(answered), *caveats)
     receipt = Receipt(
         table=budgets[0].table if budgets else workload.tables[0],
         epsilon_spent=sum((one.epsilon_spent for one in answered), Fraction(0)),
         columns=columns,
         budget=budgets[0] if budgets else None,
-        notes=workload.notes + missing_notes(answered),
+        notes=(*workload.notes, *dict.fromkeys(more)),
         warnings=workload.warnings,
-        caveats=workload.caveats,
+        caveats=(*workload.caveats, *caveats),
     )
     return QueryResult(with_receipt(data, receipt), receipt)
