@@ -183,6 +183,8 @@ class Shift:
         self._started = time.monotonic()
         self._glanced = self._asked = self._started
         self._counted = 0.0  # of this thread's processor time
+        self._in_all = 0.0  # of work, by processor time
+        self._elsewhere = 0.0  # of waiting for something else than a turn
         self._is_waiting = False
         self.is_paid = False
 
@@ -209,7 +211,7 @@ class Shift:
         if now - self._glanced < GLANCE_SECONDS and not seconds:
             return
         self._glanced = now
-        if self._left() < seconds and (seconds or not self.is_paid):
+        if self._left() < self._needed(seconds) and (seconds or not self.is_paid):
             raise out_of_time(self._seconds)
         if now - self._asked > CLIENT_SECONDS:
             self._asked = now
@@ -237,9 +239,11 @@ class Shift:
         """Give the slot to others while waiting."""
         self._share.leave(self._analyst, self._worked())
         self._is_waiting = True
+        since = time.monotonic()
         try:
             yield
         finally:
+            self._elsewhere += time.monotonic() - since
             if is_first or not self._share.enter(self._analyst, self.seconds_left):
                 self._share.enter_first(self._analyst)  # out of time: the next step refuses
             self._is_waiting = False
@@ -258,9 +262,22 @@ class Shift:
     def _left(self) -> float:
         return self._started + self._seconds - time.monotonic()
 
+    def _needed(self, seconds: float) -> float:
+        """How long a step may take that needs so much work: longer, where others work, too.
+
+        It is taken to be slowed down as the work so far was, up to half of the statement's time.
+        """
+        if not seconds:
+            return 0.0
+        worked = self._in_all + time.thread_time() - self._counted
+        elapsed = time.monotonic() - self._started - self._elsewhere
+        slowed_down = elapsed / worked if 0 < worked < elapsed else 1.0
+        return max(seconds, min(seconds * slowed_down, self._seconds / 2))
+
     def _worked(self) -> float:
         now = time.thread_time()
         worked, self._counted = now - self._counted, now
+        self._in_all += worked
         return worked
 
 

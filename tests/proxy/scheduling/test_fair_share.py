@@ -61,6 +61,35 @@ def test_a_step_that_needs_time_is_not_begun_without() -> None:
             checkpoint(60.0)
 
 
+class _Clock:
+    """Stands for the module `time`: it goes on when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = self.worked = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def thread_time(self) -> float:
+        return self.worked
+
+
+def test_where_others_work_a_step_needs_as_much_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = _Clock()
+    monkeypatch.setattr("proxy.scheduling.fair_share.time", clock)
+    one = shift(FairShare(), "ann", CallTimes(statement=10.0, job=60.0))
+    with one.working():
+        with waiting(is_first=True):
+            clock.now += 3.0  # of waiting for what is no turn
+        clock.worked += 1.0
+        clock.now += 1.0
+        checkpoint(4.0)  # 6 are left, and nobody was in the way
+        clock.now += 1.5  # of which this statement had nothing
+        with pytest.raises(TooSlow):
+            checkpoint(4.0)  # 4.5 are left, and would give it 1.8
+        checkpoint(1.0)
+
+
 def test_work_for_a_client_that_is_gone_ends() -> None:
     one = shift(FairShare(), "ann", gone=True)
     with pytest.raises(TooSlow, match="client is gone"), one.working():
