@@ -18,6 +18,10 @@ N_WIDTH_DIGITS: Final = 4  # of a half-width that is offered
 _WIDER: Final = (
     "Ask for a wider half_width or a lower confidence; what the history can answer stays free."
 )
+_WIDER_OR_FREE: Final = (
+    "Ask for a wider half_width or a lower confidence, or with fallback => 'history' for what is "
+    "free."
+)
 _WIDER_UNSEEN: Final = "Ask for a wider half_width or a lower confidence."
 _WIDER_OR_DEARER: Final = "Raise the epsilon option, or ask for a wider half_width."
 _WIDER_OR_NOW: Final = "Ask for no more than was known then, or leave AS OF out."
@@ -74,6 +78,25 @@ class FreeWidth:
         return f"{self.answer} {self.half_width:.6g}"
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnCost:
+    """One answer of a request that is too dear.
+
+    Parameters
+    ----------
+    answer : str
+        Its name in the result.
+    epsilon : Fraction
+        What of the cost is its; what several answers rest on is the first one's.
+    free : float, optional
+        The half-width at which it is free now; None if nothing is known of it.
+    """
+
+    answer: str
+    epsilon: Fraction
+    free: float | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shortfall:
     """What a request costs, what may be spent on it, and what could be asked for instead.
@@ -99,6 +122,9 @@ class Shortfall:
     is_synthetic : bool
         Whether it is a synthetic table that is asked for: its epsilon is chosen, and it has no
         half-width.
+    columns : tuple of ColumnCost
+        The answers that are asked for, in order; empty if that was not found in time, or may not be
+        learned.
     """
 
     table: str
@@ -110,6 +136,7 @@ class Shortfall:
     fitting: OfferedWidth | None = None
     renews_on: str = ""
     is_synthetic: bool = False
+    columns: tuple[ColumnCost, ...] = ()
 
     def __post_init__(self) -> None:
         left = self.epsilon_left
@@ -120,14 +147,14 @@ class Shortfall:
                 raise ValueError(f"an epsilon is never negative, and this is {epsilon}")
         if left is not None and self.epsilon_needed <= left:
             raise ValueError("what is left covers what is needed")
-        told = (self.account, self.window, self.free, self.fitting, self.renews_on)
+        told = (self.account, self.window, self.free, self.fitting, self.renews_on, self.columns)
         if left is None and any(told):
             raise ValueError("where what is left is hidden, what it follows from is hidden too")
 
     @property
     def unadvised(self) -> "Shortfall":
         """The same, without what could be asked for instead."""
-        return replace(self, free=None, fitting=None)
+        return replace(self, free=None, fitting=None, columns=())
 
     @property
     def budget_text(self) -> str:
@@ -161,7 +188,8 @@ class Shortfall:
         if self.is_synthetic:
             return " ".join([*when, _SMALLER])
         offers = [*self._offers("What is left pays for"), *when]
-        return " ".join([*offers, _WIDER_UNSEEN if self.epsilon_left is None else _WIDER])
+        wider = _WIDER if self.free is None else _WIDER_OR_FREE
+        return " ".join([*offers, _WIDER_UNSEEN if self.epsilon_left is None else wider])
 
     @property
     def way_out_of_cap(self) -> str:
@@ -193,8 +221,14 @@ class Shortfall:
         )
 
     def _offers(self, fitting: str) -> list[str]:
-        said = (("Free right now", self.free), (fitting, self.fitting))
-        return [f"{what}: {offered}." for what, offered in said if offered is not None]
+        costs = [f"{one.answer} {_text(one.epsilon, ROUND_CEILING)}" for one in self.columns]
+        by_column = [f"Of that, by column: {', '.join(costs)}."] if len(costs) > 1 else []
+        widths = [FreeWidth(one.answer, one.free) for one in self.columns if one.free is not None]
+        free: object = self.free
+        if len(self.columns) > 1 and len(widths) == len(self.columns):
+            free = "half_width of " + ", ".join(map(str, widths))
+        said = (("Free right now", free), (fitting, self.fitting))
+        return by_column + [f"{what}: {offered}." for what, offered in said if offered is not None]
 
 
 def _text(epsilon: Fraction, rounding: str) -> str:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
+import numpy as np
+
 from accountant.ledger.limits import Payer
 from cube.pace import within
 from cube.refusals import (
@@ -22,9 +24,14 @@ from cube.refusals import (
     TooLarge,
     TooSlow,
 )
-from cube.shortfall import OfferedWidth, Shortfall
-from inference.block_estimates import RowEstimates, widest
-from planner.workload import Wanted
+from cube.shortfall import ColumnCost, OfferedWidth, Shortfall
+from inference.block_estimates import RowEstimates, all_known, widest
+from planner.workload import Part, Wanted
+from proxy.engine.asked import Asked
+from proxy.engine.postprocessing import OuterSql
+from proxy.engine.results import AnsweredPart
+from proxy.engine.search import answered_parts
+from proxy.tables.private_table import ServedTable
 from proxy.tables.snapshot import TableSnapshot
 
 FACTOR_MAX: Final = 2.0**20  # of the width asked for; beyond it nobody is helped
@@ -154,3 +161,50 @@ def _offered(factor: float, wanted: Sequence[Wanted]) -> OfferedWidth | None:
     if not factor <= FACTOR_MAX:
         return None
     return OfferedWidth.widened(factor, {one.target.half_width for one in wanted})
+
+
+def by_column(  # noqa: PLR0913, PLR0917 - what was asked, and all that it is answered from
+    refusal: NotCovered,
+    table: ServedTable,
+    parts: Sequence[Part],
+    asked: Sequence[Asked],
+    wanted: Sequence[Wanted],
+    outer: OuterSql,
+) -> NotCovered:
+    """The refusal, with what each answer costs, and with the half-width at which it is free now."""
+    costs: dict[tuple[int, int], Fraction] = {}
+    free: dict[tuple[int, int], float | None] = {}
+    with suppress(TooSlow, TooLarge, InvalidTarget), within(SECONDS_MAX):
+        snapshot = table.snapshot()
+        rows = snapshot.estimates(wanted)
+        plan = snapshot.plan(wanted, rows)
+        for one, offers in zip(asked, plan.offers, strict=True):
+            asking = one.part, one.aggregate
+            chosen = (offer.epsilon for offer in offers if offer.is_chosen)
+            costs[asking] = costs.get(asking, Fraction(0)) + sum(chosen, Fraction(0))
+        if all_known(rows) is not None:
+            known = answered_parts(table, parts, asked, rows, outer)
+            free = {
+                (place, number): _widest_of(one, number)
+                for place, one in enumerate(known)
+                for number in range(len(one.answers))
+            }
+    if not costs:
+        return refusal
+    columns: list[ColumnCost] = []
+    for place, part in enumerate(parts):
+        paid: set[int] = set()
+        for number, answer in enumerate(part.answers):
+            new = set(answer.uses) - paid
+            paid |= new
+            epsilon = sum((costs[place, aggregate] for aggregate in new), Fraction(0))
+            columns.append(ColumnCost(answer.name, epsilon, free.get((place, number))))
+    return type(refusal)(replace(refusal.shortfall, columns=tuple(columns)))
+
+
+def _widest_of(part: AnsweredPart, answer: int) -> float | None:
+    """The widest half-width of an answer's rows that have a value; None without a bound."""
+    item = part.answers[answer]
+    widths = item.half_widths(part.part.confidence)[~np.isnan(item.values)]
+    found = float(widths.max()) if widths.size else math.inf
+    return found if math.isfinite(found) else None

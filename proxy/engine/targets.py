@@ -25,7 +25,7 @@ from cube.refusals import InvalidTarget, NotCovered, Refused, TargetNotReached, 
 from cube.shortfall import FreeWidth
 from inference.block_estimates import RowEstimates, all_known
 from planner.workload import Part, Wanted
-from proxy.engine.alternatives import advised
+from proxy.engine.alternatives import advised, by_column
 from proxy.engine.asked import Asked, Step, asked_of, at_widths, smallest_cap, take_step
 from proxy.engine.disclosure import shown_parts, shown_refusal
 from proxy.engine.narrowing import narrowed
@@ -179,7 +179,10 @@ class _Search:
         """A refusal for lack of budget, with what would work if nothing was answered yet."""
         if self.answered and self._empty_history is None:
             return refusal
-        return _said(refusal, self._table, self._empty_history, self.likely, self._payer, self.left)
+        said = _said(refusal, self._table, self._empty_history, self.likely, self._payer, self.left)
+        if self._empty_history is not None:
+            return said
+        return by_column(said, self._table, self._parts, self._asked, self.likely, self._outer)
 
     def ended(self, because: Refused | None) -> Settled:
         """What was paid for, with the reason why it is less than what was asked for."""

@@ -35,6 +35,9 @@ def refusal_detail(refusal: Refused) -> tacit_pb2.RefusalDetail:
     shortfall = None
     if isinstance(refusal, NotCovered):
         shortfall = refusal.shortfall
+        for column in shortfall.columns:
+            if column.free is not None:
+                detail.free_widths.add(answer=sendable(column.answer), half_width=column.free)
     elif isinstance(refusal, TargetNotReached):
         shortfall = refusal.shortfall
         detail.epsilon_spent = exact_text(refusal.epsilon_spent)

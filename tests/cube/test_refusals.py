@@ -50,7 +50,8 @@ def test_a_target_that_was_not_reached_says_why_and_what_is_free_now() -> None:
     late = TargetNotReached(epsilon_spent=Fraction(1), free=FREE, because=TooSlow("Too late."))
     assert "not reached. Too late. What" in late.message
     assert late.shortfall is None
-    assert "not reached. What" in TargetNotReached(epsilon_spent=Fraction(0), free=FREE).message
+    unpaid = TargetNotReached(epsilon_spent=Fraction(0), free=FREE, why="It may cost more.")
+    assert unpaid.message == "The target was not reached. It may cost more."
 
 
 def test_a_position_counts_from_one_and_is_said_in_words() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cube.shortfall import FreeWidth, OfferedWidth, Shortfall
+from cube.shortfall import ColumnCost, FreeWidth, OfferedWidth, Shortfall
 
 SHORTFALL = Shortfall(table="t", epsilon_needed=Fraction(1, 3), epsilon_left=Fraction(2, 9))
 WIDTHS = st.floats(1e-9, 1e15)
@@ -34,12 +34,30 @@ def test_what_could_be_asked_instead_comes_before_the_general_advice() -> None:
     assert replace(SHORTFALL, free=one, fitting=several).way_out == (
         "Free right now: half_width 8. "
         "What is left pays for: 1.5 times the half_widths asked for. "
-        "Ask for a wider half_width or a lower confidence; what the history can answer stays free."
+        "Ask for a wider half_width or a lower confidence, or with fallback => 'history' for what "
+        "is free."
     )
     assert replace(SHORTFALL, fitting=one).way_out_of_cap == (
         "Within the cap: half_width 8. Raise the epsilon option, or ask for a wider half_width."
     )
     assert replace(SHORTFALL, free=one).unadvised == SHORTFALL
+
+
+def test_of_several_columns_each_has_its_price_and_what_is_free() -> None:
+    several = OfferedWidth.widened(1.5, {1.0, 4.0})
+    columns = (ColumnCost("n", Fraction(1, 4), 12.5), ColumnCost("a", Fraction(1, 12), 0.25))
+    assert replace(SHORTFALL, free=several, columns=columns).way_out.startswith(
+        "Of that, by column: n 0.25, a 0.0833334. "
+        "Free right now: half_width of n 12.5, a 0.25. Ask for"
+    )
+    unknown = (columns[0], replace(columns[1], free=None))
+    assert replace(SHORTFALL, columns=unknown).way_out.startswith(
+        "Of that, by column: n 0.25, a 0.0833334. Ask for"
+    )
+    alone = replace(SHORTFALL, columns=columns[:1])
+    assert alone.way_out == SHORTFALL.way_out
+    with pytest.raises(ValueError, match="is hidden too"):
+        replace(alone, epsilon_left=None)
 
 
 def test_a_budget_that_renews_says_when() -> None:

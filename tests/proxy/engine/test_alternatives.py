@@ -10,6 +10,7 @@ import pytest
 
 from cube.refusals import BudgetExhausted, CostAboveCap
 from cube.shortfall import Shortfall
+from planner.fallback import Fallback
 from planner.workload import RequestedTarget
 from proxy.api.requests import QueryRequest
 from proxy.engine.alternatives import N_TRIED_MAX, fitting_factor
@@ -104,3 +105,27 @@ def test_on_a_long_history_what_is_said_to_fit_under_a_cap_is_answered_under_it(
                 assert receipt is not None
                 assert receipt.epsilon_spent <= cap
     assert n_tried >= 10
+
+
+def test_each_column_has_its_price_and_the_width_that_falls_back_on_the_history(
+    tmp_path: Path,
+) -> None:
+    sql = "SELECT city, COUNT(*) AS n, AVG(age) AS a FROM people GROUP BY city"
+    with people_engine(tmp_path, random_rows(500)) as engine:
+        engine.answer(QueryRequest(sql=sql))
+        with pytest.raises(BudgetExhausted) as refused:
+            engine.answer(QueryRequest(sql=sql, target=RequestedTarget(half_width=1e-3)))
+        found = refused.value.shortfall
+        free = QueryRequest(
+            sql=sql, target=RequestedTarget(half_width=1e-3, fallback=Fallback.HISTORY)
+        )
+        receipt = engine.answer(free).receipt
+    assert [one.answer for one in found.columns] == ["n", "a"]
+    # What both rest on is the first one's; together they cost what the statement does, or more.
+    assert sum(one.epsilon for one in found.columns) >= found.epsilon_needed
+    assert receipt is not None
+    for column, one in zip(receipt.columns, found.columns, strict=True):
+        shown = max(high - low for low, high in zip(column.low, column.high, strict=True)) / 2
+        assert one.free is not None
+        assert shown <= one.free * (1 + 1e-6)
+    assert "half_width of n " in refused.value.explain()

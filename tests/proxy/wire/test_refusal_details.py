@@ -1,6 +1,7 @@
 """What a program is told of a refusal: complete where there is room, and no more than fits."""
 
 import base64
+from dataclasses import replace
 from fractions import Fraction
 
 import grpc
@@ -19,7 +20,7 @@ from cube.refusals import (
     TextPosition,
     UnknownName,
 )
-from cube.shortfall import FreeWidth
+from cube.shortfall import ColumnCost, FreeWidth
 from proxy.protocol import tacit_pb2
 from proxy.protocol.tacit_pb2_grpc import TacitStub
 from proxy.wire.errors import header_bytes, header_text
@@ -71,6 +72,12 @@ def test_a_target_that_was_not_reached_tells_what_was_spent_and_what_is_free() -
     ]
     assert detail.shortfall.epsilon_needed == "1.5"
     assert not detail.shortfall.HasField("fitting")
+
+
+def test_what_is_not_covered_tells_what_is_free_of_each_column() -> None:
+    columns = (ColumnCost("n", Fraction(1, 4), 12.5), ColumnCost("a", Fraction(1, 12), None))
+    detail = refusal_detail(BudgetExhausted(replace(SHORTFALL, columns=columns)))
+    assert [(one.answer, one.half_width) for one in detail.free_widths] == [("n", 12.5)]
 
 
 def test_a_place_in_the_text_is_two_numbers() -> None:
