@@ -182,13 +182,7 @@ def by_column(  # noqa: PLR0913, PLR0917 - what was asked, and all that it is an
             asking = one.part, one.aggregate
             chosen = (offer.epsilon for offer in offers if offer.is_chosen)
             costs[asking] = costs.get(asking, Fraction(0)) + sum(chosen, Fraction(0))
-        if all_known(rows) is not None:
-            known = answered_parts(table, parts, asked, rows, outer)
-            free = {
-                (place, number): _widest_of(one, number)
-                for place, one in enumerate(known)
-                for number in range(len(one.answers))
-            }
+        free = free_widths(snapshot, parts, asked, rows, outer)
     if not costs:
         return refusal
     columns: list[ColumnCost] = []
@@ -200,6 +194,26 @@ def by_column(  # noqa: PLR0913, PLR0917 - what was asked, and all that it is an
             epsilon = sum((costs[place, aggregate] for aggregate in new), Fraction(0))
             columns.append(ColumnCost(answer.name, epsilon, free.get((place, number))))
     return type(refusal)(replace(refusal.shortfall, columns=tuple(columns)))
+
+
+def free_widths(
+    table: TableSnapshot,
+    parts: Sequence[Part],
+    asked: Sequence[Asked],
+    rows: Sequence[RowEstimates],
+    outer: OuterSql,
+) -> dict[tuple[int, int], float | None]:
+    """The half-width at which each answer is free now, by the places of its part and in it.
+
+    Empty if nothing is known of some block.
+    """
+    if all_known(rows) is None:
+        return {}
+    return {
+        (place, number): _widest_of(one, number)
+        for place, one in enumerate(answered_parts(table, parts, asked, rows, outer))
+        for number in range(len(one.answers))
+    }
 
 
 def _widest_of(part: AnsweredPart, answer: int) -> float | None:

@@ -1,12 +1,15 @@
 """EXPLAIN PRIVACY: for each aggregate, what is known and what could be bought."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
 
+from cube.pace import within
+from cube.refusals import TooSlow
 from cube.schema import Schema
 from inference.block_estimates import RowEstimates
 from inference.posterior import Posterior
@@ -19,6 +22,7 @@ from proxy.api.requests import (
     BudgetStatus,
     Explanation,
 )
+from proxy.engine.alternatives import SECONDS_MAX, free_widths
 from proxy.engine.asked import asked_of, at_widths, smallest_cap, take_step
 from proxy.engine.clipping import advice
 from proxy.engine.postprocessing import OuterSql
@@ -31,6 +35,8 @@ EXPLANATION_SCHEMA = pa.schema(
     [
         pa.field("aggregate", pa.string(), nullable=False),
         pa.field("expression", pa.string(), nullable=False),
+        pa.field("answer", pa.string(), nullable=False),  # the column that rests on it, or several
+        pa.field("answer_known", pa.float64()),  # the half-width at which that is free now
         pa.field("n_rows", pa.int64(), nullable=False),
         pa.field("source", pa.string(), nullable=False),
         pa.field("half_width_wanted", pa.float64(), nullable=False),
@@ -93,13 +99,23 @@ class ExplainedPart:
     """One part before anything is bought.
 
     `foreseen` is about what all searches of the statement on this table will have cost in the end;
-    None if there is none. `own_source` is the source of a table that answers by itself.
+    None if there is none. `own_source` is the source of a table that answers by itself. `free` are
+    the half-widths at which its answers are free now, where they are known.
     """
 
     part: Part
     blocks: tuple[ExplainedBlock, ...]
     foreseen: Fraction | None = None
     own_source: str | None = None
+    free: tuple[float | None, ...] = ()
+
+    def resting_on(self, aggregate: int) -> tuple[str, float | None]:
+        """The names of the answers that use an aggregate, and the widest that they are known."""
+        used = [place for place, one in enumerate(self.part.answers) if aggregate in one.uses]
+        names = ", ".join(self.part.answers[place].name for place in used)
+        known = [self.free[place] for place in used] if self.free else [None]
+        found = [one for one in known if one is not None]
+        return names, max(found) if found and len(found) == len(known) else None
 
 
 def explained(
@@ -137,8 +153,16 @@ def explained(
         better = counted_as_rows(units, one.wanted) or advice(table, schema, in_the_end[place])
         found = ExplainedBlock(one.aggregate, one.wanted, known[place], plan.offers[place], better)
         blocks[one.part].append(found)
+    free: dict[tuple[int, int], float | None] = {}
+    with suppress(TooSlow), within(SECONDS_MAX):
+        free = free_widths(table, parts, asked, known, outer)
     return [
-        ExplainedPart(part, tuple(blocks[place]), foreseen if part.is_searched else None)
+        ExplainedPart(
+            part,
+            tuple(blocks[place]),
+            foreseen if part.is_searched else None,
+            free=tuple(free.get((place, number)) for number in range(len(part.answers))),
+        )
         for place, part in enumerate(parts)
     ]
 
@@ -166,11 +190,11 @@ def build_explanation(
     for one in explained:
         table = one.part.table
         if one.own_source is not None:
-            rows += [_own(one.part, one.own_source, block) for block in one.blocks]
+            rows += [_own(one, one.own_source, block) for block in one.blocks]
             continue
         foreseen[table] = max(foreseen[table], one.foreseen or Fraction(0))
         for block in one.blocks:
-            public = _public(one.part, block)
+            public = _public(one, block)
             public |= {
                 "is_at_least": one.part.is_searched and bool(block.offers),
                 "epsilon_foreseen": None if one.foreseen is None else float(one.foreseen),
@@ -188,8 +212,9 @@ def build_explanation(
     return Explanation(data=data, epsilon=total, budget=budgets[0] if budgets else None)
 
 
-def _public(part: Part, block: ExplainedBlock) -> dict[str, Any]:
-    aggregate, target = part.aggregates[block.aggregate], block.wanted.target
+def _public(one: ExplainedPart, block: ExplainedBlock) -> dict[str, Any]:
+    aggregate, target = one.part.aggregates[block.aggregate], block.wanted.target
+    answer, answer_known = one.resting_on(block.aggregate)
     known = _widest(block.known, target.confidence)
     source = SOURCE_MEASURED
     if aggregate.is_constant:
@@ -199,6 +224,8 @@ def _public(part: Part, block: ExplainedBlock) -> dict[str, Any]:
     return {
         "aggregate": aggregate.name,
         "expression": aggregate.sql,
+        "answer": answer,
+        "answer_known": answer_known,
         "n_rows": block.wanted.block.n_rows,
         "source": source,
         "half_width_wanted": target.half_width,
@@ -211,13 +238,16 @@ def _public(part: Part, block: ExplainedBlock) -> dict[str, Any]:
     }
 
 
-def _own(part: Part, source: str, block: ExplainedBlock) -> dict[str, Any]:
+def _own(one: ExplainedPart, source: str, block: ExplainedBlock) -> dict[str, Any]:
     """A block of a table that answers by itself: free, and as narrow as it is."""
-    aggregate, width = part.aggregates[block.aggregate], block.own_width
+    aggregate, width = one.part.aggregates[block.aggregate], block.own_width
+    answer, _ = one.resting_on(block.aggregate)
     wanted = block.wanted.target.half_width
     return {
         "aggregate": aggregate.name,
         "expression": aggregate.sql,
+        "answer": answer,
+        "answer_known": None,
         "n_rows": block.wanted.block.n_rows,
         "source": SOURCE_PUBLIC if aggregate.is_constant else source,
         "half_width_wanted": width

@@ -98,7 +98,7 @@ def _step_from(  # noqa: PLR0913, PLR0917 - as `opened`, and what is known
 
 
 def answered_parts(
-    table: ServedTable,
+    table: ServedTable | TableSnapshot,
     parts: Sequence[Part],
     asked: Sequence[Asked],
     rows: Sequence[RowEstimates],
