@@ -19,9 +19,10 @@ DuckDB's on the same rows. The bars say what is wanted, not what is reached:
   95 % more rarely. What ORDER BY and LIMIT have chosen by noisy values is no default answer: the
   coverage of these lists is reported apart, without a bar.
 
-What a refused statement had charged is part of what was spent. With `--peers`, SmartNoise SQL is
-installed into an environment of its own and asked what the same statements cost at the half-widths
-that were reached (`benchmarks.first_peers`).
+What a refused statement had charged is part of what was spent. Beside the sessions, ten statements
+are asked each as the first one of a new table (`benchmarks.first_alone`). With `--peers`,
+SmartNoise SQL is installed into an environment of its own and asked what the same statements cost
+at the half-widths that were reached (`benchmarks.first_peers`).
 """
 
 import argparse
@@ -40,6 +41,7 @@ import numpy as np
 import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
+from benchmarks.first_alone import alone
 from benchmarks.first_asked import N_ROWS, Asked, first_statements
 from benchmarks.first_peers import Reached, smartnoise_figures
 from benchmarks.first_tables import TABLES, Declared, write_table
@@ -395,6 +397,10 @@ def main() -> None:
             )
     figures: dict[str, object] = {"seed": wanted.seed, "statements_of_a_session": n_statements}
     figures |= {f"{n_rows}_rows": figures_of(sessions) for n_rows, sessions in by_size.items()}
+    figures["ten_first_statements"] = {
+        f"{n_rows}_rows": alone(np.random.default_rng((wanted.seed, n_rows)), n_rows)
+        for n_rows in by_size
+    }
     if wanted.peers:
         asked = {
             n_rows: [(one.table, one.reached) for one in sessions]
