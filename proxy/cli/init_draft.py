@@ -47,7 +47,7 @@ PLACEHOLDERS = {
         'step = "hour"        # or minute, or day: moments are cut down to it',
     ),
 }
-HALF_WIDTHS_IN_TABLE = 200  # so many of them are the declared number of rows
+HALF_WIDTHS_IN_TABLE = 1000  # so many of them are the declared number of rows
 HALF_WIDTH_MIN = 10
 HALF_WIDTH_UNKNOWN = 100  # where no number is declared
 ZONE = 'time_zone = "UTC"  # or such as "Europe/Oslo": on whose clock moments are read'
@@ -289,7 +289,7 @@ def _half_width(n_records_max: int | None) -> int:
     """The narrowest half-width that is bought by default, for a table of at most so many records.
 
     >>> _half_width(1_000_000), _half_width(500), _half_width(None)
-    (5000, 10, 100)
+    (1000, 10, 100)
     """
     if n_records_max is None:
         return HALF_WIDTH_UNKNOWN

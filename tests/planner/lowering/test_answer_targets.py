@@ -117,17 +117,17 @@ def test_counts_keep_their_half_width_beside_a_sum() -> None:
     assert part.aggregates[0].target.half_width == COUNTS.half_width
 
 
-def test_an_average_rests_on_a_sum_and_a_count_at_the_floor_of_its_measure() -> None:
-    part = part_of("SELECT AVG(revenue) FROM shop")
+@pytest.mark.parametrize("revenue", [None, SumTarget(half_width=5e4), SumTarget(half_width=5e5)])
+def test_an_average_rests_on_a_sum_and_a_count_as_wide_as_its_tables_counts(
+    revenue: SumTarget | None,
+) -> None:
+    declared = {} if revenue is None else {"revenue": revenue}
+    part = part_of("SELECT AVG(revenue) FROM shop", None, **declared)
     assert part.answers[0].relative is None
     widths = [one.target.half_width for one in part.aggregates]
-    assert widths == [pytest.approx(FLOOR * 2500), pytest.approx(FLOOR)]
-    fine = part_of("SELECT AVG(revenue) FROM shop", revenue=SumTarget(half_width=5e4))
-    assert [one.target for one in fine.aggregates] == [one.target for one in part.aggregates]
-    declared = part_of("SELECT AVG(revenue) FROM shop", revenue=SumTarget(half_width=5e5))
-    assert declared.aggregates[1].target.half_width == pytest.approx(5e5 / 5000)
-    asked = part_of("SELECT AVG(revenue) FROM shop", RequestedTarget(half_width=9.0))
-    assert [one.target.half_width for one in asked.aggregates] == [500 * 2500, 500]
+    assert widths == [500 * 2500, 500]
+    asked = part_of("SELECT AVG(revenue) FROM shop", RequestedTarget(half_width=9.0), **declared)
+    assert [one.target.half_width for one in asked.aggregates] == widths
 
 
 def test_a_sum_that_is_shown_is_not_asked_more_closely_to_sort_by_it() -> None:
