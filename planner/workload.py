@@ -433,13 +433,15 @@ class Pick:
         What they are ordered by: an ANSWER, or the ESTIMATE of one aggregate.
     n_rows, n_before : int
         LIMIT and OFFSET.
-    is_descending : bool
+    is_descending, is_null_first : bool
+        Which values come first.
     """
 
     by: OutputColumn
     n_rows: int
     n_before: int
     is_descending: bool
+    is_null_first: bool
 
 
 @dataclass(frozen=True, slots=True)

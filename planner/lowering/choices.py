@@ -62,7 +62,10 @@ def pick_of(tree: exp.Query, parts: Sequence[PartBuilder]) -> Pick | None:
     if shown.kind not in _NOISY:
         return None
     n_rows, n_before = (*map(int, counts), 0)[:2]
-    return Pick(shown, n_rows, n_before, is_descending=bool(first.args.get("desc")))
+    is_descending = bool(first.args.get("desc"))
+    nulls = first.args.get("nulls_first")
+    is_null_first = is_descending if nulls is None else bool(nulls)
+    return Pick(shown, n_rows, n_before, is_descending, is_null_first)
 
 
 def _is_picked(tree: exp.Query) -> bool:

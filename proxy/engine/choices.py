@@ -6,6 +6,7 @@ above itself does not tell its size, nor a relative target that ended at its flo
 was asked for.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
@@ -27,6 +28,9 @@ Floats: TypeAlias = NDArray[np.float64]
 N_DRAWS: Final = 1000
 N_DRAWS_LEAST: Final = 100  # fewer say too little
 N_DRAWN_MAX: Final = 2_000_000  # rows times draws, and noises times draws
+NULLS: Final = (
+    "Rows without a value are among the first, where PostgreSQL has them, too: say NULLS LAST."
+)
 SURE: Final = 0.99  # nothing is said of an order that is so probably right
 
 
@@ -34,6 +38,8 @@ def choice_caveats(pick: Pick | None, answered: Sequence[AnsweredPart]) -> Itera
     """How probably the rows that a statement shows are those that it means."""
     if pick is None or not answered:
         return
+    if _n_null_shown(pick, answered[0]):
+        yield NULLS
     found = _of_pick(pick, answered[0])
     if found is None:
         yield PICKED
@@ -87,6 +93,15 @@ def floor_notes(answered: Sequence[AnsweredPart]) -> Iterator[str]:
                 )
 
 
+def _n_null_shown(pick: Pick, part: AnsweredPart) -> int:
+    """How many of the shown rows are there because they have no value."""
+    if pick.by.kind is not ColumnKind.ANSWER or not pick.is_null_first:
+        return 0
+    n_null = int(np.isnan(part.answers[pick.by.index].values).sum())
+    n_others = part.part.n_rows - n_null
+    return max(0, min(n_null, pick.n_before + pick.n_rows) - pick.n_before) if n_others else 0
+
+
 def _of_pick(pick: Pick, part: AnsweredPart) -> tuple[float, float, int] | None:
     """The probabilities that rows are the first, and that they are in order; and their number.
 
@@ -110,15 +125,15 @@ def _of_pick(pick: Pick, part: AnsweredPart) -> tuple[float, float, int] | None:
 def _drawn(pick: Pick, part: AnsweredPart) -> tuple[Floats, Floats] | None:
     """What rows are ordered by, (n_rows,), and draws of its true values, (n_rows, n_draws).
 
-    A row without a value comes first in descending order, as NULL does, and last in ascending.
+    A row without a value is at the end where NULL is.
     """
     if part.is_boxed or not part.part.n_rows:
         return None
     if pick.by.kind is ColumnKind.ANSWER:
         item = part.answers[pick.by.index]
         if isinstance(item.law, SimulatedLaw):
-            is_lost = np.isnan(item.values)
-            shown = np.where(is_lost, np.inf, item.values)
+            end = math.inf if pick.is_null_first == pick.is_descending else -math.inf
+            shown = np.where(np.isnan(item.values), end, item.values)
             draws = np.where(np.isnan(item.law.draws), shown[:, None], item.law.draws)
             return (shown, draws) if draws.shape[1] >= N_DRAWS_LEAST else None
         if item.law is not None:

@@ -114,9 +114,9 @@ def column_receipt(
 def missing_notes(answered: Sequence[AnsweredPart]) -> tuple[str, ...]:
     """Why answers have no value in some rows, or miss levels, for a receipt; once for each."""
     notes = (
-        f"{item.answer.name} is NULL in {int(item.is_undivided.sum())} of its groups, where what "
-        f"it divides by is not above {DIVISOR_WIDTHS} half-widths of its noise. They set no "
-        "price; a narrower half_width may tell them from 0."
+        f"{item.answer.name} is NULL in {int(item.is_undivided.sum())} of its "
+        f"{item.is_undivided.size} rows, where what it divides by cannot be told from 0: it is not "
+        f"above {DIVISOR_WIDTHS} half-widths of its noise. A narrower half_width may tell it."
         for part in answered
         for item in part.answers
         if item.law is not None and item.is_undivided.any()

@@ -23,6 +23,7 @@ from cube.target import AccuracyTarget
 from planner.workload import PICKED
 from proxy.api.requests import Caller, QueryRequest, Receipt
 from proxy.config.sharing import Sharing
+from proxy.engine.choices import NULLS
 from proxy.engine.engine import Engine
 from proxy.tables.private_table import ServedTable
 from tests.support.fakes import KnownTable, NoNoise
@@ -156,6 +157,16 @@ def test_of_a_hidden_history_no_probability_is_told(tmp_path: Path) -> None:
     with serving(tmp_path, (1000, 1010, 1020), sharing=Sharing.PRIVATE) as engine:
         receipt = receipt_of(engine, TOP.format(1))
     assert PICKED in receipt.caveats
+
+
+@pytest.mark.parametrize(("order", "is_told"), [("DESC", True), ("DESC NULLS LAST", False)])
+def test_groups_that_are_first_since_they_have_no_value_are_told(
+    tmp_path: Path, order: str, is_told: bool
+) -> None:
+    sql = f"SELECT kind, AVG(size) AS a FROM things GROUP BY kind ORDER BY a {order} LIMIT 1"  # noqa: S608 - own words
+    with serving(tmp_path, (9000, 3000, 0)) as engine:
+        receipt = receipt_of(engine, sql)
+    assert (NULLS in receipt.caveats) is is_told
 
 
 def test_a_half_width_above_the_answer_is_told(tmp_path: Path) -> None:
