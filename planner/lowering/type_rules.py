@@ -100,10 +100,8 @@ def check_types(tree: exp.Query, world: PlanningContext) -> None:
     """
     nodes = every_node(tree)
     known = _families(nodes, world)
-    kinds = {type(node) for node in nodes}
-    checked = {kind for kind in kinds if issubclass(kind, _CHECKED)}
     for node in nodes:
-        if type(node) not in checked:
+        if not _is_checked(type(node)):
             continue
         for condition in _conditions(node):
             _check_condition(condition, known)
@@ -168,19 +166,17 @@ def _families(nodes: Sequence[exp.Expr], world: PlanningContext) -> Known:  # no
             case exp.Div():
                 sides = (family(node.this, depth), family(node.expression, depth))
                 return Family.NUMBER if all(one in _NUMBERS for one in sides) else None
-            case _ if isinstance(node, _LIKE_THEIR_PARTS):
-                return _first([node.this, node.args.get("expression"), *node.expressions], depth)
-            case _ if isinstance(node, _AS_IT_IS) and isinstance(node.this, exp.Expr):
-                return family(node.this, depth)
-            case _ if isinstance(node, _ARITHMETIC):
-                sides = (family(node.this, depth), family(node.expression, depth))
-                if sides == (Family.INTEGER, Family.INTEGER):
-                    return Family.INTEGER
-                return Family.NUMBER if all(one in _NUMBERS for one in sides) else None
-        for kinds, found in _BY_KIND:
-            if isinstance(node, kinds):
-                return found
-        return None
+        way = _way(type(node))
+        if isinstance(way, Family) or way is None:
+            return way
+        if way is _LIKE_THEIR_PARTS:
+            return _first([node.this, node.args.get("expression"), *node.expressions], depth)
+        if way is _AS_IT_IS:
+            return family(node.this, depth) if isinstance(node.this, exp.Expr) else None
+        sides = (family(node.this, depth), family(node.expression, depth))
+        if sides == (Family.INTEGER, Family.INTEGER):
+            return Family.INTEGER
+        return Family.NUMBER if all(one in _NUMBERS for one in sides) else None
 
     def _first(nodes: Sequence[exp.Expr | None], depth: int) -> Family | None:
         found = [None if node is None else family(node, depth) for node in nodes]
@@ -192,12 +188,32 @@ def _families(nodes: Sequence[exp.Expr], world: PlanningContext) -> Known:  # no
     return family
 
 
-_BY_KIND: Final[tuple[tuple[tuple[type[exp.Expr], ...], Family], ...]] = (
+_Kinds: TypeAlias = tuple[type[exp.Expr], ...]
+_BY_KIND: Final[tuple[tuple[_Kinds, Family], ...]] = (
     (_TRUTHS, Family.BOOLEAN),
     (_TEXTS, Family.TEXT),
     (_WHOLE, Family.INTEGER),
     (_FRACTIONS, Family.NUMBER),
 )
+
+
+_WAYS: Final[dict[type[exp.Expr], Family | _Kinds | None]] = {}  # of the kinds seen so far
+_IS_CHECKED: Final[dict[type[exp.Expr], bool]] = {}
+
+
+def _way(kind: type[exp.Expr]) -> Family | _Kinds | None:
+    """The family of a kind of node; or the kinds that it is one of, whose parts decide."""
+    if kind not in _WAYS:
+        by_parts = (_LIKE_THEIR_PARTS, _AS_IT_IS, _ARITHMETIC)
+        ways = (*((kinds, kinds) for kinds in by_parts), *_BY_KIND)
+        _WAYS[kind] = next((way for kinds, way in ways if issubclass(kind, kinds)), None)
+    return _WAYS[kind]
+
+
+def _is_checked(kind: type[exp.Expr]) -> bool:
+    if kind not in _IS_CHECKED:
+        _IS_CHECKED[kind] = issubclass(kind, _CHECKED)
+    return _IS_CHECKED[kind]
 
 
 def _conditions(node: exp.Expr) -> Iterator[exp.Expr]:
