@@ -289,6 +289,9 @@ def write_mod(call: Call) -> Value:
         exact = f"CAST({{}} AS DECIMAL({_DECIMAL_DIGITS}, {places}))"
         template = f"({exact.format('{0}')} % {exact.format('{1}')})"
         return call.sql(template, SqlType(Kind.NUMERIC, places, places), one, other)
+    if gives.kind is Kind.NUMERIC and gives.is_exact:  # DuckDB's is of doubles, if one is large
+        exact = f"CAST({{}} AS DECIMAL({_DECIMAL_DIGITS}, {gives.places}))"
+        return call.sql(f"({exact.format('{0}')} % {exact.format('{1}')})", gives, one, other)
     return call.sql("({0} % ({1}))", gives, one, other)
 
 

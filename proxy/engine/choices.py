@@ -79,7 +79,9 @@ def floor_notes(answered: Sequence[AnsweredPart]) -> Iterator[str]:
     """Which relative targets ended at the half-width that is narrow enough for any answer."""
     for part in answered:
         confidence = part.part.confidence
-        for item in part.answers if not part.part.is_default else ():
+        if part.part.is_default or part.is_boxed:  # a table that answers by itself has no floor
+            continue
+        for item in part.answers:
             relative, floor = item.answer.relative, item.answer.width_floor
             if relative is None or not floor or not has_target(item.answer):
                 continue

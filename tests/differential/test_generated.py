@@ -84,6 +84,8 @@ def test_expressions_mean_what_they_mean_in_postgresql(both: Evaluators) -> None
         ("m", "TO_CHAR(m, 'YYYY-MM-DD HH24:MI')::timestamp"),
         ("m", "(m - TIMESTAMP '2025-01-01')::text::interval"),
         ("i", "GREATEST(DIV(i + 2.00, 2.675), 1.5)"),
+        ("i", "(12345678901234567890 % -0.05) + i"),
+        ("i", "(12345678901234567890 % 2.675) < i"),
         ("i", "FLOOR((i + 2.00) / 3) < 0.25"),
         ("i", "ROUND(i / 3.0, 1) = 0.333"),
         ("i", "ROUND(EXTRACT(EPOCH FROM TIME '23:59:59.5'), 0) + i"),

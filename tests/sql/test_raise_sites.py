@@ -66,8 +66,9 @@ UNREACHED = {
     ("batch/promise.py", "InvalidTarget"): "a promise fails only where weights end: test_batch.py",
     (
         "measuring/weights.py",
-        "_practically_no_noise",
-    ): "one of two for a target, by what is bought before",
+        "practically_no_noise",
+    ): "one of two for a target, by what is bought before: test_weights.py",
+    ("measuring/weighing.py", "practically_no_noise"): "the largest weight was bought before",
     (
         "domain/table_names.py",
         "UnknownName(f'There is more than one",

@@ -89,7 +89,7 @@ def test_the_ledger_begins_with_the_limit_of_the_configuration(folder: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("n_records_max", "half_width"), [(500, 10), (10_000, 50), (1_000_000, 5000), (None, 100)]
+    ("n_records_max", "half_width"), [(500, 10), (50_000, 50), (1_000_000, 1000), (None, 100)]
 )
 def test_a_draft_has_widths_and_costs_that_fit(
     folder: Path, n_records_max: int | None, half_width: int

@@ -67,7 +67,8 @@ def test_a_cursor_is_one_answer(engine: Counting, client: RawClient) -> None:
     replies = client.ask(
         query(f"BEGIN; DECLARE c CURSOR FOR {BY_AGE}; FETCH 3 FROM c; FETCH ALL c")
     )
-    assert tags(replies) == "CC" + "TDDDC" + "T" + "D" * 97 + "CZ"
+    # What a client is told of the answers is noisy, too.
+    assert tags(replies).replace("N", "") == "CC" + "TDDDC" + "T" + "D" * 97 + "CZ"
     assert len(engine.given) == 1
 
 
