@@ -419,7 +419,7 @@ class Outer:
 
 PICKED: Final = (
     "Rows are picked in the order of noisy answers: where the intervals of groups overlap, others "
-    "may be first, and values that are picked since they are large tend to be too large."
+    "may be first, and values that are picked because they are large tend to be too large."
 )
 
 

@@ -205,15 +205,16 @@ def free_widths(
 ) -> dict[tuple[int, int], float | None]:
     """The half-width at which each answer is free now, by the places of its part and in it.
 
-    Empty if nothing is known of some block.
+    Empty if nothing is known of some block, or if it takes too long to find.
     """
-    if all_known(rows) is None:
-        return {}
-    return {
-        (place, number): _widest_of(one, number)
-        for place, one in enumerate(answered_parts(table, parts, asked, rows, outer))
-        for number in range(len(one.answers))
-    }
+    with suppress(TooSlow, TooLarge), within(SECONDS_MAX):
+        if all_known(rows) is not None:
+            return {
+                (place, number): _widest_of(one, number)
+                for place, one in enumerate(answered_parts(table, parts, asked, rows, outer))
+                for number in range(len(one.answers))
+            }
+    return {}
 
 
 def _widest_of(part: AnsweredPart, answer: int) -> float | None:

@@ -26,7 +26,7 @@ from proxy.engine.simulation import SimulatedLaw
 Floats: TypeAlias = NDArray[np.float64]
 
 N_DRAWS: Final = 1000
-N_DRAWS_LEAST: Final = 100  # fewer say too little
+N_DRAWS_LEAST: Final = 300  # of so many, none says below .01 (with a confidence of .95)
 N_DRAWN_MAX: Final = 2_000_000  # rows times draws, and noises times draws
 NULLS: Final = (
     "Rows without a value are among the first, where PostgreSQL has them, too: say NULLS LAST."
@@ -52,12 +52,17 @@ def choice_caveats(pick: Pick | None, answered: Sequence[AnsweredPart]) -> Itera
     what = f"the {n} {which}" if n > 1 else f"the {which}"
     if pick.n_before:
         what = f"those from place {pick.n_before + 1} on"
-    in_order = f", and in this order with {of_order:.2g}" if n > 1 else ""
+    in_order = f", and in this order with {_shown(of_order)}" if n > 1 else ""
     yield (
         f"{rows} {are} picked by noisy answers: {they} {are} {what} with a probability of "
-        f"{of_set:.2g}{in_order}. What is picked since it is {tend} tends to be too {tend}; with "
-        f"simultaneous => {answered[0].part.n_rows}, intervals hold whatever is picked."
+        f"{_shown(of_set)}{in_order}. What is picked because it is {tend} tends to be too {tend}; "
+        f"with simultaneous => {answered[0].part.n_rows}, intervals hold whatever is picked."
     )
+
+
+def _shown(probability: float) -> str:
+    """A probability, of which no more is known than the draws tell."""
+    return f"{probability:.2g}" if probability >= 1 / N_DRAWS else f"below {3 / N_DRAWS_LEAST:g}"
 
 
 def wide_caveats(columns: Sequence[ColumnReceipt], data: pa.Table) -> Iterator[str]:
@@ -68,10 +73,10 @@ def wide_caveats(columns: Sequence[ColumnReceipt], data: pa.Table) -> Iterator[s
         low, high = np.array(column.low, np.float64), np.array(column.high, np.float64)
         is_wide = (high - low) / 2 > np.abs(shown)  # never of a NULL
         if is_wide.any():
-            rows = f"in {int(is_wide.sum())} of {is_wide.size} rows" if is_wide.size > 1 else ""
+            where = f" in {int(is_wide.sum())} of {is_wide.size} rows" if is_wide.size > 1 else ""
             yield (
-                f"The half-width of {column.name} is above {column.name} itself"
-                f"{' ' if rows else ''}{rows}: such values say little more than their intervals."
+                f"The half-width of {column.name} is above {column.name} itself{where}: use the "
+                f"interval{' there' if where else ''}, not the value."
             )
 
 

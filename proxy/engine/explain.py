@@ -1,15 +1,12 @@
 """EXPLAIN PRIVACY: for each aggregate, what is known and what could be bought."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
 
-from cube.pace import within
-from cube.refusals import TooSlow
 from cube.schema import Schema
 from inference.block_estimates import RowEstimates
 from inference.posterior import Posterior
@@ -22,7 +19,7 @@ from proxy.api.requests import (
     BudgetStatus,
     Explanation,
 )
-from proxy.engine.alternatives import SECONDS_MAX, free_widths
+from proxy.engine.alternatives import free_widths
 from proxy.engine.asked import asked_of, at_widths, smallest_cap, take_step
 from proxy.engine.clipping import advice
 from proxy.engine.postprocessing import OuterSql
@@ -153,9 +150,7 @@ def explained(
         better = counted_as_rows(units, one.wanted) or advice(table, schema, in_the_end[place])
         found = ExplainedBlock(one.aggregate, one.wanted, known[place], plan.offers[place], better)
         blocks[one.part].append(found)
-    free: dict[tuple[int, int], float | None] = {}
-    with suppress(TooSlow), within(SECONDS_MAX):
-        free = free_widths(table, parts, asked, known, outer)
+    free = free_widths(table, parts, asked, known, outer)
     return [
         ExplainedPart(
             part,

@@ -122,8 +122,8 @@ def missing_notes(answered: Sequence[AnsweredPart]) -> tuple[str, ...]:
         if item.law is not None and item.is_undivided.any()
     )
     small = (
-        f"{item.answer.name} is left wide in {n_small} of its groups: with fewer records than the "
-        "half_width of its table's counts, they set no price beside the others."
+        f"{item.answer.name} is left wide in {n_small} of its groups: they have fewer records than "
+        "the half_width of the table's counts, and nothing is bought for them alone."
         for part in answered
         for item in part.answers
         if item.law is not None and has_target(item.answer)

@@ -180,7 +180,9 @@ class _Search:
         if self.answered and self._empty_history is None:
             return refusal
         said = _said(refusal, self._table, self._empty_history, self.likely, self._payer, self.left)
-        if self._empty_history is not None:
+        # What names no target is asked again for less, as long as anything is left.
+        is_retried = said.shortfall.epsilon_left and any(part.is_default for part in self._parts)
+        if self._empty_history is not None or is_retried:
             return said
         return by_column(said, self._table, self._parts, self._asked, self.likely, self._outer)
 

@@ -34,7 +34,9 @@ SCALE: Final = WIDTH / math.log(20)
 N_TABLES: Final = 300
 GROUPS: Final = "SELECT kind, COUNT(*) AS n FROM things GROUP BY kind"
 TOP: Final = GROUPS + " ORDER BY n DESC LIMIT {}"
-PROBABILITY: Final = re.compile(r"with a probability of ([0-9]+(?:\.[0-9]+)?(?:e-[0-9]+)?)")
+PROBABILITY: Final = re.compile(
+    r"with a probability of (?:below )?([0-9]+(?:\.[0-9]+)?(?:e-[0-9]+)?)"
+)
 
 
 @contextmanager
