@@ -170,8 +170,8 @@ class Shortfall:
             return self._unseen_text
         when = f" this {self.window}" if self.window else ""
         return (
-            f"{self._cost}, and {self.account} may spend {_down(self.epsilon_left)} more on "
-            f"{self.table} with one query{when}."
+            f"{self._cost}, and the next query of {self.account} may cost at most "
+            f"{_down(self.epsilon_left)} on {self.table}{when}."
         )
 
     @property

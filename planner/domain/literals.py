@@ -54,7 +54,7 @@ class ForeignLiteral:
         name, text = self.axis.name, shown(self.literal)
         told = f"{name} never equals {text}."
         if self.is_hidden:
-            told = f"Which rows of {name} are {text} is not known."
+            told = f"{text} is none of the declared values of {name}."
         return OutsideDomain(told, hint=self.way_out, position=position(self.literal))
 
     @property
@@ -165,7 +165,10 @@ def _moment(text: str) -> dt.datetime | None:
 def _way_out(axis: Axis, value: LevelValue | Fraction) -> str:
     if isinstance(axis, CategoryAxis):
         close = suggestion(str(value), axis.values)
-        known = close or f"Its levels are {listed([repr(level) for level in axis.values])}."
+        levels = f"Its levels are {listed([repr(level) for level in axis.values])}."
+        known = close or levels
+        if close and axis.other is not None:  # the guess may be far off: any value is possible
+            known = f"{close} {levels}"
     elif isinstance(axis, MeasureAxis):
         step = float(axis.step)
         known = f"Its levels run from {axis.regular[0]} to {axis.regular[-1]} in steps of {step:g}."

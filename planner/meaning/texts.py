@@ -199,7 +199,8 @@ def write_initcap(call: Call) -> Value:
     """INITCAP(text): a word is what is made of letters and digits."""
     template = (
         r"list_reduce(list_transform(regexp_extract_all({0}, '[\pL\pN]+|[^\pL\pN]+'), "
-        "LAMBDA word: upper(left(word, 1)) || lower(substr(word, 2))), LAMBDA a, b: a || b, '')"
+        f"LAMBDA word: {UPPER.format('left(word, 1)')} || lower(substr(word, 2))), "
+        "LAMBDA a, b: a || b, '')"
     )
     return call.sql(template, TEXT, call.text(call.value()))
 

@@ -1,7 +1,11 @@
 """Which rows of a private table count, in words: at most so many of each unit, and no others."""
 
+from typing import Final
+
 from cube.schema import Schema
 from planner.domain.table_names import owner_of
+
+LEFT_OUT: Final = "The others are in no value, and intervals do not allow for them."
 
 
 def rows_kept(schema: Schema) -> str | None:
@@ -35,5 +39,5 @@ def about_rows(schema: Schema) -> str:
         who = f"Unit: {schema.unit}."
     kept = rows_kept(schema)
     if kept is not None:
-        who += f" {kept[0].upper()}{kept[1:]}; counts and sums are of the rows that are kept."
+        who += f" {kept[0].upper()}{kept[1:]}. {LEFT_OUT}"
     return who

@@ -145,7 +145,11 @@ def schema_table(table: tacit_pb2.Table) -> RenderableType:
         free = Text("answers by itself: what it answers is free")
         return Group(plain(table.name), shown, *about, free)
     target = f"{table.default_half_width:g} at confidence {table.default_confidence:g}"
-    return Group(plain(table.name), shown, *about, Text(f"default target: half_width {target}"))
+    narrowest = Text(f"default target: half_width {target}")
+    if table.default_cost:
+        cost = float(Fraction(table.default_cost))
+        narrowest.append(f", as far as epsilon {cost:g} pays for it")
+    return Group(plain(table.name), shown, *about, narrowest)
 
 
 def answer_csv(answer: ReceivedResult, *, is_for_spreadsheets: bool = False) -> str:

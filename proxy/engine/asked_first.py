@@ -30,7 +30,7 @@ ASKED_FIRST: Final = (
     "Asked first: its noisy answer is put into the statement, which is priced here with a value "
     "that stands in for it."
 )
-_GIVEN: Final = "the answers and their intervals are for this value."
+_GIVEN: Final = "the answers are for this value, and their intervals do not allow for its noise."
 LEAST_CAP: Final = Fraction(1, 2**40)  # what is left of a cap that is used up: free answers fit
 
 
@@ -159,7 +159,7 @@ def with_first(result: QueryResult, answers: Sequence[FirstAnswer]) -> QueryResu
     notes = [f"{one.note}; {_GIVEN}" for one in answers]
     inside = [one.result.receipt for one in answers if one.result.receipt is not None]
     warnings = [*(one for inner in inside for one in inner.warnings), *result.receipt.warnings]
-    caveats = [*(one for inner in inside for one in inner.caveats), *result.receipt.caveats]
+    caveats = [*(one for inner in inside for one in inner.caveats), *notes]
     told = (
         note
         for inner in inside
@@ -172,7 +172,7 @@ def with_first(result: QueryResult, answers: Sequence[FirstAnswer]) -> QueryResu
         epsilon_spent=result.receipt.epsilon_spent + spent,
         notes=tuple(dict.fromkeys((*notes, *result.receipt.notes))),
         warnings=tuple(dict.fromkeys(warnings)),
-        caveats=tuple(dict.fromkeys(caveats)),
+        caveats=tuple(dict.fromkeys((*caveats, *result.receipt.caveats))),
     )
     return QueryResult(with_receipt(result.data, receipt), receipt)
 

@@ -24,8 +24,8 @@ N_WIDENED_MAX: Final = 4
 WIDENED: Final = 1.03  # times what is lacking
 SHARE_OF_LEFT: Final = Fraction(1, 20)  # of what is left, that a statement costs at most
 NOTE: Final = (
-    "{table} was asked without a target, so the statement costs epsilon {cost:.3g} at most. "
-    "Intervals half as wide would cost about {half:.3g}: name half_width, relative or epsilon."
+    "The statement names no half_width, relative or epsilon, so it may spend epsilon {cost:.3g} on "
+    "{table}. For half as wide intervals name one of them: they cost about {half:.3g}."
 )
 
 

@@ -20,7 +20,7 @@ from inference.posterior import Posterior
 from planner.changed_values import ChangedValues
 from planner.workload import Part, Wanted
 from proxy.api.requests import Caller
-from proxy.api.rows_kept import rows_kept
+from proxy.api.rows_kept import LEFT_OUT, rows_kept
 from proxy.tables.disclosure import shown_instead
 from proxy.tables.private_table import ServedTable
 
@@ -48,7 +48,7 @@ def left_out(table: ServedTable, caller: Caller) -> tuple[str, ...]:
     kept = rows_kept(schema)
     if kept is None:
         return ()
-    note = f"{schema.table}: {kept}; counts and sums are of the rows that are kept."
+    note = f"{schema.table}: {kept}. {LEFT_OUT}"
     known = None if shown_instead(table, caller) is not None else _units_cut(table)
     return (note if known is None else f"{note} {known}",)
 

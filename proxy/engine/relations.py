@@ -115,8 +115,9 @@ def missing_notes(answered: Sequence[AnsweredPart]) -> tuple[str, ...]:
     """Why answers have no value in some rows, or miss levels, for a receipt; once for each."""
     notes = (
         f"{item.answer.name} is NULL in {int(item.is_undivided.sum())} of its "
-        f"{item.is_undivided.size} rows, where what it divides by cannot be told from 0: it is not "
-        f"above {DIVISOR_WIDTHS} half-widths of its noise. A narrower half_width may tell it."
+        f"{item.is_undivided.size} rows. That does not mean that no records are there: what it "
+        f"divides by is not above {DIVISOR_WIDTHS} half-widths of its noise, and may be 0. A "
+        "narrower half_width may give a value."
         for part in answered
         for item in part.answers
         if item.law is not None and item.is_undivided.any()

@@ -35,8 +35,12 @@ def released(
     data, columns = answer_columns(workload, computed, answered)
     if not workload.tables:
         return QueryResult(data, None)
-    caveats = (*choice_caveats(workload.pick, answered), *wide_caveats(columns, data))
-    more = (*missing_notes(answered), *floor_notes(answered), *caveats)
+    caveats = (
+        *missing_notes(answered),
+        *choice_caveats(workload.pick, answered),
+        *wide_caveats(columns, data),
+    )
+    more = (*floor_notes(answered), *caveats)
     receipt = Receipt(
         table=budgets[0].table if budgets else workload.tables[0],
         epsilon_spent=sum((one.epsilon_spent for one in answered), Fraction(0)),

@@ -147,7 +147,7 @@ class ListTablesReply(_message.Message):
     def __init__(self, tables: _Optional[_Iterable[_Union[Table, _Mapping]]] = ...) -> None: ...
 
 class Table(_message.Message):
-    __slots__ = ("name", "columns", "default_half_width", "default_confidence", "synthetic_of", "kind", "comment")
+    __slots__ = ("name", "columns", "default_half_width", "default_confidence", "synthetic_of", "kind", "comment", "default_cost")
     NAME_FIELD_NUMBER: _ClassVar[int]
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
     DEFAULT_HALF_WIDTH_FIELD_NUMBER: _ClassVar[int]
@@ -155,6 +155,7 @@ class Table(_message.Message):
     SYNTHETIC_OF_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     COMMENT_FIELD_NUMBER: _ClassVar[int]
+    DEFAULT_COST_FIELD_NUMBER: _ClassVar[int]
     name: str
     columns: _containers.RepeatedCompositeFieldContainer[Column]
     default_half_width: float
@@ -162,7 +163,8 @@ class Table(_message.Message):
     synthetic_of: str
     kind: str
     comment: str
-    def __init__(self, name: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., default_half_width: _Optional[float] = ..., default_confidence: _Optional[float] = ..., synthetic_of: _Optional[str] = ..., kind: _Optional[str] = ..., comment: _Optional[str] = ...) -> None: ...
+    default_cost: str
+    def __init__(self, name: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., default_half_width: _Optional[float] = ..., default_confidence: _Optional[float] = ..., synthetic_of: _Optional[str] = ..., kind: _Optional[str] = ..., comment: _Optional[str] = ..., default_cost: _Optional[str] = ...) -> None: ...
 
 class Column(_message.Message):
     __slots__ = ("name", "sql_type", "kind", "nullable", "n_levels", "levels")

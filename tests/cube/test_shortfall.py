@@ -24,7 +24,7 @@ def test_a_price_is_rounded_up_and_what_is_left_down() -> None:
 def test_a_limit_is_named_with_its_window(window: str, when: str) -> None:
     limit = replace(SHORTFALL, account="group:g", window=window)
     assert limit.limit_text == (
-        "This costs epsilon 0.333334, and group:g may spend 0.222222 more on t with one query"
+        "This costs epsilon 0.333334, and the next query of group:g may cost at most 0.222222 on t"
         f"{when}."
     )
 

@@ -28,6 +28,7 @@ from proxy.bootstrap import Service
 from proxy.cli.app import main
 from proxy.engine.left_out import share_of
 from proxy.monitoring.logs import configure_logs
+from proxy.wire.postgres.session import NOISY
 from tests.support.configured import answer, configured, spent
 from tests.support.postgres_wire import postgres_serving
 from tests.support.serving import serving
@@ -60,7 +61,7 @@ other = -1
 null = true
 """
 KEPT = "at most 2 rows of each customer count"
-BOUND = f"orders: {KEPT}; counts and sums are of the rows that are kept."
+BOUND = f"orders: {KEPT}. The others are in no value, and intervals do not allow for them."
 CLAMPED = "Values of amount below 0 count as 0, those above 200 as 200."
 ELSEWHERE = "Values of shop that are not declared, and NULL, count as 'elsewhere'."
 NO_AGE = "Values of age that are not declared count as -1."
@@ -265,7 +266,9 @@ def test_every_wire_tells_them(service: Service, capsys: pytest.CaptureFixture[s
         engine.dispose()
         assert KEPT[1:] in str(about_table)
         assert all(one in printed(capsys, ["query", sql, "--server", address]) for one in told)
-        assert KEPT[1:] in printed(capsys, ["tables", "--server", address])
+        tables = printed(capsys, ["tables", "--server", address])
+        assert KEPT[1:] in tables
+        assert ", as far as epsilon 1 pays for it" in tables  # a hundredth of the budget
 
 
 def test_psql_is_told_once_in_a_connection_and_its_catalog_says_the_bound(service: Service) -> None:
@@ -275,7 +278,7 @@ def test_psql_is_told_once_in_a_connection_and_its_catalog_says_the_bound(servic
             lambda one: heard.append((one.severity_nonlocalized, one.message_primary))
         )
         connection.execute(COUNT).fetchall()
-        assert heard == [("NOTICE", BOUND)]
+        assert heard == [("NOTICE", BOUND), ("NOTICE", NOISY)]
         heard.clear()
         connection.execute("SELECT SUM(amount) AS s FROM orders").fetchall()
         assert heard == [("NOTICE", CLAMPED)]

@@ -73,6 +73,7 @@ from proxy.wire.postgres.sqlstates import (
 from proxy.wire.postgres.transaction import SessionSettings, Transaction
 from proxy.wire.sessions.sessions import applied
 
+NOISY: Final = "Values are noisy: SET tacit.notices = on tells how wide their intervals are."
 N_CAVEATS_MAX: Final = 1000  # of those told, which are not told again
 
 Notice = tuple[str, str, str]  # severity, SQLSTATE, text
@@ -265,11 +266,14 @@ class Session:
         is left out, or counts as something else, is told once in a connection.
         """
         is_wanted = dict(self.transaction.settings.client).get(NOTICES) == "on"
-        new = [one for one in receipt.caveats if one not in self._cautioned]
+        caveats = (
+            (*receipt.caveats, NOISY) if receipt.columns and not is_wanted else receipt.caveats
+        )
+        new = [one for one in caveats if one not in self._cautioned]
         self._cautioned = dict.fromkeys((*self._cautioned, *new)[-N_CAVEATS_MAX:])
         unasked = [
             one
-            for one in receipt.notes
+            for one in dict.fromkeys((*receipt.notes, *new))
             if not receipt.columns or one in receipt.warnings or one in new
         ]
         lines = notice_lines(receipt) if is_wanted else unasked

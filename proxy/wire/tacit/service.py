@@ -324,6 +324,7 @@ def _table(info: TableInfo) -> tacit_pb2.Table:
         default_confidence=info.default.confidence,
         kind=info.kind,
         comment=about_rows(info.schema) if info.kind == PRIVATE else info.comment,
+        default_cost="" if info.default_cost is None else str(info.default_cost),
     )
 
 

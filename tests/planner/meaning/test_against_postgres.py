@@ -20,7 +20,7 @@ from planner.sql.query_tree import parse
 from planner.sql.statements import Query
 from tests.support.postgres import PostgresServer
 
-TEXTS = ("", " a b ", "Oslo", "os\\lo", "ÅRE", "straße", "a,b,c", "x%y_z", "foo bar-baz 12q")
+TEXTS = ("", " a b ", "Oslo", "os\\lo", "ÅRE", "ß straße", "a,b,c", "x%y_z", "foo bar-baz 12q")
 SCHEMA = Schema(
     table="t",
     axes=(

@@ -232,7 +232,7 @@ def test_a_column_of_too_many_levels_is_refused(
 def test_the_limit_of_one_query_is_the_limit_of_one_table(table: ServedTable) -> None:
     limit = Limit(Subject(SubjectKind.ANALYST, "ann"), per_query=Fraction(1, 2))
     table.gate._ledger.append("staff", lambda _history: LimitSet(limit, "owner"))
-    with pytest.raises(LimitReached, match="with one query"):
+    with pytest.raises(LimitReached, match="next query of analyst:ann may cost at most"):
         make(table, ONE, ANN)
     assert spent(table) == 0
     make(table, replace(ONE, epsilon=Fraction(1, 2)), ANN)

@@ -222,12 +222,12 @@ def test_an_analyst_pays_from_his_own_limit_and_what_is_bought_is_free_for_all(
 ) -> None:
     limit(server, "analyst:ann", epsilon=Fraction(1, 4))
     limit(server, "each_analyst", epsilon=Fraction(0))
-    with pytest.raises(LimitReached, match="analyst:bob may spend 0 more"):
+    with pytest.raises(LimitReached, match="next query of analyst:bob may cost at most 0"):
         server.ask(BY_CITY, caller=BOB)
     assert server.spent == 0
     assert epsilon(server.ask(BY_CITY, caller=ANN)) > 0
     assert epsilon(server.ask(BY_CITY, caller=BOB)) == 0
-    with pytest.raises(LimitReached, match="analyst:ann may spend"):
+    with pytest.raises(LimitReached, match="next query of analyst:ann may cost"):
         server.ask(BY_CITY, half_width=1.0, caller=ANN)
     payment = server.gate.payments()[-1]
     assert payment.charge.payer == ANN.payer
@@ -236,7 +236,7 @@ def test_an_analyst_pays_from_his_own_limit_and_what_is_bought_is_free_for_all(
 def test_a_group_shares_one_limit(server: Server) -> None:
     limit(server, "group:sales", epsilon=Fraction(1, 4))
     first = epsilon(server.ask(BY_CITY, caller=ANN))
-    with pytest.raises(LimitReached, match="group:sales may spend") as refused:
+    with pytest.raises(LimitReached, match="next query of group:sales may cost") as refused:
         server.ask(BY_CITY, half_width=20 * float(first / (Fraction(1, 4) + first)), caller=BOB)
     assert server.spent == first
     assert refused.value.shortfall.account == "group:sales"

@@ -7,6 +7,7 @@ import pytest
 from accountant.noise.laplace import SystemNoise
 from proxy.api.requests import LOCAL
 from proxy.engine.engine import Engine
+from proxy.wire.postgres.session import NOISY
 from tests.sql import world
 from tests.support.fakes import KnownTable
 from tests.support.postgres_wire import postgres_serving
@@ -53,7 +54,7 @@ def test_counts_are_whole_unless_the_session_says_otherwise(client: RawClient) -
 
 
 def test_notices_are_sent_when_they_are_wanted(client: RawClient, engine: Engine) -> None:
-    client.ask(query(COUNT))
+    assert notices(client.ask(query(COUNT))) == [NOISY]  # once in a connection
     assert notices(client.ask(query(COUNT))) == []
     client.ask(query("SET tacit.notices = on"))
     cost, *columns = notices(client.ask(query(COUNT)))
@@ -90,7 +91,7 @@ def test_a_value_that_is_no_level_is_told_of_unasked(
 
 
 def test_a_value_that_is_a_level_is_not_told_of(client: RawClient) -> None:
-    assert notices(client.ask(query(STALE.format("sex = 'male'")))) == []
+    assert notices(client.ask(query(STALE.format("sex = 'male'")))) == [NOISY]
 
 
 def test_a_switch_is_on_or_off(client: RawClient) -> None:
