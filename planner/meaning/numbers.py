@@ -405,6 +405,8 @@ def rounding(name: str) -> Writer:
         source = value.type
         if source.is_integer:
             return call.sql("CAST({0} AS DOUBLE)", FLOAT, value)
+        if source.is_exact and source.places == 0:
+            return call.sql("{0}", source, value)  # DuckDB makes a double of a large one
         gives = WHOLE if source.is_exact else _whole_numeric(source)
         return call.sql(_narrowed(f"{name}({{0}})", source), gives, value)
 
