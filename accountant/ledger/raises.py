@@ -71,7 +71,8 @@ class Raises:
         """The same, of what has Laplace noise; TypeError for another."""
         earlier = self._earlier(planned)
         if earlier is None:
-            return LatticeNoise.for_weight(planned.laplace_weight)
+            of_record = planned.block.query.bound
+            return LatticeNoise.for_weight(planned.laplace_weight, of_record)
         if may_be_clamped(earlier):
             raise TooLarge(
                 "An earlier answer is at the limit of what can be stored, and cannot be raised.",

@@ -18,6 +18,7 @@ import opendp.prelude as dp
 from accountant.noise.gaussian import GaussianNoise
 from accountant.noise.lattice import (
     LATTICE_ANSWER_MAX,
+    STEP_BITS_UNDER_RECORD,
     STEP_BITS_UNDER_SCALE,
     OnLattice,
     rounded_up,
@@ -59,15 +60,31 @@ class LatticeNoise(OnLattice):
             raise ValueError("the noise is smaller than the paid weight allows")
 
     @classmethod
-    def for_weight(cls, weight: Weight) -> "LatticeNoise":
+    def for_weight(cls, weight: Weight, of_record: Fraction | None = None) -> "LatticeNoise":
         """The finest useful lattice, and the smallest scale that the weight allows on it.
+
+        Parameters
+        ----------
+        weight : Weight
+        of_record : Fraction, optional
+            The most by which one record moves a row that may be raised later. A lattice is kept by
+            all raises, so its step is also far below that, however small the weight is now.
+
+        Notes
+        -----
+        Both are public, and any lattice is as private as any other.
 
         >>> LatticeNoise.for_weight(Weight.at_least(0.25)).lattice_bits
         18
+        >>> LatticeNoise.for_weight(Weight.at_least(1e-6), of_record=Fraction(1)).lattice_bits
+        10
         """
         # The least number of bits with 2**bits >= 2**20 * weight.
         shift = EPSILON_UNIT_BITS - STEP_BITS_UNDER_SCALE
         lattice_bits = max(0, (-(-weight.units >> shift) - 1).bit_length())
+        if of_record is not None:
+            bits_of_record = (math.ceil(of_record) - 1).bit_length()
+            lattice_bits = max(lattice_bits, STEP_BITS_UNDER_RECORD - bits_of_record)
         return cls(weight, lattice_bits, rounded_up(2**lattice_bits / weight.exact))
 
     @classmethod

@@ -15,6 +15,7 @@ from typing import Final
 from cube.refusals import TooLarge
 
 STEP_BITS_UNDER_SCALE: Final = 20  # a step of 2**-20 scales hardly widens an interval
+STEP_BITS_UNDER_RECORD: Final = 10  # so that a row bought at any weight may be raised to 16 or so
 LATTICE_ANSWER_MAX: Final = 2**62  # half of int64 for the answer, half for the noise
 LATTICE_BITS_MAX: Final = 32  # what the largest weight, 2**12, needs
 
