@@ -62,6 +62,13 @@ def plain_values(
             raise unsupported(
                 key, "is infinite or not a number on some level", "Guard it with CASE."
             )
+        exact = {value for value, n in zip(flat.tolist(), null, strict=True) if not n}
+        if len(set(map(float, exact))) < len(exact):
+            raise TooLarge(
+                f"The group key {shown(key)} has decimals that are the same DOUBLE.",
+                hint="Cast it to DOUBLE, or to texts with ::text.",
+                position=position(key),
+            )
         plain, sql_type = (doubles + 0.0).tolist(), "DOUBLE"  # + 0.0 turns -0.0 into 0.0
     elif sql_type == "TIMESTAMP" and not is_of_days:
         moments = flat.astype("datetime64[us]")

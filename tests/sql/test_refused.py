@@ -41,6 +41,7 @@ LONG = {
         "too_large",
         f"{ALL} WHERE CONCAT(city, '{'a' * 9_000}') LIKE '{'%a_' * 9_000}'",
     ),
+    "decimals": ("too_large", f"{ALL} GROUP BY 123456789012345678.5 + age"),
     "characters": ("too_large", f"{ALL} GROUP BY CONCAT(age, visits, city, '{'x' * 20_000}')"),
     "values of keys": (
         "too_large",
