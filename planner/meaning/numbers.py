@@ -296,8 +296,13 @@ def write_mod(call: Call) -> Value:
 
 
 def write_neg(call: Call) -> Value:
-    """``-x``."""
-    value = call.value()
+    """``-x``. The least integer of a type is of it, though what is negated is beyond its largest."""
+    value, least = call.value(), call.node.this
+    if isinstance(least, exp.Literal) and not least.is_string:
+        if least.name == str(_INT4_MAX + 1):
+            return call.sql("(-({0}))", INT4, value)
+        if least.name == str(_INT8_MAX + 1):
+            return call.sql("CAST(-({0}) AS BIGINT)", SqlType(Kind.INT8, is_asked=True), value)
     return call.sql("(-({0}))", value.type, value)
 
 

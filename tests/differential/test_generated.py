@@ -89,6 +89,10 @@ def test_expressions_mean_what_they_mean_in_postgresql(both: Evaluators) -> None
         ("i", "FLOOR((i + 2.00) / 3) < 0.25"),
         ("i", "ROUND(i / 3.0, 1) = 0.333"),
         ("i", "ROUND(EXTRACT(EPOCH FROM TIME '23:59:59.5'), 0) + i"),
+        ("i", "(CEIL(12345678901234567890) % 0.5) + i"),
+        ("i", "(GREATEST((-2147483648), 2147483647) << 2) + i"),
+        ("i", "(-9223372036854775808 >> 60) + i"),
+        ("s", "INITCAP('ß' || s)"),
     ],
 )
 def test_an_expression_that_differed_agrees_in_every_place(
