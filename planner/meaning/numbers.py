@@ -296,7 +296,7 @@ def write_mod(call: Call) -> Value:
 
 
 def write_neg(call: Call) -> Value:
-    """``-x``. The least integer of a type is of it, though what is negated is beyond its largest."""
+    """``-x``. The least integer of a type is of it, though its absolute value is beyond."""
     value, least = call.value(), call.node.this
     if isinstance(least, exp.Literal) and not least.is_string:
         if least.name == str(_INT4_MAX + 1):
