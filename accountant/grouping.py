@@ -16,8 +16,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from cube.cached import cached_property
 from cube.query import Scope, check_scope
+from cube.runtime import cached_property
 
 Whole = NDArray[np.int64]
 

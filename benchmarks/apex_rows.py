@@ -28,8 +28,7 @@ from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.laplace import SystemNoise
 from benchmarks.report import Bar, progress, run, wants_quick
-from cube.block import Partition, QueryBlock
-from cube.query import Factor, counting
+from cube.query import Factor, Partition, QueryBlock, counting
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from inference.estimator import Estimator

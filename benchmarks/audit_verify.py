@@ -39,12 +39,11 @@ from accountant.ledger.limits import Payer
 from accountant.noise.laplace import LatticeNoise
 from benchmarks.report import Bar, progress, run, wants_quick
 from cube.axis import Axis, CategoryAxis
-from cube.block import Partition, QueryBlock
 from cube.encoding import canonical_json
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
-from cube.query import Factor, counting
+from cube.query import Factor, Partition, QueryBlock, counting
+from cube.runtime import uncollected
 from cube.schema import Schema
-from cube.uncollected import uncollected
 from examples.adult.demo import prepare
 from proxy.config.settings import load
 

@@ -20,8 +20,7 @@ import numpy as np
 from benchmarks.report import Bar, progress, run, wants_quick
 from benchmarks.structured import WORKLOADS, measured
 from benchmarks.workloads import FAMILIES, History, dense, ranges, with_combinations
-from inference.blue.blue import OnlineBlue
-from inference.blue.row_space import DEPENDENCE_TOLERANCE, RowSpace
+from inference.blue.blue import DEPENDENCE_TOLERANCE, OnlineBlue, RowSpace
 
 SEED = 20120827
 N_TIMINGS = 15

@@ -23,11 +23,9 @@ from numpy.typing import NDArray
 
 from benchmarks.report import Bar, progress, run, wants_quick
 from local_dp.channels.choice import AnyChannel
-from streams.interval import count_interval
-from streams.mechanism import Mechanism
-from streams.ones_law import ones_law
+from streams.estimates import count_interval, ones_law
+from streams.mechanism import Mechanism, best_mechanism
 from streams.population import Buckets, Everyone, Population, Sample
-from streams.split import best_mechanism
 from tests.support.covered_answers import CONFIDENCE, KINDS, SIZES, covered
 
 LEAST, MOST = 0.94, 0.96

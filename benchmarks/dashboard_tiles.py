@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from benchmarks.thrift_workloads import target_of
 from cube.axis import Axis, CategoryAxis
-from cube.block import Partition, QueryBlock
-from cube.query import Factor, counting
+from cube.query import Factor, Partition, QueryBlock, counting
 from cube.schema import Schema
 from planner.workload import Wanted
 

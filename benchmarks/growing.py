@@ -29,10 +29,9 @@ from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.laplace import SystemNoise
 from benchmarks.orders import N_DAYS, N_ORDERS, day_at, of_analysts, tiles, write_orders
 from benchmarks.report import Bar, progress, run, wants_quick
-from cube.block import Partition, QueryBlock
 from cube.encoding import fingerprint
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
-from cube.query import LinearQuery, Term
+from cube.query import LinearQuery, Partition, QueryBlock, Term
 from cube.schema import Schema
 from planner.measuring.weights import weight_for
 from proxy.api.requests import QueryRequest

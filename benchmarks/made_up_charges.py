@@ -15,9 +15,8 @@ from accountant.ledger.entries import Charge
 from accountant.ledger.limits import Payer
 from accountant.noise.laplace import LatticeNoise
 from cube.axis import Axis
-from cube.block import Partition, QueryBlock
 from cube.measurement import Weight
-from cube.query import Factor, counting
+from cube.query import Factor, Partition, QueryBlock, counting
 from cube.schema import Schema
 
 SHARE_GROUPED: Final = 0.2

@@ -18,9 +18,8 @@ from threadpoolctl import threadpool_limits
 from accountant.ledger.limits import Payer
 from benchmarks.report import Bar, progress, run, wants_quick
 from benchmarks.synthesis_tables import BenchTable, served, tables
-from cube.block import Partition, QueryBlock
 from cube.measurement import Weight
-from cube.query import Scope, counting
+from cube.query import Partition, QueryBlock, Scope, counting
 from inference.marginals.budget import DeclaredMarginal, laplace_weights, residual_plan
 from inference.marginals.projection import disagreement, reconciled, standard_errors
 from inference.marginals.table import NoisyTable

@@ -30,10 +30,9 @@ from benchmarks.published_streams import (
 )
 from benchmarks.report import Bar, progress, run, wants_quick
 from streams.epoch import Epoch
-from streams.estimator import mean_squared_error
-from streams.mechanism import Mechanism
+from streams.estimates import mean_squared_error
+from streams.mechanism import Mechanism, best_mechanism
 from streams.population import Buckets, Everyone, Population, Sample
-from streams.split import best_mechanism
 from streams.state import BitState
 
 UNIVERSE = 100_000

@@ -31,9 +31,8 @@ from accountant.noise.laplace import SystemNoise
 from benchmarks.histogram_source import HistogramSource
 from benchmarks.report import Bar, progress, run, wants_quick
 from cube.axis import IntegerAxis
-from cube.block import Partition, QueryBlock
 from cube.measurement import PlannedMeasurement, Weight
-from cube.query import counting
+from cube.query import Partition, QueryBlock, counting
 from cube.refusals import BudgetExhausted
 from cube.schema import Schema
 from cube.target import AccuracyTarget

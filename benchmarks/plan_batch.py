@@ -28,9 +28,8 @@ from numpy.typing import NDArray
 from accountant.cost.history_cost import CostState
 from benchmarks.report import Bar, progress, run, wants_quick
 from cube.axis import IntegerAxis
-from cube.block import QueryBlock
 from cube.measurement import UNITS_PER_EPSILON
-from cube.query import Factor, LinearQuery, Term
+from cube.query import Factor, LinearQuery, QueryBlock, Term
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from inference.noise_law.law import law_of_noise

@@ -24,8 +24,7 @@ import numpy as np
 from accountant.gate.pricing import Pricing
 from accountant.ledger.table_history import TableHistory
 from benchmarks.report import Bar, progress, run, wants_quick
-from cube.block import Partition, QueryBlock
-from cube.query import Factor, LinearQuery, Scope, counting
+from cube.query import Factor, LinearQuery, Partition, QueryBlock, Scope, counting
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from inference.estimator import Estimator

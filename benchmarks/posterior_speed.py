@@ -23,10 +23,9 @@ from benchmarks.laplace_oracles import (
     partial_fractions_tail,
 )
 from benchmarks.report import Bar, progress, run, wants_quick
-from inference.noise_law.contour import ContourLaw
-from inference.noise_law.convolution import ConvolutionLaw
 from inference.noise_law.laplace_sum import standard_deviation
-from inference.noise_law.monte_carlo import MonteCarloLaw
+from inference.noise_law.law import ContourLaw
+from inference.noise_law.paper_methods import ConvolutionLaw, MonteCarloLaw
 
 SEED = 20120812
 N_SCALES = 1000

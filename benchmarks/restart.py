@@ -35,8 +35,8 @@ from accountant.ledger.stores.key_file import fingerprint_key, key_beside
 from accountant.ledger.stores.sqlite_store import SqliteStore
 from benchmarks.made_up_charges import MadeUpCharges, Sizes
 from benchmarks.report import Bar, progress, run, wants_quick
+from cube.runtime import uncollected
 from cube.schema import Schema
-from cube.uncollected import uncollected
 from examples.adult.demo import HERE
 from inference.estimator import Estimator
 from proxy.config.settings import load

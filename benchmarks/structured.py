@@ -11,8 +11,7 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from cube.block import QueryBlock
-from cube.query import Factor, counting
+from cube.query import Factor, QueryBlock, counting
 from inference.blue.atoms import Atoms
 from inference.blue.blue import OnlineBlue
 

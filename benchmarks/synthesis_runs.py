@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.marginal_distance import pairs_distance, triples_distance
 from benchmarks.synthesis_tables import NAME, BenchTable, positions, served, table_named
 from cube.axis import Axis, CategoryAxis, IntegerAxis
-from cube.block import Partition
+from cube.query import Partition
 from inference.history import counts_groups
 from planner.workload import RequestedTarget
 from proxy.api.requests import LOCAL, QueryRequest

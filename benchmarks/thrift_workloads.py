@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from benchmarks.turbo_pool import SCHEMA as POOL_SCHEMA
 from benchmarks.turbo_pool import SIZES, drawn_pool
 from cube.axis import Axis, CategoryAxis, IntegerAxis
-from cube.block import QueryBlock
-from cube.query import Factor, counting
+from cube.query import Factor, QueryBlock, counting
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from planner.workload import Wanted

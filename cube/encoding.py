@@ -1,12 +1,16 @@
-"""Blocks and statistics as plain JSON values, and back: how a ledger records what was measured.
+"""The vocabulary as plain JSON values: how a ledger records what was measured, and of what table.
 
-Arrays are run-length encoded (``runs``: ``[length, value, length, value, ...]``), so a predicate on
-an ordered axis is a few numbers that a person can check. Where an array along one axis rises or
-falls from level to level, it is written as ``pieces`` instead: ``[[length, value], [length, value,
-first difference, second difference], ...]``, each a polynomial of the place. Either is read. Groups
-over several axes, one of them with many levels, are ``classes``, the runs of each axis's classes of
-levels, and the runs of the groups over products of classes. The
-encoding is canonical: equal blocks have equal text, which makes `fingerprint` an identity.
+Blocks and statistics are written and read back. Arrays are run-length encoded (``runs``:
+``[length, value, length, value, ...]``), so a predicate on an ordered axis is a few numbers that a
+person can check. Where an array along one axis rises or falls from level to level, it is written as
+``pieces`` instead: ``[[length, value], [length, value, first difference, second difference],
+...]``, each a polynomial of the place. Either is read. Groups over several axes, one of them with
+many levels, are ``classes``, the runs of each axis's classes of levels, and the runs of the groups
+over products of classes. The encoding is canonical: equal blocks have equal text, which makes
+`fingerprint` an identity.
+
+The public declaration of a table is written as JSON text, so that a ledger can be read without its
+server. It is for readers only: nothing depends on it, and this package never reads it back.
 """
 
 import hashlib
@@ -15,14 +19,23 @@ import math
 import re
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cube.block import Partition, QueryBlock
-from cube.gaussian import GaussianCounts
+from cube.axis import (
+    Axis,
+    BooleanAxis,
+    CategoryAxis,
+    DateAxis,
+    IntegerAxis,
+    MeasureAxis,
+    NumericAxis,
+    TimestampAxis,
+)
+from cube.classes import Tiles
 from cube.pieces import (
     N_CURVED_LEAST,
     Pieces,
@@ -36,11 +49,13 @@ from cube.query import (
     N_NARROW_LEVELS_MAX,
     Factor,
     LinearQuery,
+    Partition,
+    QueryBlock,
     Term,
     shape_of,
 )
-from cube.statistic import Choice, ChoiceCandidate, Distance, Score, UnitCount
-from cube.tiles import Tiles
+from cube.schema import Schema
+from cube.statistic import Choice, ChoiceCandidate, Distance, GaussianCounts, Score, UnitCount
 
 N_KEPT_NUMBERS_MAX = 2**12  # of a factor whose encoding is kept
 SCALE_MAX = 2**80  # of a term: far beyond any row that is measured
@@ -318,3 +333,79 @@ def _decode_runs(listed: list[int], size: int) -> Pieces:
     if (lengths <= 0).any() or int(lengths.sum()) != size:
         raise ValueError("run lengths do not fill the array")
     return constant_pieces(np.cumsum(lengths) - lengths, values, size)
+
+
+AXIS_KINDS: Final[dict[type[Axis], str]] = {
+    CategoryAxis: "category",
+    IntegerAxis: "integer",
+    NumericAxis: "numeric",
+    BooleanAxis: "boolean",
+    DateAxis: "date",
+    MeasureAxis: "measure",
+    TimestampAxis: "timestamp",
+}
+
+
+def declare(schema: Schema, *, version: str, separate_budget: str = "") -> str:
+    """The declaration of a schema, made by a version of Tacit.
+
+    `separate_budget` is why a table has a budget of its own beside others about the same units.
+
+    The positions of a column's levels are those of its regular levels in order, then OTHER, then
+    NULL.
+    """
+    return canonical_json(
+        {
+            "table": schema.table,
+            "neighbours": schema.neighbours.value,
+            "n_records_max": schema.n_records_max,
+            "unit": schema.unit,
+            "version": version,
+            "columns": [_column(axis) for axis in schema.axes],
+            **_bounds(schema),
+            **({"separate_budget": separate_budget} if separate_budget else {}),
+        }
+    )
+
+
+def _bounds(schema: Schema) -> dict[str, Any]:
+    """The bounds on the rows of a unit, and on its groups, where a unit may have several."""
+    n_rows, by = schema.rows_per_unit_max, schema.rows_per_unit_max_by
+    n_groups = schema.groups_per_unit_max
+    return {
+        **({} if n_rows == 1 else {"rows_per_unit_max": n_rows}),
+        **({} if by is None else {"rows_per_unit_max_by": by.declaration}),
+        **({} if n_groups is None else {"groups_per_unit_max": n_groups}),
+    }
+
+
+def _column(axis: Axis) -> dict[str, Any]:
+    return {
+        "name": axis.name,
+        "kind": AXIS_KINDS[type(axis)],
+        "sql_type": axis.sql_type,
+        "size": axis.size,
+        "null": axis.null,
+        "other": None if axis.other is None else str(axis.other),
+        **_regular(axis),
+    }
+
+
+def _regular(axis: Axis) -> dict[str, Any]:
+    match axis:
+        case CategoryAxis():
+            return {"levels": list(axis.values)}
+        case BooleanAxis():
+            return {"levels": ["false", "true"]}
+        case NumericAxis():
+            return {"edges": [repr(edge) for edge in axis.edges]}
+        case IntegerAxis() | DateAxis():
+            return {"low": str(axis.low), "high": str(axis.high)}
+        case MeasureAxis():
+            ends = {"low": axis.low, "high": axis.high, "step": axis.step}
+            return {name: str(Fraction(value)) for name, value in ends.items()}
+        case TimestampAxis():
+            zone = {} if axis.time_zone is None else {"time_zone": axis.time_zone}
+            return {"low": str(axis.low), "high": str(axis.high), "step": axis.step, **zone}
+        case _:
+            raise TypeError(f"a column of unknown kind {type(axis).__name__}")

@@ -19,12 +19,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from cube.block import Partition, QueryBlock
-from cube.cached import cached_property
-from cube.classes import AxisClasses
+from cube.classes import AxisClasses, Tiles
 from cube.pieces import Pieces, runs_of
-from cube.query import Factor, LinearQuery, Scope, Term, check_scope
-from cube.tiles import Tiles
+from cube.query import Factor, LinearQuery, Partition, QueryBlock, Scope, Term, check_scope
+from cube.runtime import cached_property
 
 
 @dataclass(frozen=True, eq=False)

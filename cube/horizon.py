@@ -16,13 +16,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from cube.axis import Axis, DateAxis, IntegerAxis
-from cube.block import Partition, QueryBlock
+from cube.axis import STEPS, Axis, DateAxis, IntegerAxis, TimestampAxis
+from cube.classes import Tiles, tiled
 from cube.pieces import Pieces, constant_runs
-from cube.query import Factor, LinearQuery, Term
+from cube.query import Factor, LinearQuery, Partition, QueryBlock, Term
 from cube.schema import Schema
-from cube.tiles import Tiles, tiled
-from cube.timestamps import STEPS, TimestampAxis
 
 Span = tuple[int, int]  # levels from the first to before the second
 _Blocks = WeakKeyDictionary[QueryBlock, QueryBlock]

@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from cube.cached import cached_property
+from cube.runtime import cached_property
 
 N_FLAT_LEAST = 4  # levels of equal value in a row that are a piece of their own
 N_CURVED_LEAST = 8  # levels that a polynomial must describe to be worth its three coefficients

@@ -1,13 +1,17 @@
-"""Statistics: questions to a private table that are not linear rows.
+"""Statistics: questions to a private table whose answers are no rows of the history.
 
-    Distance    the summed distance of a block's rows from public numbers
-    Choice      which of several candidates scores best (the exponential mechanism)
-    UnitCount   how many units have a row in each group: COUNT(DISTINCT unit)
+    Distance          the summed distance of a block's rows from public numbers
+    Choice            which of several candidates scores best (the exponential mechanism)
+    UnitCount         how many units have a row in each group: COUNT(DISTINCT unit)
+    GaussianCounts    the rows of a block: in older ledgers, where Gaussian rows were no history yet
 
 Each is released with noise and charged at a weight. A distance costs a cell what the rows of its
 block would cost; a choice costs every cell the same; a count of units costs a unit the same
-wherever its rows are. Their results are not rows of the history: no query of rows is estimated from
-them.
+wherever its rows are. No query of rows is estimated from their results.
+
+Gaussian counts have Gaussian noise, and a distance may have it instead of Laplace noise. Its price
+is a `Rho` of zero-concentrated differential privacy, not a weight of the history. Together with
+what is spent in epsilon it makes the guarantee of a table (epsilon, delta)-differential privacy.
 
 Nothing here touches data, noise or budget.
 """
@@ -16,9 +20,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeAlias
 
-from cube.block import Partition, QueryBlock
-from cube.measurement import PlannedMeasurement, Weight
-from cube.query import Scope, counting
+import numpy as np
+from numpy.typing import NDArray
+
+from cube.measurement import GaussianTerms, PlannedMeasurement, Rho, Weight
+from cube.query import Partition, QueryBlock, Scope, counting
 
 REFERENCE_MAX: Final = 2**40  # of a number with which a row is compared
 N_CANDIDATES_MAX: Final = 20_000
@@ -193,3 +199,55 @@ class PlannedStatistic:
     def costing(self) -> PlannedMeasurement:
         """Rows with the same cost for every cell as the statistic."""
         return self.statistic.costing(self.weight)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GaussianCounts:
+    """The rows of a block, each released with independent Gaussian noise.
+
+    Parameters
+    ----------
+    block : QueryBlock
+        Its query has whole coefficients and no constant.
+    """
+
+    block: QueryBlock
+
+    def __post_init__(self) -> None:
+        PlannedMeasurement(self.block, Weight(1))  # raises unless the block can be measured
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GaussianNoisyCounts:
+    """The rows of a block with independent Gaussian noise of one standard deviation.
+
+    They are not rows of the history: no SQL query is answered from them.
+    """
+
+    block: QueryBlock
+    values: NDArray[np.float64]
+    deviation: float
+
+
+GaussianStatistic: TypeAlias = GaussianCounts | Distance
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlannedGaussian:
+    """A statistic to release with Gaussian noise.
+
+    Parameters
+    ----------
+    statistic : GaussianCounts or Distance
+    rho : Rho
+        The price of the whole statistic.
+    terms : GaussianTerms
+        The table's terms; for a table without Gaussian noise so far, those that it will have.
+    """
+
+    statistic: GaussianStatistic
+    rho: Rho
+    terms: GaussianTerms
+
+
+Asked: TypeAlias = PlannedStatistic | PlannedGaussian | PlannedUnitCount

@@ -15,8 +15,8 @@ from typing import TypeAlias, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cube.cached import cached_property
-from inference.noise_law.error_terms import ErrorTerms
+from cube.runtime import cached_property
+from inference.error_terms import ErrorTerms
 from inference.noise_law.laplace_sum import standard_deviation
 from inference.noise_law.law import NoiseLaw
 from inference.posterior import NotEstimable, Posterior, RowEstimate, ends_about

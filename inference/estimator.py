@@ -16,10 +16,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from cube.block import QueryBlock
 from cube.encoding import fingerprint
 from cube.measurement import Measurement
-from cube.query import Scope
+from cube.query import QueryBlock, Scope
 from cube.schema import Schema
 from inference.block_estimates import (
     RowEstimates,
@@ -29,17 +28,22 @@ from inference.block_estimates import (
     unknown,
     widest,
 )
+from inference.blue.combined_rows import CombinedRows
+from inference.blue.counted_groups import CountedGroups
 from inference.blue.partition_reader import Reading
-from inference.blue.stretches_reader import StretchesReader
-from inference.blue.workspace import LinearEstimates, Workspace
-from inference.combined_rows import CombinedRows
-from inference.counted_groups import CountedGroups
-from inference.earlier import N_KEPT, EarlierHistories
+from inference.blue.stretches import StretchesReader
+from inference.blue.workspaces import LinearEstimates, Workspace
+from inference.error_terms import ErrorTerms
 from inference.history import History
-from inference.memory import DEFAULT_MEMORY, EstimatorMemory
-from inference.noise_law.error_terms import ErrorTerms
+from inference.memory import (
+    DEFAULT_MEMORY,
+    N_KEPT,
+    EarlierHistories,
+    EstimatorMemory,
+    RecalledAnswer,
+    RecalledAnswers,
+)
 from inference.posterior import RowEstimate
-from inference.recalled import RecalledAnswer, RecalledAnswers
 from inference.scaling import Scaling, posteriors_of, split_dust
 
 # Times the deviation of what is known: with more, an estimate is wider at any usual confidence,

@@ -10,10 +10,9 @@ It holds noisy values, but does not compute with them.
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from cube.block import QueryBlock
 from cube.encoding import fingerprint
 from cube.measurement import Measurement
-from cube.query import Scope
+from cube.query import QueryBlock, Scope
 
 N_JOINT_ROWS_MAX = 256  # a larger block takes too long to combine; its groups are summed instead
 

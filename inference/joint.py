@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from cube.pace import checkpoint
-from inference.noise_places import Places
+from inference.error_terms import Places
 from inference.posterior import Posterior
 
 N_VARIATES_MAX = 2**18  # drawn at once: 2 MB, which fits a processor's cache

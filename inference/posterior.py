@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from inference.noise_law.convolution import masses_on_grid
-from inference.noise_law.error_terms import NO_TERMS, ErrorTerms
+from inference.error_terms import NO_TERMS, ErrorTerms
 from inference.noise_law.laplace_sum import standard_deviation
 from inference.noise_law.law import NoiseLaw
+from inference.noise_law.paper_methods import masses_on_grid
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from cube.block import QueryBlock
 from cube.measurement import Measurement
-from cube.query import LinearQuery
+from cube.query import LinearQuery, QueryBlock
 from inference.block_estimates import BlockPosteriors, RowEstimates, unknown
 from inference.blue.partition_reader import Reading
-from inference.noise_law.error_terms import ErrorTerms
+from inference.error_terms import ErrorTerms
 from inference.noise_law.laplace_sum import standard_deviation
 from inference.noise_law.law import NoiseLaw, law_of_noise
 from inference.posterior import Posterior

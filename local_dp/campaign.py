@@ -18,10 +18,10 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from cube.axis import N_LEVELS_MAX, NAME_LENGTH_MAX, Axis, LevelValue
-from cube.cached import cached_property
 from cube.exponential import exp_below
 from cube.measurement import UNITS_PER_EPSILON
 from cube.query import Scope, check_scope
+from cube.runtime import cached_property
 from local_dp.channels.choice import AnyChannel, best_channel
 from local_dp.views import View
 

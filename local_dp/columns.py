@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cube.axis import INTEGER_MAX, Axis, BooleanAxis, CategoryAxis, IntegerAxis, MeasureAxis
-from cube.block import Partition, QueryBlock
-from cube.query import Factor, LinearQuery, Scope, Term
+from cube.query import Factor, LinearQuery, Partition, QueryBlock, Scope, Term
 from cube.schema import N_RECORDS_MAX, Schema
 from local_dp.campaign import Attribute, Campaign, Level
 

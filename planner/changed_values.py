@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from cube.block import QueryBlock
+from cube.query import QueryBlock
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Final, TypeAlias
 
 from cube.axis import LevelValue
-from cube.block import QueryBlock
+from cube.query import QueryBlock
 from cube.refusals import UnsupportedSql
 from cube.target import AccuracyTarget
 from planner.changed_values import ChangedValues

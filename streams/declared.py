@@ -8,9 +8,8 @@ from typing import Final, Protocol
 
 from streams.epoch import Epoch
 from streams.mechanism import Mechanism
-from streams.noise import GeometricNoise
 from streams.population import Buckets, Everyone, Population, Sample
-from streams.two_point import TwoPoint
+from streams.randomness import GeometricNoise, TwoPoint
 
 N_POPULATIONS_KEPT: Final = 32
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 
 from cube.refusals import InvalidRequest
 from streams.arrivals import Arrivals
-from streams.entropy import Entropy, SystemEntropy
+from streams.estimates import ReleasedCount
 from streams.mechanism import Mechanism
 from streams.population import Population
-from streams.released_count import ReleasedCount
+from streams.randomness import Entropy, SystemEntropy
 from streams.state import BitState
 
 

@@ -15,11 +15,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from streams.interval import ErrorLaw
-from streams.mechanism import Mechanism
-from streams.population import Everyone, Population, Sample
-from streams.sampling import KEY_BYTES_MIN
-from streams.split import best_mechanism
+from streams.estimates import ErrorLaw
+from streams.mechanism import Mechanism, best_mechanism
+from streams.population import KEY_BYTES_MIN, Everyone, Population, Sample
 
 N_POINTS: Final = 33
 N_ZOOMS: Final = 7

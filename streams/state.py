@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cube.refusals import DataChanged, StoreUnavailable
-from streams.entropy import GRID, WORDS_IN_PIECE, Entropy, SystemEntropy
-from streams.two_point import TwoPoint
+from streams.randomness import GRID, WORDS_IN_PIECE, Entropy, SystemEntropy, TwoPoint
 
 MAGIC: Final = b"TACITPAN"
 HEADER: Final = struct.Struct("<8sQQ32s8x")  # magic, places, threshold, name

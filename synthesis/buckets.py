@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cube.cached import cached_property
 from cube.query import Scope
+from cube.runtime import cached_property
 from synthesis.tables import Column, Floats, Integers, TableEstimate
 
 VISIBLE_SDS = 3.0  # standard deviations; noise alone exceeds this less than once in a hundred

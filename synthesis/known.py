@@ -15,9 +15,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from cube.block import Partition, QueryBlock
-from cube.gaussian import GaussianNoisyCounts
-from cube.query import N_FACTOR_CELLS_MAX, counting
+from cube.query import N_FACTOR_CELLS_MAX, Partition, QueryBlock, counting
+from cube.statistic import GaussianNoisyCounts
 from inference.history import History, counts_groups
 from synthesis.buckets import Buckets, GroupedEstimate
 from synthesis.tables import (

@@ -10,9 +10,8 @@ from math import prod
 
 import numpy as np
 
-from cube.block import N_GROUPS_MAX
-from cube.cached import cached_property
-from cube.query import N_FACTOR_CELLS_MAX, Scope
+from cube.query import N_FACTOR_CELLS_MAX, N_GROUPS_MAX, Scope
+from cube.runtime import cached_property
 from synthesis.buckets import Buckets, GroupedEstimate, merged, refined, visible_buckets
 from synthesis.fitting import fitted_margin
 from synthesis.nested import nested_estimate

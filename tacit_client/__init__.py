@@ -15,11 +15,10 @@ except ImportError as missing:
         "tacit_client needs the Flight SQL driver: pip install 'tacit-dp[client]'"
     ) from missing
 
+from tacit_client.calls import Collected, Marginals
 from tacit_client.catalog import Column, Table
-from tacit_client.collected import Collected
 from tacit_client.connection import Connection, connect
 from tacit_client.cursor import Cursor
-from tacit_client.details import OfferedWidth, Position
 from tacit_client.errors import (
     DatabaseError,
     DataError,
@@ -31,11 +30,12 @@ from tacit_client.errors import (
     NotCovered,
     NotNow,
     NotSupportedError,
+    OfferedWidth,
     OperationalError,
+    Position,
     ProgrammingError,
     Refused,
 )
-from tacit_client.marginals import Marginals
 from tacit_client.receipts import ColumnReceipt, Receipt, Renewal
 from tacit_client.responding import respond
 from tacit_client.result import Result

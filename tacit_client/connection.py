@@ -1,6 +1,7 @@
 """A connection to a Tacit server: DBAPI 2.0, and `sql` for whoever wants answers with intervals.
 
-No privacy decision is made here: what may be answered, and at what price, the server decides.
+The statement that makes a synthetic table is written here from Python values. No privacy decision
+is made here: what may be answered, and at what price, the server decides.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,16 +13,66 @@ import pyarrow as pa
 from adbc_driver_flightsql import dbapi as flight_sql
 from adbc_driver_manager import AdbcStatusCode
 
-from tacit_client.accuracy import Accuracy
+from tacit_client.accuracy import Accuracy, exact_text
+from tacit_client.address import Address, address_of
+from tacit_client.calls import Collected, Marginals, ask_collected, ask_marginals, observe_users
 from tacit_client.catalog import Catalog, Table
-from tacit_client.collected import Collected, ask_collected
-from tacit_client.connecting import Address, address_of
 from tacit_client.cursor import Cursor, Parameters, fetched
 from tacit_client.errors import InterfaceError, translated
-from tacit_client.marginals import Marginals, ask_marginals
-from tacit_client.observing import observe_users
 from tacit_client.result import Result
-from tacit_client.synthetic import create_statement
+
+
+def create_statement(  # noqa: PLR0913 - the statement's options
+    source: str,
+    name: str,
+    *,
+    epsilon: float | Decimal | str,
+    delta: float | Decimal | str | None,
+    method: str | None,
+    rows: int | None,
+    seed: int | None,
+    columns: Sequence[str],
+    replace: bool,
+    target: Sequence[str] = (),
+    workload: str | None = None,
+    evaluate: float | Decimal | str | None = None,
+) -> str:
+    """The statement.
+
+    >>> asked = dict(delta=None, method=None, rows=None, seed=7, columns=("b",), replace=True)
+    >>> create_statement("t", "s", epsilon=0.5, **asked)  # doctest: +NORMALIZE_WHITESPACE
+    'CREATE OR REPLACE SYNTHETIC TABLE "s" FROM "t" WITH (epsilon => 0.5, seed => 7,
+    columns => ("b"))'
+    """
+    options: dict[str, Any] = {
+        "epsilon": exact_text(epsilon),
+        "delta": None if delta is None else exact_text(delta),
+        "method": None if method is None else _text(method),
+        "rows": rows,
+        "seed": seed,
+        "columns": _list(columns),
+        "target": _list(target),
+        "workload": None if workload is None else _text(workload),
+        "evaluate": None if evaluate is None else exact_text(evaluate),
+    }
+    given = [f"{option} => {value}" for option, value in options.items() if value is not None]
+    create = "CREATE OR REPLACE" if replace else "CREATE"
+    return (
+        f"{create} SYNTHETIC TABLE {quoted(name)} FROM {quoted(source)} WITH ({', '.join(given)})"
+    )
+
+
+def _list(names: Sequence[str]) -> str | None:
+    return f"({', '.join(map(quoted, names))})" if names else None
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def quoted(name: str) -> str:
+    """A name as SQL has it, whatever is in it."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def connect(  # noqa: PLR0913 - what a connection is made of, by name

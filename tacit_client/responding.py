@@ -18,8 +18,7 @@ from local_dp.answer_store import FileAnswers
 from local_dp.respondent import EPSILON_BITS, CampaignRefused, Given, Level, NothingKept, Respondent
 from tacit_client import protobuf
 from tacit_client.accuracy import exact_text
-from tacit_client.calling import channel_to
-from tacit_client.connecting import address_of, refused
+from tacit_client.address import address_of, channel_to, refused
 from tacit_client.errors import missing_library, refusal_of_call
 
 SERVICE: Final = "/tacit.v1.Respondents/"

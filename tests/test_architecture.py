@@ -38,10 +38,11 @@ FLOORS = {
     ),
     "inference": (
         "estimator independence",
-        "joint recalled remap scaling earlier counted_groups combined_rows",
-        "block_estimates marginals blue noise_places",
+        "joint remap scaling memory",
+        "block_estimates marginals blue",
         "posterior",
-        "noise_law history memory",
+        "error_terms",
+        "noise_law history",
     ),
     "synthesis": (
         "strata_text",
@@ -67,13 +68,10 @@ FLOORS = {
     "streams": (
         "declared planning",
         "epoch",
-        "released_count arrivals",
-        "interval",
-        "split ones_law estimator",
+        "estimates arrivals",
         "mechanism population",
-        "state noise buckets",
-        "two_point sampling windows",
-        "entropy",
+        "state windows",
+        "randomness",
     ),
     "planner": (
         "workload_scopes",

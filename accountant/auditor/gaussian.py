@@ -21,18 +21,19 @@ from accountant.auditor.fields import Fields, Json, fields_of, fraction, whole
 from accountant.auditor.noises import LATTICE_BITS_MAX, scale_of
 from accountant.auditor.prices import Price
 from accountant.auditor.wrong import Wrong
-from cube.gaussian_terms import (
+from cube.measurement import (
     DELTA_MAX,
     DELTA_MIN,
+    EPSILON_UNIT_BITS,
     ORDER_MAX,
     ORDER_UNIT_BITS,
     PRECISION_UNIT_BITS,
     PRECISION_UNITS_MAX,
     RHO_UNITS_MAX,
+    UNITS_PER_EPSILON,
     UNITS_PER_PRECISION,
     UNITS_PER_RHO,
 )
-from cube.measurement import EPSILON_UNIT_BITS, UNITS_PER_EPSILON
 
 SLACK: Final = Fraction(1, 10**40)
 BITS: Final = 256  # of the fixed point in which logarithms are computed

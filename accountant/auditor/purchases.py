@@ -27,7 +27,7 @@ from accountant.auditor.tables import Row
 from accountant.auditor.unit_counts import UnitCounts
 from accountant.auditor.unit_rows import ONE_ROW, UnitRows
 from accountant.auditor.wrong import Wrong
-from cube.gaussian_terms import PRECISION_UNITS_MAX
+from cube.measurement import PRECISION_UNITS_MAX
 
 
 @dataclass(frozen=True, slots=True)

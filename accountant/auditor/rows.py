@@ -23,9 +23,8 @@ from accountant.auditor.curves import Curve, curve_of
 from accountant.auditor.fields import Fields, Json, check_set, fields_of, fraction, list_of
 from accountant.auditor.tiled import Tiled, n_classes
 from accountant.auditor.wrong import Wrong
-from cube.block import N_GROUPS_MAX
 from cube.encoding import canonical_json
-from cube.query import COEFFICIENT_MAX, N_FACTOR_CELLS_MAX, N_TERMS_MAX
+from cube.query import COEFFICIENT_MAX, N_FACTOR_CELLS_MAX, N_GROUPS_MAX, N_TERMS_MAX
 
 TERM_MAX: Final = 2**80  # of a product of coefficients: far beyond any row that is measured
 N_DENSE_LEVELS_MAX: Final = 2**12  # of one axis; an array over more is a curve

@@ -17,11 +17,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cube.cached import cached_property
 from cube.classes import AxisClasses, by_first_appearance, first_places
 from cube.grid import slice_keys
 from cube.pieces import Pieces
 from cube.query import Scope, check_scope
+from cube.runtime import cached_property
 
 INT64_SAFE = 2**62  # magnitudes below this add and compare in int64 with a bit to spare
 

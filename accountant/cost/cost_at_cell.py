@@ -13,11 +13,11 @@ import numpy as np
 
 from accountant.cost.cell_function import CellFunction
 from accountant.cost.row_cost import units_per_square
+from cube.classes import Tiles
 from cube.measurement import PlannedMeasurement
 from cube.pieces import Pieces
 from cube.query import Factor
-from cube.rows_by_level import RowsByLevel
-from cube.tiles import Tiles
+from cube.schema import RowsByLevel
 
 
 def is_below(

@@ -25,9 +25,8 @@ from accountant.cost.elimination import N_TABLE_CELLS_MAX
 from accountant.cost.row_cost import most_of, row_cost
 from accountant.cost.summed_costs import KeptSum, SummedCosts, TableCost, eliminated_sum
 from cube.encoding import fingerprint
-from cube.gaussian_terms import GaussianTerms
-from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
-from cube.rows_by_level import RowsByLevel
+from cube.measurement import UNITS_PER_EPSILON, GaussianTerms, PlannedMeasurement
+from cube.schema import RowsByLevel
 
 N_ALONE_CELLS_MAX = 2**12  # of a table, for what rows cost by themselves: milliseconds
 N_PRICED_KEPT = 4  # plans whose cost is kept, so that pricing a longer plan starts from there

@@ -20,9 +20,9 @@ import numpy as np
 
 from accountant.cost.cell_function import CellFunction, Whole, joint_classes
 from accountant.cost.elimination import Elimination, Maximum, eliminated
-from cube.cached import cached_property
 from cube.classes import Indices
-from cube.rows_by_level import RowsByLevel
+from cube.runtime import cached_property
+from cube.schema import RowsByLevel
 
 N_RANGES_MAX = 2**9  # beyond this, a table that is too large is bounded
 

@@ -12,11 +12,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from cube.block import N_GROUPS_MAX, Partition, QueryBlock
+from cube.classes import Tiles
 from cube.pieces import Pieces
-from cube.query import Term
-from cube.rows_by_level import RowsByLevel
-from cube.tiles import Tiles
+from cube.query import N_GROUPS_MAX, Partition, QueryBlock, Term
+from cube.schema import RowsByLevel
 
 Levels = NDArray[np.bool_]
 Numbers = NDArray[np.int64]

@@ -15,11 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant.cost.cell_function import CellFunction, added, joint_size, multiplied, outer_product
-from cube.block import QueryBlock
-from cube.classes import AxisClasses
+from cube.classes import AxisClasses, Tiles
 from cube.pieces import Pieces, constant_pieces, magnitudes
-from cube.query import Factor, Term
-from cube.tiles import Tiles
+from cube.query import Factor, QueryBlock, Term
 
 N_PROFILE_CELLS_MAX = 2**16  # classes of one block; beyond this a proved bound is used instead
 

@@ -19,9 +19,8 @@ from fractions import Fraction
 from accountant.cost.cell_function import CellFunction
 from accountant.cost.levels_touched import rows_in_block, rows_in_one
 from accountant.cost.profile import Profile, profile_of
-from cube.gaussian_terms import GaussianTerms, Precision
-from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
-from cube.rows_by_level import RowsByLevel
+from cube.measurement import UNITS_PER_EPSILON, GaussianTerms, PlannedMeasurement, Precision
+from cube.schema import RowsByLevel
 
 
 def row_cost(

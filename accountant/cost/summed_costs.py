@@ -18,7 +18,7 @@ from accountant.cost.level_costs import LevelCosts
 from accountant.cost.row_cost import row_cost
 from cube.measurement import PlannedMeasurement
 from cube.query import Scope
-from cube.rows_by_level import RowsByLevel
+from cube.schema import RowsByLevel
 
 REORDERED_GROWTH = 1.25  # once the history is this much longer, another order of axes is tried
 N_ORDERED_LEAST = (

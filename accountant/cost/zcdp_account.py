@@ -17,8 +17,13 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
-from cube.gaussian_terms import ORDER_MAX, ORDER_UNIT_BITS, UNITS_PER_RHO, GaussianTerms
-from cube.measurement import UNITS_PER_EPSILON
+from cube.measurement import (
+    ORDER_MAX,
+    ORDER_UNIT_BITS,
+    UNITS_PER_EPSILON,
+    UNITS_PER_RHO,
+    GaussianTerms,
+)
 from cube.refusals import InvalidRequest
 
 N_DIGITS: Final = 80

@@ -15,15 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant.grouping import BY_ITSELF, NOT_COUNTED, Grouping, LevelRuns
-from cube.block import QueryBlock
-from cube.classes import AxisClasses
+from cube.classes import AxisClasses, Tiles
 from cube.grid import Grid, arrays_of
 from cube.pieces import Pieces
-from cube.query import Scope, counting
+from cube.query import QueryBlock, Scope, counting
 from cube.refusals import TooLarge
 from cube.schema import Schema
 from cube.statistic import Choice
-from cube.tiles import Tiles
 
 # Of one read. A cell of four columns is 40 bytes, and three times as much while it is added up.
 N_CELLS_READ_MAX: Final = 2**27

@@ -14,13 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant.source import CellCounts
-from cube.block import QueryBlock
-from cube.gaussian import GaussianStatistic
+from cube.classes import Tiles
 from cube.pieces import Pieces
-from cube.query import Scope
+from cube.query import QueryBlock, Scope
 from cube.schema import Schema
-from cube.statistic import Distance
-from cube.tiles import Tiles
+from cube.statistic import Distance, GaussianStatistic
 
 
 def answer_bound(block: QueryBlock, schema: Schema) -> int:

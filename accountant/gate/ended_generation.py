@@ -17,10 +17,10 @@ from accountant.ledger.limits import Payer
 from accountant.ledger.payments import BindingLimit, Payment
 from accountant.ledger.table_history import TableHistory
 from accountant.noise.laplace import SystemNoise
-from cube.gaussian import Asked
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
 from cube.refusals import GenerationOver, SourceUnavailable
 from cube.shortfall import Shortfall
+from cube.statistic import Asked
 
 
 class EndedGeneration(Gate):

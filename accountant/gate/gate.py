@@ -40,9 +40,9 @@ from accountant.ledger.raises import StalePlan
 from accountant.ledger.table_history import TableHistory
 from accountant.noise.laplace import NoiseSource
 from accountant.source import CellCounts, GrowingSource, ReadRows, Source, WatchedSource
-from cube.gaussian import Asked
 from cube.measurement import Measurement, PlannedMeasurement
 from cube.schema import Schema
+from cube.statistic import Asked
 
 __all__ = ["CellCounts", "Gate", "Price", "Source", "StalePlan"]
 

@@ -25,11 +25,9 @@ from accountant.ledger.limits import Window
 from accountant.ledger.table_history import TableHistory
 from accountant.noise.laplace import NoiseSource
 from accountant.source import GrowingSource, Source
-from cube.declaration import declare
-from cube.encoding import canonical_json
+from cube.encoding import canonical_json, declare
 from cube.refusals import DataChanged, LedgerMismatch, LedgerUnavailable, SourceUnavailable
-from cube.rows_by_level import RowsByLevel
-from cube.schema import Schema
+from cube.schema import RowsByLevel, Schema
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,11 +27,11 @@ from accountant.ledger.budget import Renewal
 from accountant.ledger.limits import Payer, Window
 from accountant.ledger.table_history import TableHistory
 from cube.encoding import fingerprint
-from cube.gaussian import Asked
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
 from cube.refusals import BudgetExhausted, CostAboveCap, LimitReached
 from cube.schema import Schema
 from cube.shortfall import Shortfall
+from cube.statistic import Asked
 
 
 class Pricing:

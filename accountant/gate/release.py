@@ -36,12 +36,11 @@ from accountant.ledger.table_history import TableHistory
 from accountant.noise.gaussian import GaussianNoise
 from accountant.noise.laplace import LatticeNoise, NoiseSource
 from accountant.source import CellCounts, ReadRows, Source, UnitCells
-from cube.block import QueryBlock
-from cube.gaussian import GaussianStatistic
 from cube.measurement import Measurement
+from cube.query import QueryBlock
 from cube.refusals import SourceUnavailable
 from cube.schema import Schema
-from cube.statistic import Distance
+from cube.statistic import Distance, GaussianStatistic
 
 # The values of each block in lattice steps, and the numbers of the statistics.
 Noisy: TypeAlias = tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]

@@ -22,14 +22,19 @@ from accountant.ledger.unit_counts import UnitCounts
 from accountant.noise.gaussian import GaussianNoise, sensitivity_of
 from accountant.noise.laplace import LatticeNoise
 from accountant.noise.lattice import OnLattice
-from cube.block import QueryBlock
-from cube.gaussian import Asked, PlannedGaussian
 from cube.grid import arrays_of
 from cube.measurement import PlannedMeasurement
-from cube.query import counting, shape_of
+from cube.query import QueryBlock, counting, shape_of
 from cube.refusals import InvalidRequest
 from cube.schema import Schema
-from cube.statistic import Choice, Distance, PlannedStatistic, PlannedUnitCount
+from cube.statistic import (
+    Asked,
+    Choice,
+    Distance,
+    PlannedGaussian,
+    PlannedStatistic,
+    PlannedUnitCount,
+)
 
 
 def check_fits(block: QueryBlock, schema: Schema) -> None:

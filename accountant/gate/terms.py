@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from accountant.cost.zcdp_account import GaussianAccount
-from cube.gaussian import Asked, PlannedGaussian
-from cube.gaussian_terms import GaussianTerms
-from cube.measurement import PlannedMeasurement
+from cube.measurement import GaussianTerms, PlannedMeasurement
 from cube.refusals import InvalidRequest
+from cube.statistic import Asked, PlannedGaussian
 
 
 def account_with(

@@ -23,10 +23,8 @@ from accountant.cost.summed_costs import TableCost
 from accountant.ledger.append_only import AppendOnly
 from accountant.ledger.entries import ChangesAccepted, Charge, Period
 from accountant.ledger.table_history import TableHistory
-from cube.block import QueryBlock
 from cube.measurement import PlannedMeasurement, Weight
-from cube.query import Factor, counting
-from cube.restriction import Indicator, restricted, touches
+from cube.query import Factor, Indicator, QueryBlock, counting, restricted, touches
 
 
 def acceptance(history: TableHistory, periods: Sequence[Period], by: str) -> ChangesAccepted:

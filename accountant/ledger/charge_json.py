@@ -26,10 +26,8 @@ from cube.encoding import (
     encode_statistic,
     exact_number,
 )
-from cube.gaussian import GaussianCounts
-from cube.gaussian_terms import GaussianTerms, Precision, Rho
-from cube.measurement import Weight
-from cube.statistic import Choice, UnitCount
+from cube.measurement import GaussianTerms, Precision, Rho, Weight
+from cube.statistic import Choice, GaussianCounts, UnitCount
 
 
 def write_charge(body: Charge) -> Fields:

@@ -9,11 +9,9 @@ from typing import TypeAlias
 
 from accountant.noise.gaussian import GaussianNoise
 from accountant.noise.laplace import LatticeNoise
-from cube.block import QueryBlock
-from cube.gaussian import GaussianCounts, GaussianStatistic
-from cube.gaussian_terms import Precision, Rho
-from cube.measurement import PlannedMeasurement, Weight
-from cube.statistic import Choice, Distance, UnitCount
+from cube.measurement import PlannedMeasurement, Precision, Rho, Weight
+from cube.query import QueryBlock
+from cube.statistic import Choice, Distance, GaussianCounts, GaussianStatistic, UnitCount
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Final
 
 from accountant.ledger.limits import Payer, Subject, check_name
-from cube.cached import cached_property
+from cube.runtime import cached_property
 
 EVERY_TABLE: Final = "*"  # for owners and auditors of a whole ledger
 _KEY: Final = re.compile("[0-9a-f]{64}", re.ASCII)

@@ -52,10 +52,8 @@ from accountant.ledger.limits import NAME_LENGTH_MAX, Limit, Payer, Window
 from accountant.ledger.stream_entries import StreamBody
 from cube.axis import N_LEVELS_MAX
 from cube.encoding import canonical_json
-from cube.gaussian_terms import GaussianTerms
-from cube.measurement import PlannedMeasurement
-from cube.rows_by_level import RowsByLevel
-from cube.schema import N_ROWS_PER_UNIT_MAX
+from cube.measurement import GaussianTerms, PlannedMeasurement
+from cube.schema import N_ROWS_PER_UNIT_MAX, RowsByLevel
 
 GENESIS: Final = "0" * 64  # the digest before the first entry
 NO_TABLE: Final = ""  # of entries that are about no table
@@ -185,7 +183,7 @@ class ChangesAccepted:
 
 @dataclass(frozen=True, slots=True)
 class TableDeclared:
-    """The public declaration of a table as JSON text (`cube.declaration`); for readers only."""
+    """The public declaration of a table as JSON text (`cube.encoding`); for readers only."""
 
     declaration: str
 

@@ -46,7 +46,7 @@ from accountant.ledger.stream_json import (
     write_stream,
 )
 from cube.encoding import canonical_json, exact_number
-from cube.rows_by_level import RowsByLevel
+from cube.schema import RowsByLevel
 
 
 def write(body: Body) -> tuple[str, str]:

@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from accountant.ledger.entries import HorizonAdvanced, Period
-from cube.block import QueryBlock
-from cube.gaussian import GaussianStatistic
 from cube.horizon import reach
-from cube.statistic import Choice, UnitCount
+from cube.query import QueryBlock
+from cube.statistic import Choice, GaussianStatistic, UnitCount
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,10 +31,9 @@ from accountant.cost.history_cost import CostState
 from accountant.ledger.append_only import AppendOnly, GrowingSet
 from accountant.ledger.replay import Replay
 from accountant.ledger.successor import successor
-from cube.block import QueryBlock
 from cube.encoding import ArrayName, factor_named, fingerprint, name_of_factor, named
 from cube.pieces import Pieces
-from cube.query import Factor
+from cube.query import Factor, QueryBlock
 
 PROTOCOL: Final = 5
 OUR_MODULES: Final = ("accountant.cost.", "accountant.ledger.", "accountant.noise.", "cube.")

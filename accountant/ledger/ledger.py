@@ -32,7 +32,7 @@ from accountant.ledger.stream_book import StreamBook
 from accountant.ledger.stream_entries import StreamBody
 from accountant.ledger.table_history import TableHistory
 from cube.refusals import LedgerLost, LedgerUnavailable
-from cube.uncollected import uncollected
+from cube.runtime import uncollected
 
 
 @dataclass(slots=True, eq=False)

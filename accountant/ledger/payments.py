@@ -13,8 +13,8 @@ import numpy as np
 from accountant.ledger.charged import ChargedGaussian, ChargedStatistic, ChargedUnitCount
 from accountant.ledger.entries import Charge
 from accountant.ledger.limits import Limit, Subject
-from cube.gaussian import GaussianCounts, GaussianNoisyCounts
 from cube.measurement import UNITS_PER_EPSILON
+from cube.statistic import GaussianCounts, GaussianNoisyCounts
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,10 +21,9 @@ from accountant.ledger.entries import Charge
 from accountant.noise.gaussian import GaussianNoise
 from accountant.noise.laplace import LatticeNoise, may_be_clamped
 from accountant.noise.lattice import rounded_up
-from cube.block import QueryBlock
 from cube.encoding import fingerprint
-from cube.gaussian_terms import Precision
-from cube.measurement import Measurement, PlannedMeasurement, Weight
+from cube.measurement import Measurement, PlannedMeasurement, Precision, Weight
+from cube.query import QueryBlock
 from cube.refusals import TooLarge
 
 

@@ -15,8 +15,8 @@ from fractions import Fraction
 from typing import Final
 
 from accountant.noise.lattice import STEP_BITS_UNDER_SCALE, OnLattice
-from cube.gaussian import GaussianStatistic
-from cube.gaussian_terms import Precision, Rho
+from cube.measurement import Precision, Rho
+from cube.statistic import GaussianStatistic
 
 # Of the deviation: so that OpenDP's own account, in floats rounded up, stays within what is paid.
 MARGIN: Final = 2.0**-40

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from accountant.noise.exact_sampling import geometric
-from cube.cached import cached_property
+from cube.runtime import cached_property
 
 
 @dataclass(frozen=True)

@@ -3,34 +3,218 @@
 A hierarchy is a family of partitions of the cells of a few axes: along every axis a chain of
 nested partitions, and the counts of all products of one partition for each axis. Where noise is
 alike on all of them, or depends on the axes separately, the least-squares problem is a product of
-one problem for each axis, and along one axis it is a tree. Two passes along each axis give the
-coefficient of every noisy count, in a time that grows with the number of groups; see Hay, Rastogi,
+one problem for each axis, and along one axis it is a tree: each partition's groups were counted
+with noise of one precision. Two passes along each axis give the coefficient of every noisy count
+for a query of the finest groups, in a time that grows with the number of groups; see Hay, Rastogi,
 Miklau and Suciu 2010, "Boosting the accuracy of differentially private histograms through
 consistency". Where noise differs otherwise the combination is not the best, and still unbiased.
+
+What the intervals of a hierarchy leave of a query is a row beside it. A range whose ends lie within
+groups of the finest partition is the whole groups between them, and what is left at both ends. On a
+product of ranges the rest is a frame. The whole part, a sum of whole groups, is read from the
+hierarchy; the rest is a row of its own, which hardly any other query's rest meets.
 
 Nothing here knows budgets. Values play no part in the choice of coefficients.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from fractions import Fraction
+from itertools import pairwise, product
 from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cube.block import QueryBlock
-from cube.classes import AxisClasses
+from cube.classes import AxisClasses, Tiles, first_places
 from cube.grid import Grid, slice_keys
 from cube.measurement import Measurement
-from cube.pieces import Pieces
-from cube.query import Scope
-from cube.tiles import Tiles
+from cube.pieces import Pieces, runs_of
+from cube.query import Factor, LinearQuery, QueryBlock, Scope, Term
 from inference.blue.atoms import row_signature
-from inference.blue.nested_groups import NestedGroups, extends
 from inference.blue.partition_reader import Reading
-from inference.blue.remainders import Divided, divided_at
+
+N_CUT_MAX = 8  # groups along one axis; a query that cuts more is no sum of a few ranges
+
+
+@dataclass(frozen=True, slots=True)
+class Divided:
+    """A row of whole numbers as ``whole + multiplier * rest``.
+
+    Parameters
+    ----------
+    whole : QueryBlock
+        Constant on every group.
+    rest : QueryBlock, optional
+        In lowest terms; None if the query is whole groups.
+    multiplier : float
+        Of the rest.
+    """
+
+    whole: QueryBlock
+    rest: QueryBlock | None = None
+    multiplier: float = 1.0
+
+
+def divided_at(leaves: Grid, block: QueryBlock) -> Divided | None:
+    """A block's whole groups of a partition, and the rest of it.
+
+    None if no whole group is in it, or too many groups are cut for the rest to be narrow. A block
+    of several rows, or of a sum of products, is divided only if it cuts none.
+    """
+    factors = _along_single_axes(block)
+    if factors is None:
+        return Divided(block) if leaves.refined([block]) is leaves else None
+    inner = [_whole_of(leaves.classes[leaves.position[one.axes[0]]], one) for one in factors]
+    found = [one for one in inner if one is not None]
+    if len(found) < len(inner):
+        return None
+    if all(one is own for one, own in zip(found, factors, strict=True)):
+        return Divided(block)
+    scale = block.query.terms[0].scale
+    rest = QueryBlock(LinearQuery(_frame(scale, factors, found)))
+    row, multiplier = rest.primitive
+    whole = QueryBlock(LinearQuery((Term(scale, tuple(found)),)))
+    return Divided(whole, row, float(multiplier))
+
+
+def is_divided_at(leaves: Grid, block: QueryBlock) -> bool:
+    """Whether `divided_at` gives anything: the factors that many rows share are looked at once."""
+    factors = _along_single_axes(block)
+    if factors is None:
+        return leaves.refined([block]) is leaves
+    return all(
+        _has_whole(leaves.classes[leaves.position[factor.axes[0]]], factor) for factor in factors
+    )
+
+
+# By the digest of the classes. Weak, as a factor may hold megabytes.
+_HAVE_WHOLE: WeakKeyDictionary[Factor, dict[bytes, bool]] = WeakKeyDictionary()
+
+
+def _has_whole(classes: AxisClasses, factor: Factor) -> bool:
+    known = _HAVE_WHOLE.setdefault(factor, {})
+    if classes.digest not in known:
+        known[classes.digest] = _whole_of(classes, factor) is not None
+    return known[classes.digest]
+
+
+def _along_single_axes(block: QueryBlock) -> tuple[Factor, ...] | None:
+    """The factors of a row that is one product of arrays along an axis each; None if it is not."""
+    terms = block.query.terms
+    if block.partition is not None or len(terms) != 1 or block.query.constant:
+        return None
+    factors = terms[0].factors
+    return factors if all(len(one.axes) == 1 for one in factors) else None
+
+
+def _whole_of(classes: AxisClasses, factor: Factor) -> Factor | None:
+    """A factor on the classes within which it is constant, and 0 on others; None if that is none.
+
+    The factor itself if it cuts no class.
+    """
+    numbers = factor.numbers if isinstance(factor.numbers, Pieces) else runs_of(factor.numbers)
+    if numbers.degree or classes.degree:
+        return None
+    if classes.n_classes == classes.n_levels:
+        return factor  # levels are not cut
+    starts = np.union1d(classes.starts, numbers.starts)  # within these runs nothing changes
+    which, values = classes.at(starts), numbers.at(starts)
+    is_cut = np.zeros(classes.n_classes, dtype=np.bool_)
+    is_cut[which[values != values[first_places(which)][which]]] = True
+    n_cut = int(is_cut.sum())
+    if n_cut == 0 or n_cut > N_CUT_MAX:
+        return None if n_cut else factor
+    kept = np.where(is_cut[which], 0, values)
+    lengths = np.diff(starts, append=classes.n_levels)
+    return Factor(factor.axes, np.repeat(kept, lengths)) if kept.any() else None
+
+
+def _frame(scale: Fraction, outer: Sequence[Factor], inner: Sequence[Factor]) -> tuple[Term, ...]:
+    """The product of outer factors less that of inner ones, as products that share no cell."""
+    terms = []
+    for place, (whole, part) in enumerate(zip(outer, inner, strict=True)):
+        if part is whole:
+            continue
+        edge = Factor(whole.axes, whole.values - part.values)
+        terms.append(Term(scale, (*inner[:place], edge, *outer[place + 1 :])))
+    return tuple(terms)
+
+
+GroupNumbers: TypeAlias = NDArray[np.float64]
+
+
+def extends(chain: Sequence[AxisClasses], coarser: AxisClasses) -> bool:
+    """Whether a partition is coarser than all of a chain."""
+    return coarser.n_classes < chain[-1].n_classes and chain[-1].refines(coarser)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class NestedGroups:
+    """Nested partitions along one axis, with the precision of the counts of each.
+
+    Parameters
+    ----------
+    parents : tuple of ndarray of int64
+        For each level but the last, the group of the next level that contains each group.
+    precisions : (n_levels,) ndarray of float64
+    starts : tuple of int
+        Where each level begins, when the groups of all levels follow each other; and the end.
+    """
+
+    parents: tuple[NDArray[np.int64], ...]
+    precisions: GroupNumbers
+    starts: tuple[int, ...]
+
+    @classmethod
+    def of(cls, chain: Sequence[AxisClasses], precisions: GroupNumbers) -> "NestedGroups":
+        """The nesting of partitions, the finest first, each counted at a precision."""
+        parents = tuple(coarser.parents(finer) for finer, coarser in pairwise(chain))
+        starts = np.cumsum([0, *(one.n_classes for one in chain)])
+        return cls(parents, precisions, tuple(starts.tolist()))
+
+    def coefficients(self, asked: GroupNumbers, dimension: int) -> GroupNumbers:
+        """The coefficients of the groups of all levels, for queries of the finest groups.
+
+        Notes
+        -----
+        With ``M`` the sum over levels of precision times the levels' Gram matrices, the solution of
+        ``M x = c``, summed over each group and multiplied by its precision, is the group's
+        coefficient. A level adds the same number to all pairs within a group, so that the inverse
+        follows from that of the finer levels (Sherman and Morrison): on the way up, `ones` and
+        `sums` are those of ``M_g^-1 1`` and ``M_g^-1 c`` over each group; on the way down, what the
+        coarser groups have explained is taken off.
+        """
+        c = np.moveaxis(asked, dimension, 0)
+        ones = [np.full(c.shape[0], 1 / self.precisions[0])]
+        sums = [c / self.precisions[0]]
+        for parent, precision in zip(self.parents, self.precisions[1:], strict=True):
+            together = _summed(ones[-1][:, np.newaxis], parent)[:, 0]
+            shrunk = 1 + precision * together
+            ones.append(together / shrunk)
+            sums.append(_summed(sums[-1], parent) / _beside(shrunk, c))
+        explained = np.zeros_like(sums[-1])
+        found: list[GroupNumbers] = []
+        for level in reversed(range(len(sums))):
+            own = self.precisions[level] * (sums[level] - explained * _beside(ones[level], c))
+            found.insert(0, own)
+            if level:
+                explained = (explained + own)[self.parents[level - 1]]
+        return np.moveaxis(np.concatenate(found), 0, dimension)
+
+
+def _beside(values: GroupNumbers, c: GroupNumbers) -> GroupNumbers:
+    """A number for each of the first dimension, to be multiplied with all that follow."""
+    return values.reshape((-1, *([1] * (c.ndim - 1))))
+
+
+def _summed(values: GroupNumbers, parent: NDArray[np.int64]) -> GroupNumbers:
+    """Sums over the groups of the next level."""
+    order = np.argsort(parent, kind="stable")
+    starts = np.searchsorted(parent[order], np.arange(int(parent.max()) + 1))
+    return np.add.reduceat(values[order], starts, axis=0)
+
 
 N_LEAVES_MAX = 2**16  # groups of the finest partition: read from in a few milliseconds
 N_NUMBERS_MAX = 2**20  # leaves times rows that are read together

@@ -18,12 +18,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from cube.block import QueryBlock
 from cube.classes import AxisClasses, first_places
 from cube.encoding import fingerprint
 from cube.grid import Grid
 from cube.measurement import Measurement
-from cube.query import Scope
+from cube.query import QueryBlock, Scope
 from inference.blue.atoms import row_signature
 
 # Cells of a scope that is read from: a few milliseconds, for any one block of groups.

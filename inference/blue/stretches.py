@@ -1,27 +1,41 @@
-"""Stretches: a block as rows that are each about an interval of one axis.
+"""Answers along the axis of time: rows as sums and differences of the same rows on other intervals.
 
 On a table that grows, what was counted up to an earlier day is the same query on fewer levels of
 the axis of time. Take the axis away, and today's total, last week's total and the days in between
-are one query, its *shape*, on several intervals of the axis. Blocks of one shape add up along the
-axis, whatever else they ask.
+are one query, its *shape*, on several intervals of the axis, its *stretches*. Blocks of one shape
+add up along the axis, whatever else they ask. A block with a condition that is an interval has one
+stretch; one that is grouped by the axis has a stretch for each run of its levels. Rows that are
+about no interval have none.
 
-A block with a condition that is an interval has one stretch; one that is grouped by the axis has a
-stretch for each run of its levels. Rows that are about no interval have none.
+A total up to today is yesterday's total and what came since; last week is the difference of two
+totals. The stretches of one shape that were measured are the edges of a graph, the ends of their
+intervals its nodes, and what is asked is a chain of edges from one node to another: an edge that is
+followed backwards is subtracted. Of all chains the least noisy one is read, by weights alone: its
+length is the sum of the variances.
 
-Nothing here knows noisy values, or which stretches are known.
+Every stretch of a block is measured with the same noise, so one chain serves all its groups. The
+coefficients are 1 and -1 exactly. Chains that share an end are not averaged: what several of them
+say together the joint estimate says (`workspaces.py`), where the rows are few.
+
+Nothing here knows budgets. What a stretch is knows no noisy values, nor which ones are measured.
 """
 
 import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import dijkstra
 
-from cube.block import Partition, QueryBlock
-from cube.classes import by_first_appearance, first_places
+from cube.classes import Tiles, by_first_appearance, first_places
+from cube.measurement import Measurement
 from cube.pieces import Pieces
-from cube.query import Factor, LinearQuery, Term
-from cube.tiles import Tiles
+from cube.query import Factor, LinearQuery, Partition, QueryBlock, Term
+from inference.blue.partition_reader import Reading
+from inference.history import History
 
 N_CELLS_MAX = 2**20  # of groups by the axis and others, compared level by level
 
@@ -200,3 +214,194 @@ def _digest(*parts: bytes) -> bytes:
         found.update(len(part).to_bytes(8, "big"))
         found.update(part)
     return found.digest()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class MeasuredStretch:
+    """A stretch of a measurement of the history.
+
+    Parameters
+    ----------
+    place : int
+        In the history.
+    measurement : Measurement
+    stretch : Stretch
+    """
+
+    place: int
+    measurement: Measurement
+    stretch: Stretch
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Link:
+    """A measured stretch in a chain: added with a sign of 1, subtracted with one of -1."""
+
+    measured: MeasuredStretch
+    sign: int
+
+
+_Measured = Mapping[tuple[int, int], MeasuredStretch]  # of one shape, by start and end
+
+
+class StretchesReader:
+    """The measured stretches along one axis.
+
+    Parameters
+    ----------
+    axis : str
+    size : int
+        The number of its levels.
+    """
+
+    def __init__(self, axis: str, size: int) -> None:
+        self.axis = axis
+        self.size = size
+        self._n_seen = 0
+        self._of_shape: dict[bytes, _Measured] = {}
+        self._graphs: dict[bytes, _Graph] = {}
+        self._stretches: WeakKeyDictionary[QueryBlock, tuple[Stretch, ...]] = WeakKeyDictionary()
+
+    def forked(self) -> "StretchesReader":
+        """A copy for a copy of the history, which grows independently."""
+        other = StretchesReader(self.axis, self.size)
+        other._n_seen = self._n_seen
+        other._of_shape = self._of_shape.copy()
+        other._graphs = self._graphs.copy()
+        other._stretches = self._stretches
+        return other
+
+    def take_in(self, history: History) -> None:
+        """Take in the measurements that were added to the history since the last time.
+
+        Of several on one interval the most precise is kept; a raised one is.
+        """
+        changed: dict[bytes, dict[tuple[int, int], MeasuredStretch]] = {}
+        for place in range(self._n_seen, len(history)):
+            measurement = history[place]
+            for stretch in self.stretches_of(measurement.block):
+                known = changed.get(stretch.shape)
+                if known is None:
+                    known = changed[stretch.shape] = dict(self._of_shape.get(stretch.shape, {}))
+                held = known.get((stretch.start, stretch.end))
+                if held is None or held.measurement.noise_scale > measurement.noise_scale:
+                    one = MeasuredStretch(place, measurement, stretch)
+                    known[stretch.start, stretch.end] = one
+        self._n_seen = len(history)
+        self._of_shape.update(changed)  # forks share the others
+        for shape in changed:
+            self._graphs.pop(shape, None)
+
+    def stretches_of(self, block: QueryBlock) -> tuple[Stretch, ...]:
+        """The stretches of a block in lowest terms."""
+        if block not in self._stretches:
+            self._stretches[block] = stretches_of(block, self.axis, self.size)
+        return self._stretches[block]
+
+    def read(self, block: QueryBlock) -> Reading | None:
+        """The rows of a block in lowest terms as sums of measured ones; None if there are none."""
+        asked: dict[bytes, list[Stretch]] = {}
+        for stretch in self.stretches_of(block):
+            if stretch.shape in self._of_shape:
+                asked.setdefault(stretch.shape, []).append(stretch)
+        found = [
+            (stretch, chain)
+            for shape, stretches in asked.items()
+            for stretch, chain in zip(stretches, self._graph(shape).chains(stretches), strict=True)
+            if chain
+        ]
+        return _summed(found, block.n_rows) if found else None
+
+    def known_part(self, stretch: Stretch) -> tuple[Link, ...]:
+        """The least noisy chain from a stretch's start to the last place within it that has one."""
+        if stretch.shape not in self._of_shape:
+            return ()
+        return self._graph(stretch.shape).longest_chain(stretch)
+
+    def _graph(self, shape: bytes) -> "_Graph":
+        if shape not in self._graphs:
+            self._graphs[shape] = _Graph(self._of_shape[shape])
+        return self._graphs[shape]
+
+
+class _Graph:
+    """The measured stretches of one shape, as a graph of the ends of their intervals."""
+
+    def __init__(self, measured: _Measured) -> None:
+        self._measured = measured
+        self._ends = np.unique(np.array(list(measured), dtype=np.int64))
+        self._place = {end: place for place, end in enumerate(self._ends.tolist())}
+        first, last = ([self._place[one[side]] for one in measured] for side in (0, 1))
+        variances = [one.measurement.noise_scale**2 for one in measured.values()]
+        n_ends = self._ends.size
+        self._lengths = sparse.csr_array((variances, (first, last)), shape=(n_ends, n_ends))
+
+    def chains(self, stretches: Sequence[Stretch]) -> Iterator[tuple[Link, ...]]:
+        """The least noisy chain of each stretch; an empty one where there is none."""
+        starts = sorted({one.start for one in stretches} & self._place.keys())
+        before = {}
+        if starts:
+            _, found = self._shortest(starts)
+            before = dict(zip(starts, found, strict=True))
+        for one in stretches:
+            is_reached = one.start in before and one.end in self._place
+            yield self._chain(before[one.start], one.start, one.end) if is_reached else ()
+
+    def longest_chain(self, stretch: Stretch) -> tuple[Link, ...]:
+        """The chain from a stretch's start that reaches furthest within it."""
+        if stretch.start not in self._place:
+            return ()
+        (lengths,), (before,) = self._shortest([stretch.start])
+        is_within = np.isfinite(lengths) & (self._ends > stretch.start)
+        reached = self._ends[is_within & (self._ends <= stretch.end)]
+        return self._chain(before, stretch.start, int(reached[-1])) if reached.size else ()
+
+    def _shortest(self, starts: Sequence[int]) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+        """The distance of each end from each start, and the end before it on the way."""
+        places = [self._place[start] for start in starts]
+        lengths, before = dijkstra(
+            self._lengths, directed=False, indices=places, return_predecessors=True
+        )
+        return lengths, before
+
+    def _chain(self, before: NDArray[np.int32], start: int, end: int) -> tuple[Link, ...]:
+        """The links from one end to another; none if there is no way."""
+        links: list[Link] = []
+        while end != start:
+            place = int(before[self._place[end]])
+            if place < 0:
+                return ()
+            previous = int(self._ends[place])
+            forward = previous < end
+            interval = (previous, end) if forward else (end, previous)
+            links.append(Link(self._measured[interval], 1 if forward else -1))
+            end = previous
+        return tuple(reversed(links))
+
+
+def _summed(found: Sequence[tuple[Stretch, Sequence[Link]]], n_rows: int) -> Reading:
+    """Chains as sums of noisy values, group by group."""
+    rows: list[Integers] = []
+    used: list[Integers] = []
+    links: list[Link] = []
+    is_covered = np.zeros(n_rows, dtype=np.bool_)
+    for stretch, chain in found:
+        is_covered[stretch.rows] = True
+        for link in chain:
+            rows.append(stretch.rows)
+            used.append(link.measured.stretch.rows)
+            links.append(link)
+    n_groups = [one.size for one in rows]
+    measured = [link.measured.measurement for link in links]
+    values = [one.values[groups] for one, groups in zip(measured, used, strict=True)]
+    return Reading(
+        row=np.concatenate(rows),
+        coefficient=np.repeat([float(link.sign) for link in links], n_groups),
+        value=np.concatenate(values),
+        noise_scale=np.repeat([one.noise_scale for one in measured], n_groups),
+        is_gaussian=np.repeat([one.is_gaussian for one in measured], n_groups),
+        lattice_widening=np.repeat([one.lattice_widening for one in measured], n_groups),
+        noise_place=np.repeat([link.measured.place for link in links], n_groups),
+        noise_row=np.concatenate(used),
+        is_covered=is_covered,
+    )

@@ -17,9 +17,8 @@ from itertools import combinations
 
 import numpy as np
 
-from cube.block import QueryBlock
-from cube.cached import cached_property
-from cube.query import Scope
+from cube.query import QueryBlock, Scope
+from cube.runtime import cached_property
 from inference.marginals.entropy import maximum_entropy
 from inference.marginals.nonnegative import nonnegative
 from inference.marginals.projection import projected

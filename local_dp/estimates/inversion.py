@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cube.cached import cached_property
 from cube.pace import checkpoint
+from cube.runtime import cached_property
 from local_dp.channels.channel import Floats
 from local_dp.estimates.simplex import project_simplex
 from local_dp.estimates.tally import Tally, merged

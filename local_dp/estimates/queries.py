@@ -5,8 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from cube.block import QueryBlock
-from cube.query import LinearQuery, Scope
+from cube.query import LinearQuery, QueryBlock, Scope
 from cube.refusals import TooLarge
 from inference.marginals.table import spread
 from local_dp.channels.channel import Floats

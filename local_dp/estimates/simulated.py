@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cube.cached import cached_property
+from cube.runtime import cached_property
 from local_dp.channels.channel import Floats
 from local_dp.channels.choice import AnyChannel
 from local_dp.channels.unary_encoding import UnaryEncoding

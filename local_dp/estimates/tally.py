@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cube.cached import cached_property
+from cube.runtime import cached_property
 from local_dp.channels.channel import Floats
 from local_dp.channels.choice import AnyChannel
 from local_dp.channels.local_hashing import LocalHashing

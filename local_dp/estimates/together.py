@@ -21,9 +21,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cube.cached import cached_property
 from cube.pace import checkpoint
 from cube.query import Scope
+from cube.runtime import cached_property
 from inference.marginals.projection import projected
 from inference.marginals.table import NoisyTable, marginal
 from local_dp.channels.channel import Floats

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cube.block import Partition, QueryBlock
 from cube.measurement import Measurement, PlannedMeasurement, Weight
-from cube.query import counting
+from cube.query import Partition, QueryBlock, counting
 from inference.blue.atoms import Atoms
 
 BRANCHINGS = (2, 3, 4, 6, 8, 10, 16)  # of the hierarchies that are tried, each by itself

@@ -19,9 +19,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from cube.block import QueryBlock
 from cube.grid import Grid
-from cube.query import Scope
+from cube.query import QueryBlock, Scope
 from inference.blue.atoms import row_signature
 
 Floats = NDArray[np.float64]

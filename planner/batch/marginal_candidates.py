@@ -12,10 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cube.block import Partition, QueryBlock
 from cube.encoding import fingerprint
 from cube.grid import Grid
-from cube.query import Scope, counting
+from cube.query import Partition, QueryBlock, Scope, counting
 from cube.schema import Schema
 from inference.history import History, counts_groups
 

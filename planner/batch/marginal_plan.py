@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant.cost.profile import profile_of
-from cube.block import QueryBlock
 from cube.measurement import UNITS_PER_EPSILON, WEIGHT_UNITS_MAX, PlannedMeasurement, Weight
 from cube.pace import checkpoint
-from cube.query import Scope
+from cube.query import QueryBlock, Scope
 from cube.refusals import TooLarge, TooSlow
 from cube.schema import Schema
 from cube.target import AccuracyTarget

@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant.noise.laplace import may_be_clamped
-from cube.block import QueryBlock
 from cube.encoding import fingerprint
 from cube.measurement import (
     UNITS_PER_EPSILON,
@@ -30,7 +29,7 @@ from cube.measurement import (
     Weight,
 )
 from cube.pace import seconds_left, within
-from cube.query import N_FACTOR_CELLS_MAX, Scope
+from cube.query import N_FACTOR_CELLS_MAX, QueryBlock, Scope
 from cube.refusals import InvalidTarget
 from cube.schema import Schema
 from inference.blue.atoms import Atoms

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from cube.cached import cached_property
 from cube.pace import checkpoint
+from cube.runtime import cached_property
 from inference.blue.blue import OnlineBlue
 from inference.noise_law.law import law_of_noise
 from inference.scaling import without_dust

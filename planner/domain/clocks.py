@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 
 from sqlglot import exp
 
+from cube.axis import TimestampAxis
 from cube.schema import Schema
-from cube.timestamps import TimestampAxis
 from planner.sql.clock import IS_MOMENT
 from planner.sql.messages import origin
 from planner.sql.nodes import IS_INSTANT, copy_of, is_put_in_zone, nodes_of

@@ -13,10 +13,17 @@ from typing import Final
 
 from sqlglot import exp
 
-from cube.axis import Axis, CategoryAxis, DateAxis, IntegerAxis, LevelValue, MeasureAxis
+from cube.axis import (
+    Axis,
+    CategoryAxis,
+    DateAxis,
+    IntegerAxis,
+    LevelValue,
+    MeasureAxis,
+    TimestampAxis,
+)
 from cube.refusals import OutsideDomain
 from cube.schema import Schema
-from cube.timestamps import TimestampAxis
 from planner.domain.exact_levels import is_level
 from planner.sql.clock import IS_MOMENT
 from planner.sql.exact_number import constant_value

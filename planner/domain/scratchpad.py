@@ -21,12 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from cube.axis import Axis, DateAxis, MeasureAxis
+from cube.axis import STEPS, Axis, DateAxis, MeasureAxis, TimestampAxis
 from cube.pace import checkpoint, seconds_left
 from cube.query import N_FACTOR_CELLS_MAX, Scope
 from cube.refusals import TooLarge
 from cube.schema import Schema
-from cube.timestamps import STEPS, TimestampAxis
 from planner.cache import BoundedCache
 from planner.domain.allowance import Allowance
 from planner.domain.allowed import check_scalar

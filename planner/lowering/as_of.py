@@ -8,10 +8,9 @@ import datetime as dt
 
 from sqlglot import exp
 
-from cube.axis import Axis, IntegerAxis
+from cube.axis import Axis, IntegerAxis, TimestampAxis
 from cube.refusals import OutsideDomain
 from cube.schema import Schema
-from cube.timestamps import TimestampAxis
 from planner.sql.messages import position, shown, unsupported
 
 

@@ -13,8 +13,7 @@ import numpy as np
 from sqlglot import exp
 
 from cube.axis import Axis, MeasureAxis
-from cube.block import QueryBlock
-from cube.query import Factor, counting
+from cube.query import Factor, QueryBlock, counting
 from cube.schema import Schema
 from planner.changed_values import ChangedValues
 from planner.domain.domain import KeyArray, LevelArray

@@ -11,10 +11,17 @@ from typing import Final
 
 from sqlglot import exp
 
-from cube.axis import Axis, CategoryAxis, DateAxis, IntegerAxis, MeasureAxis, NumericAxis
+from cube.axis import (
+    Axis,
+    CategoryAxis,
+    DateAxis,
+    IntegerAxis,
+    MeasureAxis,
+    NumericAxis,
+    TimestampAxis,
+)
 from cube.refusals import UnknownName
 from cube.schema import Schema
-from cube.timestamps import TimestampAxis
 from planner.domain.public import PublicRelation, public_table, synthetic_table
 from planner.domain.table_names import WrittenName
 from planner.lowering.parts import PlanningContext

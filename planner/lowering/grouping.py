@@ -12,16 +12,13 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from cube.axis import Axis, DateAxis, IntegerAxis, LevelValue, MeasureAxis
-from cube.block import N_GROUPS_MAX, Partition
-from cube.classes import by_first_appearance, first_places
+from cube.axis import Axis, DateAxis, IntegerAxis, LevelValue, MeasureAxis, TimestampAxis
+from cube.classes import Tiles, by_first_appearance, first_places, tiled
 from cube.grid import slice_keys
 from cube.pieces import Pieces, runs_of
-from cube.query import N_FACTOR_CELLS_MAX, N_NARROW_LEVELS_MAX, Scope
+from cube.query import N_FACTOR_CELLS_MAX, N_GROUPS_MAX, N_NARROW_LEVELS_MAX, Partition, Scope
 from cube.refusals import TooLarge
 from cube.schema import Schema
-from cube.tiles import Tiles, tiled
-from cube.timestamps import TimestampAxis
 from planner.domain.allowance import Allowance
 from planner.domain.domain import KeyArray, LevelArray, spread
 from planner.lowering.products import N_SHARED_CELLS_MAX, connected, independent

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from sqlglot import exp
 
-from cube.block import N_GROUPS_MAX, Partition, QueryBlock
+from cube.query import N_GROUPS_MAX, Partition, QueryBlock
 from cube.refusals import TooLarge
 from planner.domain.domain import KeyArray, spread
 from planner.level_summary import BOUNDED, LevelStatistic, LevelSummary

@@ -12,8 +12,7 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from cube.axis import LevelValue
-from cube.block import N_GROUPS_MAX, Partition, QueryBlock
-from cube.query import LinearQuery
+from cube.query import N_GROUPS_MAX, LinearQuery, Partition, QueryBlock
 from cube.refusals import TooLarge
 from cube.schema import Schema
 from cube.target import AccuracyTarget, SumTarget

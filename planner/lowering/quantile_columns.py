@@ -11,10 +11,9 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from cube.axis import Axis, DateAxis, IntegerAxis, MeasureAxis, NumericAxis
+from cube.axis import Axis, DateAxis, IntegerAxis, MeasureAxis, NumericAxis, TimestampAxis
 from cube.refusals import UnsupportedSql
 from cube.schema import Schema
-from cube.timestamps import TimestampAxis
 from planner.domain.polynomials import Polynomial, polynomial_of
 from planner.domain.scratchpad import columns_of
 from planner.sql.messages import shown, unsupported

@@ -10,13 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from cube.axis import Axis, DateAxis, NumericAxis
-from cube.block import N_GROUPS_MAX, Partition, QueryBlock
+from cube.axis import Axis, DateAxis, NumericAxis, TimestampAxis
+from cube.classes import Tiles, tiled
 from cube.pieces import runs_of
-from cube.query import N_NARROW_LEVELS_MAX
+from cube.query import N_GROUPS_MAX, N_NARROW_LEVELS_MAX, Partition, QueryBlock
 from cube.refusals import TooLarge
-from cube.tiles import Tiles, tiled
-from cube.timestamps import TimestampAxis
 from planner.domain.domain import spread
 from planner.lowering.grouping import Grouping
 from planner.lowering.linear import linear_query

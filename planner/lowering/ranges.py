@@ -12,9 +12,8 @@ from typing import Final, TypeAlias
 
 from sqlglot import exp
 
-from cube.block import QueryBlock
 from cube.encoding import fingerprint
-from cube.query import LinearQuery
+from cube.query import LinearQuery, QueryBlock
 from inference.scaling import coefficient_range
 from planner.lowering.linear import is_linear, linear_query
 from planner.lowering.parts import PartBuilder

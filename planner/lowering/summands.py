@@ -12,11 +12,10 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from cube.axis import CategoryAxis, DateAxis
+from cube.axis import CategoryAxis, DateAxis, TimestampAxis
 from cube.query import N_TERMS_MAX
 from cube.refusals import TooLarge
 from cube.schema import Schema
-from cube.timestamps import TimestampAxis
 from planner.domain.polynomials import number_of
 from planner.domain.scratchpad import columns_of
 from planner.lowering.products import connected

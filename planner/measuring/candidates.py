@@ -24,11 +24,10 @@ from itertools import product
 import numpy as np
 
 from cube.axis import BooleanAxis, CategoryAxis
-from cube.block import Partition, QueryBlock
+from cube.classes import Tiles
 from cube.pieces import runs_of
-from cube.query import Scope, counting
+from cube.query import Partition, QueryBlock, Scope, counting
 from cube.schema import Schema
-from cube.tiles import Tiles
 from planner.measuring.strategy import Strategy
 
 N_CUBOID_CELLS_MAX = 2**13  # the most cells of several columns that are counted at once

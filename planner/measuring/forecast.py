@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TypeAlias
 
-from cube.block import QueryBlock
 from cube.encoding import fingerprint
 from cube.measurement import Measurement, PlannedMeasurement
 from cube.pace import checkpoint
+from cube.query import QueryBlock
 from cube.target import AccuracyTarget
 from inference.block_estimates import widest
 from inference.estimator import Estimator

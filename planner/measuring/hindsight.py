@@ -18,16 +18,14 @@ from typing import TypeAlias
 
 from accountant.ledger.append_only import AppendOnly, GrowingSet
 from accountant.ledger.raises import Raises
-from cube.block import QueryBlock
 from cube.encoding import fingerprint
-from cube.gaussian_terms import UNITS_PER_PRECISION
-from cube.measurement import UNITS_PER_EPSILON, WEIGHT_UNITS_MAX, Measurement
+from cube.measurement import UNITS_PER_EPSILON, UNITS_PER_PRECISION, WEIGHT_UNITS_MAX, Measurement
 from cube.pace import checkpoint
+from cube.query import QueryBlock
 from cube.schema import Schema
 from inference.block_estimates import widest
-from inference.blue.hierarchy_reader import HierarchyReader, finest_groups
+from inference.blue.hierarchy_reader import Divided, HierarchyReader, finest_groups, is_divided_at
 from inference.blue.partition_reader import PartitionReader
-from inference.blue.remainders import Divided, is_divided_at
 from inference.scaling import Scaling, posteriors_of
 from planner.measuring.candidates import may_be_whole
 from planner.measuring.noise_kinds import LAPLACE, NoiseKind

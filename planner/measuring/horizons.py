@@ -13,8 +13,8 @@ what it was.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cube.block import QueryBlock
 from cube.horizon import Horizon, reach
+from cube.query import QueryBlock
 from cube.schema import Schema
 
 

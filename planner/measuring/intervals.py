@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
-from cube.block import QueryBlock
+from cube.query import QueryBlock
 from planner.measuring.candidates import Candidate, may_be_whole
 from planner.measuring.offers import PricingContext
 from planner.measuring.ski_rental import RentedRows

@@ -23,10 +23,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from cube.block import Partition, QueryBlock
-from cube.query import Factor
+from cube.classes import Tiles
+from cube.query import Factor, Partition, QueryBlock
 from cube.schema import Schema
-from cube.tiles import Tiles
 from planner.measuring.weights import gaussian_quantile
 
 # The quantile of a sum of Laplace variables is about between those of one of them and of a Gaussian

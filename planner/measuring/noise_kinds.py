@@ -12,19 +12,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, Protocol
 
-from cube.block import QueryBlock
-from cube.gaussian_terms import (
-    PRECISION_UNITS_MAX,
-    UNITS_PER_PRECISION,
-    GaussianTerms,
-    Precision,
-)
 from cube.measurement import (
+    PRECISION_UNITS_MAX,
     UNITS_PER_EPSILON,
+    UNITS_PER_PRECISION,
     WEIGHT_UNITS_MAX,
+    GaussianTerms,
     PlannedMeasurement,
+    Precision,
     Weight,
 )
+from cube.query import QueryBlock
 from cube.target import AccuracyTarget
 from planner.measuring.weights import Power, precision_for, weight_for
 

@@ -35,11 +35,16 @@ from accountant.cost.levels_touched import rows_in_block
 from accountant.cost.row_cost import units_per_square
 from accountant.ledger.charged import ChargedBlock
 from accountant.ledger.entries import Charge
-from cube.block import QueryBlock
 from cube.encoding import fingerprint
-from cube.gaussian_terms import UNITS_PER_PRECISION, GaussianTerms, Precision
-from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
-from cube.query import Scope
+from cube.measurement import (
+    UNITS_PER_EPSILON,
+    UNITS_PER_PRECISION,
+    GaussianTerms,
+    PlannedMeasurement,
+    Precision,
+    Weight,
+)
+from cube.query import QueryBlock, Scope
 from cube.schema import Schema
 from inference.history import counts_groups
 from planner.measuring.candidates import families

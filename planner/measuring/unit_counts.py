@@ -13,14 +13,14 @@ from fractions import Fraction
 from typing import Final, TypeAlias
 
 from accountant.ledger.unit_counts import Name, UnitCounts, name_of
-from cube.block import QueryBlock
 from cube.measurement import Measurement, Weight
+from cube.query import QueryBlock
 from cube.refusals import TooLarge
 from cube.schema import Schema
 from cube.statistic import PlannedUnitCount, UnitCount
 from cube.target import AccuracyTarget
 from inference.block_estimates import RowEstimates, widest
-from inference.noise_places import FIRST_BESIDE
+from inference.error_terms import FIRST_BESIDE
 from inference.posterior import NotEstimable
 from inference.scaling import Scaling
 from planner.measuring.choose import meets

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from cube.block import QueryBlock
 from cube.encoding import fingerprint
 from cube.measurement import PlannedMeasurement
+from cube.query import QueryBlock
 from cube.refusals import TooLarge
 from cube.target import AccuracyTarget
 from planner.measuring.candidates import Candidate

@@ -12,8 +12,14 @@ from enum import IntEnum
 from fractions import Fraction
 from statistics import NormalDist
 
-from cube.gaussian_terms import PRECISION_UNITS_MAX, UNITS_PER_PRECISION, Precision
-from cube.measurement import UNITS_PER_EPSILON, WEIGHT_UNITS_MAX, Weight
+from cube.measurement import (
+    PRECISION_UNITS_MAX,
+    UNITS_PER_EPSILON,
+    UNITS_PER_PRECISION,
+    WEIGHT_UNITS_MAX,
+    Precision,
+    Weight,
+)
 from cube.refusals import InvalidTarget
 from cube.target import AccuracyTarget
 

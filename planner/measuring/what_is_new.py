@@ -35,11 +35,10 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from cube.block import QueryBlock
 from cube.measurement import UNITS_PER_EPSILON, WEIGHT_UNITS_MAX, PlannedMeasurement, Weight
+from cube.query import QueryBlock
 from inference.block_estimates import widest
-from inference.blue.stretches import Stretch, on_stretch
-from inference.blue.stretches_reader import StretchesReader
+from inference.blue.stretches import Stretch, StretchesReader, on_stretch
 from inference.noise_law.law import law_of_noise
 from planner.measuring.candidates import Candidate
 from planner.measuring.noise_kinds import LAPLACE

@@ -12,9 +12,9 @@ from cube.axis import (
     LevelValue,
     MeasureAxis,
     NumericAxis,
+    TimestampAxis,
 )
-from cube.declaration import AXIS_KINDS
-from cube.timestamps import TimestampAxis
+from cube.encoding import AXIS_KINDS
 
 N_LEVELS_SHOWN = 8
 

@@ -10,8 +10,7 @@ from fractions import Fraction
 import pyarrow as pa
 
 from cube.axis import MeasureAxis
-from cube.block import N_GROUPS_MAX
-from cube.query import Scope
+from cube.query import N_GROUPS_MAX, Scope
 from cube.refusals import InvalidRequest, InvalidTarget, TooLarge, UnknownName
 from cube.schema import Schema
 from planner.consistent_sets import Consistency

@@ -23,7 +23,7 @@ from accountant.auditor.verify import verify
 from accountant.ledger.limits import Window
 from accountant.ledger.open_ledger import open_store
 from cube.refusals import ConfigurationInvalid, LedgerCorrupt
-from cube.uncollected import uncollected
+from cube.runtime import uncollected
 from proxy.api.renewal_text import a_window, renewal_words
 from proxy.cli import rendering
 from proxy.cli import report as cli_report

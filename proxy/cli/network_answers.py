@@ -16,10 +16,9 @@ from typing import Final
 
 import numpy as np
 
-from cube.block import Partition, QueryBlock
-from cube.cached import cached_property
-from cube.query import Scope, counting
+from cube.query import Partition, QueryBlock, Scope, counting
 from cube.refusals import InvalidRequest, TooLarge
+from cube.runtime import cached_property
 from local_dp.campaign import Campaign
 from local_dp.campaign_text import read_campaign
 from local_dp.estimates.collection import AgreeingTable, CollectionEstimates

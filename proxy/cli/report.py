@@ -9,7 +9,7 @@ from rich.console import Console
 
 from accountant.auditor.verify import verify
 from cube.refusals import ConfigurationInvalid, LedgerCorrupt
-from cube.uncollected import uncollected
+from cube.runtime import uncollected
 from proxy.cli.ledger import (
     LedgerArgument,
     PublicKeyOption,

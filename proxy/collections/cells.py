@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cube.block import Partition, QueryBlock
-from cube.query import Scope, counting
+from cube.query import Partition, QueryBlock, Scope, counting
 from cube.refusals import InvalidRequest, InvalidTarget, TooLarge
 from local_dp.campaign import Campaign, Level
 from local_dp.estimates.collection import CollectionEstimates, NotCovered

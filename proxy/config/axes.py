@@ -12,6 +12,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from cube.axis import (
+    STEPS,
     Axis,
     BooleanAxis,
     CategoryAxis,
@@ -19,9 +20,9 @@ from cube.axis import (
     IntegerAxis,
     MeasureAxis,
     NumericAxis,
+    TimestampAxis,
 )
 from cube.target import SumTarget
-from cube.timestamps import STEPS, TimestampAxis
 from proxy.config.levels_from import LevelFiles
 from proxy.config.moments import Day, Moment
 from proxy.sources.problems import Problems, Section

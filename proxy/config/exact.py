@@ -4,8 +4,7 @@ import re
 from fractions import Fraction
 from typing import Any
 
-from cube.gaussian_terms import DELTA_MIN
-from cube.measurement import UNITS_PER_EPSILON, WEIGHT_UNITS_MAX
+from cube.measurement import DELTA_MIN, UNITS_PER_EPSILON, WEIGHT_UNITS_MAX
 
 EPSILON_MAX = Fraction(
     WEIGHT_UNITS_MAX, UNITS_PER_EPSILON

@@ -10,11 +10,10 @@ from typing import Any, Final, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from cube.axis import Axis, DateAxis, IntegerAxis
+from cube.axis import STEPS, Axis, DateAxis, IntegerAxis, TimestampAxis
 from cube.horizon import Span
 from cube.refusals import InvalidRequest
 from cube.schema import Schema
-from cube.timestamps import STEPS, TimestampAxis
 from proxy.config.moments import LastLevel
 from proxy.sources.problems import Problems, Section
 from proxy.sources.time_zones import local_time_from

@@ -18,8 +18,7 @@ from accountant.gate.open_table import Funds
 from accountant.ledger.limits import Window
 from cube.axis import Axis
 from cube.refusals import ConfigurationInvalid
-from cube.rows_by_level import RowsByLevel
-from cube.schema import N_RECORDS_MAX, N_ROWS_PER_UNIT_MAX, Neighbours, Schema
+from cube.schema import N_RECORDS_MAX, N_ROWS_PER_UNIT_MAX, Neighbours, RowsByLevel, Schema
 from cube.target import CONFIDENCE_MAX, AccuracyTarget, SumTarget
 from planner.measuring.gaussian_opening import GaussianOffer
 from planner.measuring.strategy import Strategy

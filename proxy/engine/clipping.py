@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cube.axis import Axis, IntegerAxis, MeasureAxis
-from cube.block import QueryBlock
-from cube.query import Factor, LinearQuery, Term, counting
+from cube.query import Factor, LinearQuery, QueryBlock, Term, counting
 from cube.refusals import InvalidTarget, TooLarge
 from cube.schema import Schema
 from cube.target import AccuracyTarget

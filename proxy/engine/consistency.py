@@ -12,13 +12,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from inference.error_terms import Places
 from inference.joint import error_parts
 from inference.marginals.error_law import UnknownLaw, cell_coefficients
 from inference.marginals.joint import reconciled_globally
 from inference.marginals.projection import projected
 from inference.marginals.table import Floats, NoisyTable
 from inference.noise_law.law import law_of_noises
-from inference.noise_places import Places
 from inference.posterior import Posterior
 from planner.consistent_sets import Consistency, ConsistentSets
 from proxy.engine.results import AnsweredPart

@@ -17,7 +17,7 @@ from cube.refusals import CostAboveCap, NotCovered
 from cube.shortfall import Shortfall
 from inference.block_estimates import RowEstimates
 from inference.marginals.error_law import UnknownLaw
-from inference.noise_law.asked_law import AskedLaw
+from inference.noise_law.law import AskedLaw
 from inference.posterior import Posterior, RowEstimate
 from planner.measuring.choose import meets
 from planner.workload import Wanted

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from cube.cached import cached_property
+from cube.runtime import cached_property
 from inference.marginals.error_law import UnknownLaw
 from inference.noise_law.law import law_of_noise
 from inference.posterior import Posterior, RowEstimate

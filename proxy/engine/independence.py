@@ -14,8 +14,13 @@ import pyarrow as pa
 
 from cube.encoding import fingerprint
 from inference.independence.cell_noise import Floats, TableLaw
-from inference.independence.chi_square import Decision, IndependenceTest, Reason, independence_test
-from inference.independence.from_history import table_from_history
+from inference.independence.chi_square import (
+    Decision,
+    IndependenceTest,
+    Reason,
+    independence_test,
+    table_from_history,
+)
 from planner.independence_question import IndependenceQuestion
 from proxy.engine.results import AnsweredAggregate, AnsweredPart
 

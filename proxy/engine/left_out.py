@@ -14,8 +14,7 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from cube.block import QueryBlock
-from cube.query import counting
+from cube.query import QueryBlock, counting
 from inference.posterior import Posterior
 from planner.changed_values import ChangedValues
 from planner.workload import Part, Wanted

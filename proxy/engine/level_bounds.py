@@ -18,7 +18,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from cube.cached import cached_property
+from cube.runtime import cached_property
 from inference.block_estimates import half_widths, values
 from inference.posterior import Posterior
 from planner.level_summary import LevelStatistic, LevelSummary

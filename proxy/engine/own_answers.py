@@ -18,8 +18,8 @@ import numpy as np
 
 from accountant.ledger.limits import Payer
 from cube.refusals import UnsupportedSql
+from inference.error_terms import NoisePlaces
 from inference.history import History
-from inference.noise_places import NoisePlaces
 from planner.fallback import Fallback
 from planner.workload import Part, Wanted
 from proxy.api.requests import SOURCE_MIXED, SOURCE_PUBLIC

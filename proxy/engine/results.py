@@ -12,10 +12,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from cube.cached import cached_property
 from cube.encoding import fingerprint
+from cube.runtime import cached_property
 from inference.block_estimates import half_widths, intervals, standard_deviations, values
-from inference.noise_places import Places
+from inference.error_terms import Places
 from inference.posterior import Posterior
 from planner.level_summary import LevelSummary
 from planner.workload import Aggregate, Answer, Part, Wanted

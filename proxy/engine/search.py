@@ -14,11 +14,10 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cube.block import QueryBlock
-from cube.query import counting
+from cube.query import QueryBlock, counting
 from cube.schema import Schema
 from inference.block_estimates import RowEstimates, all_known, widest
-from inference.noise_places import Places
+from inference.error_terms import Places
 from inference.posterior import Posterior
 from planner.workload import Part, Wanted
 from proxy.api.requests import SOURCE_HISTORY, SOURCE_MEASURED, SOURCE_PUBLIC

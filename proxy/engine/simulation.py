@@ -19,8 +19,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cube.pace import checkpoint
+from inference.error_terms import Places
 from inference.joint import draw_errors
-from inference.noise_places import Places
 from inference.posterior import Posterior
 from planner.cache import BoundedCache
 from planner.draws import n_draws_for

@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from accountant.ledger.budget import Budget
 from accountant.ledger.limits import Window
-from cube.block import N_GROUPS_MAX
-from cube.declaration import declare
+from cube.encoding import declare
 from cube.measurement import UNITS_PER_EPSILON, Measurement
+from cube.query import N_GROUPS_MAX
 from cube.refusals import InvalidTarget, UnknownName
 from cube.schema import Schema
 from planner.domain.public import PRIVACY_SCHEMA

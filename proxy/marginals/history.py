@@ -9,10 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cube.block import Partition, QueryBlock
 from cube.encoding import fingerprint
 from cube.measurement import Measurement, Weight
-from cube.query import Scope
+from cube.query import Partition, QueryBlock, Scope
 from inference.history import History, counts_groups
 from inference.marginals.error_law import MeasuredTable
 from planner.measuring.weights import LATTICE_SHARE, ROUNDING_MARGIN

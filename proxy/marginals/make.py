@@ -11,8 +11,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from accountant.ledger.limits import Payer
-from cube.block import QueryBlock
-from cube.query import Scope, counting
+from cube.query import QueryBlock, Scope, counting
 from cube.refusals import InvalidRequest, TooLarge
 from cube.target import AccuracyTarget
 from inference.block_estimates import RowEstimates

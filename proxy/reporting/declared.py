@@ -151,7 +151,7 @@ class DeclaredTable:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The declaration that `cube.declaration.declare` wrote."""
+        """The declaration that `cube.encoding.declare` wrote."""
         fields = json.loads(text)
         n_rows = fields.get("rows_per_unit_max", 1)
         columns = tuple(

@@ -14,9 +14,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from cube.block import Partition, QueryBlock
 from cube.pieces import runs_of
-from cube.query import Factor, Term
+from cube.query import Factor, Partition, QueryBlock, Term
 from proxy.reporting.declared import DeclaredColumn, DeclaredTable
 
 N_SHOWN: Final = 4  # of levels, ranges or terms

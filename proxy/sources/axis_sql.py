@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from cube.axis import (
+    STEPS,
     Axis,
     BooleanAxis,
     CategoryAxis,
@@ -18,8 +19,8 @@ from cube.axis import (
     IntegerAxis,
     MeasureAxis,
     NumericAxis,
+    TimestampAxis,
 )
-from cube.timestamps import STEPS, TimestampAxis
 from proxy.sources.closed import text_sql
 from proxy.sources.number_sql import number_sql
 from proxy.sources.searching import Search

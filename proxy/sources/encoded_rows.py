@@ -6,9 +6,8 @@ Generated from the public declaration and the names and types of columns; rows a
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from cube.axis import Axis
+from cube.axis import Axis, TimestampAxis
 from cube.schema import Schema
-from cube.timestamps import TimestampAxis
 from planner.sql.messages import listed, suggestion
 from proxy.sources.axis_sql import ZONED, AxisSql, axis_sql, can_read
 from proxy.sources.bounding import UNIT

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from accountant.ledger.limits import Payer, Window
 from cube.axis import BooleanAxis, CategoryAxis
-from cube.block import QueryBlock
-from cube.cached import cached_property
+from cube.query import QueryBlock
 from cube.refusals import InvalidRequest, UnsupportedSql
+from cube.runtime import cached_property
 from cube.schema import Schema
 from inference.noise_law.law import law_of_noise
 from inference.posterior import Posterior
@@ -33,8 +33,7 @@ from proxy.streams.served_stream import ServedStream
 from proxy.tables.self_answering import AS_IT_IS, OwnAnswer, OwnAnswers, OwnCells
 from streams.declared import epoch_of
 from streams.epoch import Epoch
-from streams.interval import ErrorLaw
-from streams.released_count import ReleasedCount
+from streams.estimates import ErrorLaw, ReleasedCount
 
 TRUTHS: Final = (False, True)  # the levels of a predicate's column
 

@@ -13,8 +13,7 @@ from cube.exponential import EPSILON_MAX
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import InvalidTarget
 from planner.sql.stream_statements import CreateStream
-from streams.mechanism import EPSILON_MIN
-from streams.split import best_mechanism
+from streams.mechanism import EPSILON_MIN, best_mechanism
 
 KEY_BYTES: Final = 16
 

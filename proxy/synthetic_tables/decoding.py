@@ -10,8 +10,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cube.axis import Axis, BooleanAxis, CategoryAxis, DateAxis, IntegerAxis, NumericAxis
-from cube.timestamps import TimestampAxis
+from cube.axis import (
+    Axis,
+    BooleanAxis,
+    CategoryAxis,
+    DateAxis,
+    IntegerAxis,
+    NumericAxis,
+    TimestampAxis,
+)
 
 
 def arrow_type(axis: Axis) -> pa.DataType:

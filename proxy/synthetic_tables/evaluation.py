@@ -17,8 +17,7 @@ import pyarrow as pa
 
 from accountant.ledger.limits import Payer
 from cube.axis import Axis
-from cube.block import QueryBlock
-from cube.query import Scope, counting
+from cube.query import QueryBlock, Scope, counting
 from cube.refusals import Refused
 from cube.statistic import Distance
 from inference.noise_law.law import law_of_noise

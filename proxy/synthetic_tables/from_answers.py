@@ -17,10 +17,9 @@ from typing import Final
 
 import numpy as np
 
-from cube.block import Partition, QueryBlock
-from cube.cached import cached_property
-from cube.query import Scope, counting
+from cube.query import Partition, QueryBlock, Scope, counting
 from cube.refusals import InvalidRequest, InvalidTarget, TooLarge
+from cube.runtime import cached_property
 from cube.schema import Schema
 from cube.statistic import Score
 from planner.sql.synthetic_statements import CreateSynthetic

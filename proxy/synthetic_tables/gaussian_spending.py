@@ -11,17 +11,16 @@ from typing import Final
 
 from accountant.cost.zcdp_account import constant_of
 from accountant.ledger.limits import Payer
-from cube.block import Partition
-from cube.gaussian import PlannedGaussian
-from cube.gaussian_terms import (
+from cube.measurement import (
     PRECISION_UNITS_MAX,
+    UNITS_PER_EPSILON,
     UNITS_PER_RHO,
     GaussianTerms,
     Precision,
     Rho,
 )
-from cube.measurement import UNITS_PER_EPSILON
-from cube.statistic import Distance, Statistic
+from cube.query import Partition
+from cube.statistic import Distance, PlannedGaussian, Statistic
 from planner.measuring.noise_kinds import GaussianKind
 from proxy.synthetic_tables.request import Watch
 from proxy.synthetic_tables.spending import LaplaceSpending

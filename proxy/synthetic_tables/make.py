@@ -15,9 +15,8 @@ import pyarrow as pa
 
 from accountant.ledger.limits import Payer
 from cube.axis import Axis, BooleanAxis, CategoryAxis
-from cube.block import N_GROUPS_MAX, QueryBlock
 from cube.measurement import PlannedMeasurement, Weight
-from cube.query import Scope, counting
+from cube.query import N_GROUPS_MAX, QueryBlock, Scope, counting
 from cube.refusals import (
     BudgetExhausted,
     InvalidRequest,

@@ -9,8 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from cube.block import Partition, QueryBlock
-from cube.query import counting
+from cube.query import Partition, QueryBlock, counting
 from cube.statistic import Choice
 from proxy.synthetic_tables.spending import LaplaceSpending, product_partition
 from synthesis.tables import Floats

@@ -11,8 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from cube.block import Partition, QueryBlock
-from cube.query import Scope, counting
+from cube.query import Partition, QueryBlock, Scope, counting
 from cube.refusals import BudgetExhausted, LimitReached
 from cube.statistic import Distance
 from proxy.synthetic_tables.spending import LaplaceSpending, product_partition

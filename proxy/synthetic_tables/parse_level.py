@@ -8,9 +8,16 @@ import math
 from bisect import bisect_right
 from typing import Final
 
-from cube.axis import Axis, BooleanAxis, CategoryAxis, DateAxis, LevelValue, NumericAxis
+from cube.axis import (
+    Axis,
+    BooleanAxis,
+    CategoryAxis,
+    DateAxis,
+    LevelValue,
+    NumericAxis,
+    TimestampAxis,
+)
 from cube.refusals import InvalidRequest
-from cube.timestamps import TimestampAxis
 from planner.sql.messages import shortened, suggestion
 from proxy.api.axis_text import describe_levels
 

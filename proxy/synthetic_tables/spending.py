@@ -13,13 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant.ledger.limits import Payer
-from cube.block import Partition
-from cube.gaussian import Asked
+from cube.classes import tiled
 from cube.measurement import UNITS_PER_EPSILON, Weight
 from cube.pieces import runs_of
-from cube.query import Scope
-from cube.statistic import PlannedStatistic, Statistic
-from cube.tiles import tiled
+from cube.query import Partition, Scope
+from cube.statistic import Asked, PlannedStatistic, Statistic
 from proxy.synthetic_tables.request import Progress, Watch
 from proxy.tables.private_table import ServedTable
 

@@ -14,11 +14,10 @@ from fractions import Fraction
 from typing import Final, Protocol
 
 from accountant.ledger.limits import Payer
-from cube.block import QueryBlock
-from cube.cached import cached_property
 from cube.pace import checkpoint
-from cube.query import Scope
+from cube.query import QueryBlock, Scope
 from cube.refusals import NotCollected, TooLarge
+from cube.runtime import cached_property
 from inference.marginals.error_law import UnknownLaw
 from inference.posterior import Posterior
 from inference.scaling import coefficient_range

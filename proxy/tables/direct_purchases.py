@@ -12,12 +12,10 @@ from typing import Final
 from accountant.ledger.limits import Payer
 from accountant.ledger.payments import Payment
 from accountant.ledger.raises import StalePlan
-from cube.block import Partition, QueryBlock
-from cube.gaussian import Asked
-from cube.gaussian_terms import Precision
-from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
-from cube.query import counting
+from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Precision, Weight
+from cube.query import Partition, QueryBlock, counting
 from cube.refusals import TooLarge
+from cube.statistic import Asked
 from planner.measuring.noise_kinds import LAPLACE, NoiseKind
 from planner.measuring.offers import PurchasePlan
 from proxy.tables.purchasing import Purchasing

@@ -12,13 +12,12 @@ from typing import TypeAlias
 
 from accountant.ledger.entries import Charge
 from accountant.ledger.table_history import TableHistory
-from cube.block import QueryBlock
-from cube.gaussian import Asked, PlannedGaussian
 from cube.horizon import Horizon
 from cube.measurement import Measurement, PlannedMeasurement
+from cube.query import QueryBlock
 from cube.refusals import SourceUnavailable
 from cube.schema import Schema
-from cube.statistic import Choice, PlannedUnitCount, UnitCount
+from cube.statistic import Asked, Choice, PlannedGaussian, PlannedUnitCount, UnitCount
 
 ExtentName: TypeAlias = tuple[int | None, tuple[int, ...], int]
 

@@ -22,9 +22,9 @@ from accountant.ledger.limits import Payer
 from accountant.ledger.payments import Payment
 from accountant.ledger.raises import StalePlan
 from accountant.ledger.unit_counts import Name, name_of
-from cube.gaussian import Asked
 from cube.measurement import Measurement, PlannedMeasurement
 from cube.pace import checkpoint, note_paid, seconds_left, waiting
+from cube.statistic import Asked
 from planner.measuring.offers import PurchasePlan
 from proxy.monitoring.events import Stage, Watcher
 from proxy.tables.coalescing import WAIT_SECONDS_MAX, too_long

@@ -15,14 +15,14 @@ from accountant.gate.ended_generation import EndedGeneration
 from accountant.gate.gate import Gate
 from accountant.ledger.limits import Payer
 from accountant.ledger.payments import BindingLimit
-from cube.gaussian import Asked
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
 from cube.schema import Schema
+from cube.statistic import Asked
 from cube.target import AccuracyTarget, SumTarget
 from inference.block_estimates import RowEstimates
+from inference.error_terms import NoisePlaces
 from inference.history import History
 from inference.memory import EstimatorMemory
-from inference.noise_places import NoisePlaces
 from planner.measuring.gaussian_opening import GaussianOffer
 from planner.measuring.noise_kinds import LAPLACE, NoiseKind
 from planner.measuring.strategy import Strategy

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from accountant.gate.gate import Gate
-from cube.gaussian import Asked
+from cube.statistic import Asked
 from planner.measuring.offers import PurchasePlan
 from proxy.monitoring.events import Watcher
 from proxy.tables.in_flight import PromisedPurchases, Purchase, Purchases

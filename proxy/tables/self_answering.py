@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from accountant.ledger.limits import Payer
-from cube.block import QueryBlock
+from cube.query import QueryBlock
 from cube.target import AccuracyTarget
 from inference.independence.cell_noise import Floats, TableLaw
 from inference.posterior import Posterior

@@ -21,9 +21,9 @@ from cube.measurement import PlannedMeasurement
 from cube.pace import checkpoint
 from cube.statistic import PlannedUnitCount, UnitCount
 from inference.block_estimates import RowEstimates
+from inference.error_terms import NoisePlaces
 from inference.estimator import Estimator
 from inference.history import History
-from inference.noise_places import NoisePlaces
 from planner.batch.plan import BatchPlan
 from planner.batch.together import plan_together
 from planner.measuring.choose import plan_purchases

@@ -13,12 +13,12 @@ from typing import Final
 from accountant.gate.gate import Gate
 from accountant.ledger.table_history import TableHistory
 from cube.pace import checkpoint
-from cube.uncollected import uncollected
+from cube.runtime import uncollected
 from inference.block_estimates import RowEstimates
+from inference.error_terms import NoisePlaces
 from inference.estimator import Estimator
 from inference.history import History
 from inference.memory import DEFAULT_MEMORY, EstimatorMemory
-from inference.noise_places import NoisePlaces
 from planner.measuring.choose import meets
 from planner.measuring.gaussian_opening import GaussianOffer
 from planner.measuring.hindsight import Hindsight

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cube.block import Partition
-from cube.cached import cached_property
+from cube.query import Partition
+from cube.runtime import cached_property
 from synthesis.tables import Integers
 
 

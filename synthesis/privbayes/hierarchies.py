@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from cube.block import Partition
+from cube.query import Partition
 from synthesis.privbayes.attributes import Attribute
 from synthesis.tables import Column, Integers
 

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from cube.block import N_GROUPS_MAX, Partition
+from cube.query import N_GROUPS_MAX, Partition
 from cube.statistic import N_PARENTS_MAX, Choice, ChoiceCandidate, Score
 from synthesis.privbayes.attributes import Attribute, check_distinct
 from synthesis.privbayes.network import BayesianNetwork, Node, Parent, fitted_network

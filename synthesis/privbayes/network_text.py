@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from cube.block import Partition
+from cube.query import Partition
 from synthesis.privbayes.attributes import Attribute
 from synthesis.privbayes.network import BayesianNetwork, Node, Parent
 

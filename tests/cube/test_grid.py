@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cube.block import QueryBlock
 from cube.classes import N_FEW, AxisClasses, by_first_appearance, run_starts
 from cube.encoding import decode_block, encode_block
 from cube.grid import Grid
 from cube.pieces import runs_of
-from cube.query import Factor, counting
+from cube.query import Factor, QueryBlock, counting
 
 keys = st.lists(st.lists(st.integers(-2, 2), min_size=6, max_size=6), min_size=1, max_size=4)
 

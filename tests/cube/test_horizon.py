@@ -10,15 +10,13 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from cube.axis import Axis, CategoryAxis, DateAxis, IntegerAxis
-from cube.block import Partition, QueryBlock
+from cube.axis import Axis, CategoryAxis, DateAxis, IntegerAxis, TimestampAxis
+from cube.classes import tiled
 from cube.encoding import decode_block, encode_block, fingerprint
 from cube.horizon import Horizon, reach, spans, until
 from cube.pieces import pieces_of
-from cube.query import Factor, LinearQuery, Term, counting
+from cube.query import Factor, LinearQuery, Partition, QueryBlock, Term, counting
 from cube.schema import Schema
-from cube.tiles import tiled
-from cube.timestamps import TimestampAxis
 from tests.support.cubes import dense_rows
 
 N_DAYS, N_CITIES = 7, 3

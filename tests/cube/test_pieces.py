@@ -6,11 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from cube.block import Partition, QueryBlock
+from cube.classes import tiled
 from cube.encoding import decode_block, encode_block, fingerprint
 from cube.pieces import decoded_pieces, magnitudes, pieces_at, pieces_of, runs_of
-from cube.query import N_NARROW_LEVELS_MAX, Factor, counting
-from cube.tiles import tiled
+from cube.query import N_NARROW_LEVELS_MAX, Factor, Partition, QueryBlock, counting
 
 WIDE = N_NARROW_LEVELS_MAX + 100
 stretches = st.lists(

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cube.block import Partition, QueryBlock
 from cube.encoding import canonical_json, decode_block, encode_block, fingerprint
 from cube.grid import Grid
-from cube.query import Factor, LinearQuery, Term, counting, rational_gcd
+from cube.query import Factor, LinearQuery, Partition, QueryBlock, Term, counting, rational_gcd
 from tests.support.cubes import SIZES, blocks, dense_rows, queries
 
 

@@ -7,10 +7,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from cube.block import Partition
+from cube.axis import STEPS, TimestampAxis
+from cube.classes import tiled
 from cube.pieces import runs_of
-from cube.tiles import tiled
-from cube.timestamps import STEPS, TimestampAxis
+from cube.query import Partition
 
 MIDNIGHT = dt.datetime(2024, 2, 28)  # noqa: DTZ001 - levels have no zone
 LAST = dt.datetime(2024, 3, 1, 23)  # noqa: DTZ001

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cube.uncollected import uncollected
+from cube.runtime import uncollected
 
 N_OBJECTS = 50_000  # far beyond what starts a collection of young objects
 

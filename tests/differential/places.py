@@ -30,11 +30,10 @@ from psycopg.types.string import TextLoader
 
 from accountant.gate.open_table import open_table
 from accountant.ledger.open_ledger import open_ledger
-from cube.axis import BooleanAxis, CategoryAxis, DateAxis, IntegerAxis, MeasureAxis
+from cube.axis import BooleanAxis, CategoryAxis, DateAxis, IntegerAxis, MeasureAxis, TimestampAxis
 from cube.refusals import Refused
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from cube.timestamps import TimestampAxis
 from planner.workload import RequestedTarget
 from proxy.api.requests import LOCAL, QueryRequest
 from proxy.engine.engine import Engine

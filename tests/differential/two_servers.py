@@ -27,10 +27,10 @@ from cube.axis import (
     IntegerAxis,
     MeasureAxis,
     NumericAxis,
+    TimestampAxis,
 )
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from cube.timestamps import TimestampAxis
 from planner.measuring.strategy import Strategy
 from proxy.engine.engine import Engine
 from proxy.scheduling.fair_share import DEFAULT_TIMES

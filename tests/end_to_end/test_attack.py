@@ -37,12 +37,9 @@ from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.gaussian import GaussianNoise
 from accountant.noise.laplace import LatticeNoise, NoiseSource, SystemNoise
 from cube.axis import IntegerAxis
-from cube.block import Partition, QueryBlock
-from cube.gaussian_terms import Precision
-from cube.measurement import PlannedMeasurement, Weight
-from cube.query import Factor, counting
-from cube.rows_by_level import RowsByLevel
-from cube.schema import Schema
+from cube.measurement import PlannedMeasurement, Precision, Weight
+from cube.query import Factor, Partition, QueryBlock, counting
+from cube.schema import RowsByLevel, Schema
 from tests.support.fakes import KnownTable
 from tests.support.gaussian import TERMS
 from tests.support.groupings import each

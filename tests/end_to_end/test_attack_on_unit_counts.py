@@ -26,9 +26,8 @@ from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.laplace import SystemNoise
 from accountant.source import CellCounts, UnitCells
 from cube.axis import IntegerAxis
-from cube.block import Partition, QueryBlock
 from cube.measurement import Weight
-from cube.query import counting
+from cube.query import Partition, QueryBlock, counting
 from cube.schema import Schema
 from cube.statistic import PlannedUnitCount, UnitCount
 from tests.end_to_end.test_attack import N_WORLDS, epsilon_shown

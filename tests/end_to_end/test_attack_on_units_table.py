@@ -16,9 +16,8 @@ from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.laplace import SystemNoise
 from cube.axis import IntegerAxis
-from cube.block import QueryBlock
 from cube.measurement import PlannedMeasurement, Weight
-from cube.query import counting
+from cube.query import QueryBlock, counting
 from cube.schema import Schema
 from proxy.sources.bounding import RowsRead
 from proxy.sources.duckdb_source import DuckDbSource

@@ -25,8 +25,8 @@ from local_dp.channels.randomised_response import RandomisedResponse
 from local_dp.draws import Response
 from local_dp.respondent import Asked, check_campaign
 from streams.epoch import Epoch
+from streams.mechanism import best_mechanism
 from streams.population import Everyone
-from streams.split import best_mechanism
 from streams.state import BitState
 from tests.support.recorded import Convicted, Drawn, Tape, compared, recorded
 from tests.support.recorded_devices import compared_answers, compared_states

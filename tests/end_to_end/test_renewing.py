@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from accountant.ledger.limits import Payer
-from cube.block import QueryBlock
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
-from cube.query import counting
+from cube.query import QueryBlock, counting
 from cube.refusals import (
     CostAboveCap,
     DataChanged,

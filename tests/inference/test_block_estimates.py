@@ -20,7 +20,7 @@ from inference.block_estimates import (
     unknown,
     widest,
 )
-from inference.noise_law.error_terms import ErrorTerms
+from inference.error_terms import ErrorTerms
 from inference.noise_law.law import law_of_noise
 from inference.posterior import NotEstimable
 

@@ -9,15 +9,13 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from cube.block import Partition, QueryBlock
 from cube.measurement import Measurement
-from cube.query import counting
-from inference import combined_rows as module
+from cube.query import Partition, QueryBlock, counting
 from inference import estimator as of_estimators
 from inference.block_estimates import widest
-from inference.earlier import N_KEPT
+from inference.blue import combined_rows as module
 from inference.estimator import Estimator
-from inference.memory import BYTES_A_TERM, EstimatorMemory
+from inference.memory import BYTES_A_TERM, N_KEPT, EstimatorMemory
 from tests.inference.test_estimator import CONFIDENCE, N_CELLS, SCHEMA, measured
 from tests.support.cubes import SIZES
 

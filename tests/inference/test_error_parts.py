@@ -5,12 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from cube.block import QueryBlock
 from cube.measurement import Measurement, Weight
-from cube.query import counting
+from cube.query import QueryBlock, counting
+from inference.error_terms import ErrorTerms
 from inference.history import History
 from inference.joint import draw_errors, error_parts
-from inference.noise_law.error_terms import ErrorTerms
 from inference.noise_law.law import law_of_noise, law_of_noises
 from inference.posterior import Posterior
 

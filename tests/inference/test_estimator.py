@@ -10,15 +10,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from cube.axis import IntegerAxis
-from cube.block import Partition, QueryBlock
 from cube.encoding import fingerprint
 from cube.measurement import Measurement, Weight
-from cube.query import Factor, LinearQuery, counting
+from cube.query import Factor, LinearQuery, Partition, QueryBlock, counting
 from cube.schema import Schema
-from inference import combined_rows as combined_module
-from inference.blue import workspace as workspace_module
-from inference.blue.relevance import relevant_rows
-from inference.blue.workspace import Workspace
+from inference.blue import combined_rows as combined_module
+from inference.blue import workspaces as workspace_module
+from inference.blue.workspaces import Workspace, relevant_rows
 from inference.estimator import Estimator
 from inference.history import History
 from inference.memory import EstimatorMemory

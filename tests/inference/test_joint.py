@@ -10,15 +10,14 @@ from numpy.typing import NDArray
 
 from accountant.noise.refinement import Refinement
 from cube.axis import IntegerAxis
-from cube.block import Partition, QueryBlock
 from cube.measurement import Measurement, Weight
-from cube.query import Factor, LinearQuery, counting
+from cube.query import Factor, LinearQuery, Partition, QueryBlock, counting
 from cube.schema import Schema
 from inference import joint
+from inference.error_terms import ErrorTerms
 from inference.estimator import Estimator
 from inference.history import History
 from inference.joint import draw_errors
-from inference.noise_law.error_terms import ErrorTerms
 from inference.noise_law.law import NoiseLaw, law_of_noise
 from inference.posterior import Posterior
 from tests.support.cubes import dense_rows

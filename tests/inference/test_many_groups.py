@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from cube.axis import IntegerAxis
-from cube.block import N_GROUPS_MAX, Partition, QueryBlock
 from cube.measurement import Measurement, Weight
-from cube.query import Factor, counting
+from cube.query import N_GROUPS_MAX, Factor, Partition, QueryBlock, counting
 from cube.schema import Schema
 from inference.estimator import Estimator
 from inference.posterior import Posterior

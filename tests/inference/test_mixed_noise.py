@@ -11,15 +11,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from cube.axis import IntegerAxis
-from cube.block import Partition, QueryBlock
-from cube.query import Factor, counting
+from cube.query import Factor, Partition, QueryBlock, counting
 from cube.schema import Schema
 from inference.estimator import Estimator
 from inference.history import History
-from inference.independence.from_history import table_from_history
+from inference.independence.chi_square import table_from_history
 from inference.joint import draw_errors, error_parts
-from inference.noise_law.contour import ContourLaw
-from inference.noise_law.law import SingleGaussianLaw, law_of_noise, law_of_noises
+from inference.noise_law.law import ContourLaw, SingleGaussianLaw, law_of_noise, law_of_noises
 from inference.posterior import Posterior
 from inference.scaling import split_dust
 from tests.support.cubes import SIZES, blocks

@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 from cube.axis import CategoryAxis
-from cube.block import Partition, QueryBlock
 from cube.measurement import Measurement, Weight
-from cube.query import counting
+from cube.query import Partition, QueryBlock, counting
+from inference.error_terms import FIRST_BESIDE, NoisePlaces
 from inference.history import History
 from inference.joint import draw_errors
-from inference.noise_places import FIRST_BESIDE, NoisePlaces
 from inference.posterior import Posterior
 from inference.scaling import Scaling
 

@@ -5,9 +5,8 @@ from fractions import Fraction
 import numpy as np
 
 from cube.axis import IntegerAxis
-from cube.block import QueryBlock
 from cube.measurement import Measurement, Weight
-from cube.query import Factor, LinearQuery, Term
+from cube.query import Factor, LinearQuery, QueryBlock, Term
 from cube.schema import Schema
 from inference.block_estimates import widest
 from inference.estimator import Estimator

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cube.block import QueryBlock
 from cube.measurement import Measurement
-from cube.query import Factor, counting
+from cube.query import Factor, QueryBlock, counting
 from inference.block_estimates import RowEstimates
 from inference.estimator import Estimator
 from inference.history import History

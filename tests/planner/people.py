@@ -17,7 +17,7 @@ from cube.axis import (
     MeasureAxis,
     NumericAxis,
 )
-from cube.block import QueryBlock
+from cube.query import QueryBlock
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from planner.planner import Planner

@@ -18,8 +18,7 @@ import pytest
 from accountant.noise.laplace import SystemNoise
 from cube import refusals
 from cube.axis import IntegerAxis
-from cube.block import QueryBlock
-from cube.query import Factor, LinearQuery, Term
+from cube.query import Factor, LinearQuery, QueryBlock, Term
 from cube.refusals import Refused
 from cube.schema import Schema
 from cube.target import AccuracyTarget

@@ -18,12 +18,11 @@ import pytest
 from accountant.auditor.verify import verify
 from accountant.gate.open_table import open_table
 from accountant.ledger.open_ledger import open_ledger
-from cube.axis import CategoryAxis, DateAxis, MeasureAxis
+from cube.axis import CategoryAxis, DateAxis, MeasureAxis, TimestampAxis
 from cube.encoding import fingerprint
 from cube.refusals import ConfigurationInvalid, OutsideDomain, TooLarge, UnsupportedSql
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from cube.timestamps import TimestampAxis
 from planner.planner import Planner
 from planner.sql.parameters import parameter_of
 from planner.workload import RequestedTarget

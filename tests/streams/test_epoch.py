@@ -10,8 +10,8 @@ import pytest
 from cube.refusals import InvalidRequest
 from streams.arrivals import Arrivals
 from streams.epoch import Epoch
+from streams.mechanism import best_mechanism
 from streams.population import Buckets, Everyone
-from streams.split import best_mechanism
 from streams.state import BitState
 from tests.support.entropy import SeededWords, WrittenWords
 

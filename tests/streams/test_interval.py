@@ -13,17 +13,20 @@ from scipy import stats
 
 from inference.noise_law.law import NoiseLaw
 from streams.arrivals import Arrivals
-from streams.entropy import GRID
 from streams.epoch import Epoch
-from streams.estimator import estimated_density, mean_squared_error
-from streams.interval import ErrorLaw, count_interval
-from streams.mechanism import Mechanism
-from streams.noise import GeometricNoise
-from streams.ones_law import LAW_ERROR, _characteristic, ones_law
+from streams.estimates import (
+    LAW_ERROR,
+    ErrorLaw,
+    _characteristic,
+    count_interval,
+    estimated_density,
+    mean_squared_error,
+    ones_law,
+)
+from streams.mechanism import Mechanism, best_mechanism
 from streams.population import Buckets, Everyone, Population, Sample
-from streams.split import best_mechanism
+from streams.randomness import GRID, GeometricNoise, TwoPoint
 from streams.state import BitState
-from streams.two_point import TwoPoint
 from streams.windows import Window, hypergeometric
 from tests.support.entropy import SeededWords
 from tests.support.occupied import occupied_by_recurrence

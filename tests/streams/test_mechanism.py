@@ -8,10 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cube.exponential import decided
-from streams.entropy import GRID
 from streams.mechanism import EPSILON_MIN, Mechanism
-from streams.noise import GeometricNoise
-from streams.two_point import TwoPoint
+from streams.randomness import GRID, GeometricNoise, TwoPoint
 from tests.support.pan_privacy import (
     OneUser,
     Walked,

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from streams.entropy import GRID, SystemEntropy
-from streams.noise import TRIALS_IN_PIECE, GeometricNoise
+from streams.randomness import GRID, TRIALS_IN_PIECE, GeometricNoise, SystemEntropy
 from tests.support.entropy import SeededWords, WrittenWords
 
 P_VALUE_MIN = 1e-9  # a sound sampler fails one run in a billion

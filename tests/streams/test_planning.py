@@ -5,7 +5,8 @@ from fractions import Fraction
 
 import pytest
 
-from streams.interval import ErrorLaw
+from streams.estimates import ErrorLaw
+from streams.mechanism import best_mechanism
 from streams.planning import (
     ErrorRates,
     error_bound,
@@ -14,7 +15,6 @@ from streams.planning import (
     sample_size,
 )
 from streams.population import Everyone, Sample
-from streams.split import best_mechanism
 
 NO_LIMIT = 2**32
 

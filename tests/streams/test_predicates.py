@@ -13,14 +13,11 @@ from hypothesis import strategies as st
 from cube.exponential import decided
 from cube.refusals import InvalidRequest
 from streams.arrivals import Arrivals
-from streams.entropy import GRID
 from streams.epoch import Epoch
-from streams.mechanism import Mechanism
-from streams.noise import GeometricNoise
+from streams.mechanism import Mechanism, best_mechanism
 from streams.population import Everyone
-from streams.split import best_mechanism
+from streams.randomness import GRID, GeometricNoise, TwoPoint
 from streams.state import BitState
-from streams.two_point import TwoPoint
 
 CAME, HELD, LEFT = "+", "!", "-"  # arrived; arrived while the predicate held; left
 WORDS = ("", CAME, HELD, LEFT)

@@ -6,9 +6,14 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from cube.refusals import InvalidRequest
-from streams.buckets import KeyedBuckets
-from streams.population import Buckets, Everyone, Sample
-from streams.sampling import KeyedPermutation, keyed_words
+from streams.population import (
+    Buckets,
+    Everyone,
+    KeyedBuckets,
+    KeyedPermutation,
+    Sample,
+    keyed_words,
+)
 
 P_VALUE_MIN = 1e-9  # a sound one fails one run in a billion
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streams.mechanism import Mechanism
-from streams.split import best_mechanism
+from streams.mechanism import Mechanism, best_mechanism
 
 
 def variance(mechanism: Mechanism, n_bits: int) -> float:

@@ -14,9 +14,8 @@ import pytest
 from numpy.typing import NDArray
 
 from cube.refusals import DataChanged, StoreUnavailable
-from streams.entropy import GRID
+from streams.randomness import GRID, TwoPoint
 from streams.state import HEADER, BitState, erase_file, file_length
-from streams.two_point import TwoPoint
 from tests.support.entropy import SeededWords, WrittenWords
 
 LAW = TwoPoint.for_epsilon(Fraction(1))
@@ -140,7 +139,7 @@ import os, signal
 from pathlib import Path
 import numpy as np
 from streams.state import BitState
-from streams.two_point import TwoPoint
+from streams.randomness import TwoPoint
 state = BitState.created(Path({str(path)!r}), 20_000, TwoPoint({LAW.threshold}), bytes(range(32)))
 state.redraw(np.arange(20_000), present=True)
 os.kill(os.getpid(), signal.SIGKILL)
@@ -206,7 +205,7 @@ def test_a_disk_that_is_full_says_so_before_anybody_arrives(tmp_path: Path) -> N
 import resource, signal
 from pathlib import Path
 from streams.state import BitState
-from streams.two_point import TwoPoint
+from streams.randomness import TwoPoint
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 try:

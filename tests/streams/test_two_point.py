@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cube.exponential import decided
-from streams.entropy import GRID
-from streams.two_point import TwoPoint
+from streams.randomness import GRID, TwoPoint
 
 EPSILONS = st.integers(2**20, 32 * 2**40).map(lambda units: Fraction(units, 2**40))
 

@@ -16,8 +16,7 @@ from accountant.ledger.stream_entries import (
     StreamDropped,
     StreamOpened,
 )
-from streams.mechanism import Mechanism
-from streams.split import best_mechanism
+from streams.mechanism import Mechanism, best_mechanism
 from tests.support.audited import Clock
 
 MECHANISM: Mechanism = best_mechanism(Fraction(1), 1000)

@@ -30,10 +30,9 @@ from accountant.ledger.limits import Limit, Payer, Subject, SubjectKind, Window
 from accountant.ledger.open_ledger import open_ledger
 from accountant.ledger.replay import Replay
 from accountant.noise.laplace import SystemNoise
-from cube.block import Partition, QueryBlock
 from cube.encoding import canonical_json
 from cube.measurement import PlannedMeasurement, Weight
-from cube.query import Factor, counting
+from cube.query import Factor, Partition, QueryBlock, counting
 from cube.schema import Schema
 from tests.support.fakes import KnownTable
 from tests.support.seven_people import ADULTS, AGE, BY_SEX, EVERYONE, RECORDS

@@ -18,9 +18,8 @@ from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.laplace import NoiseSource, SystemNoise
 from accountant.source import CellCounts, UnitCells
 from cube.axis import CategoryAxis, IntegerAxis
-from cube.block import Partition, QueryBlock
 from cube.measurement import PlannedMeasurement, Weight
-from cube.query import Factor, LinearQuery, Term, counting
+from cube.query import Factor, LinearQuery, Partition, QueryBlock, Term, counting
 from cube.schema import Schema
 from cube.statistic import PlannedUnitCount, UnitCount
 from tests.support.groupings import each

@@ -6,8 +6,7 @@ from fractions import Fraction
 import numpy as np
 from hypothesis import strategies as st
 
-from cube.block import Partition, QueryBlock
-from cube.query import Factor, LinearQuery, Term
+from cube.query import Factor, LinearQuery, Partition, QueryBlock, Term
 
 SIZES = {"a": 3, "b": 4, "c": 2, "d": 3}
 

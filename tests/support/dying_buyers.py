@@ -22,10 +22,9 @@ from accountant.ledger.open_ledger import open_ledger, open_shared_ledger
 from accountant.ledger.raises import StalePlan
 from accountant.noise.laplace import SystemNoise
 from cube.axis import IntegerAxis
-from cube.block import QueryBlock
 from cube.encoding import fingerprint
 from cube.measurement import Measurement, PlannedMeasurement, Weight
-from cube.query import Factor, counting
+from cube.query import Factor, QueryBlock, counting
 from cube.refusals import CannotStart, LedgerUnavailable
 from cube.schema import Schema
 from tests.support.fakes import KnownTable

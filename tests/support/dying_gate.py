@@ -21,10 +21,8 @@ from accountant.ledger.entries import Charge, Measured
 from accountant.ledger.limits import Payer
 from accountant.noise.laplace import SystemNoise
 from cube.axis import IntegerAxis
-from cube.block import Partition, QueryBlock
-from cube.gaussian_terms import Precision
-from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
-from cube.query import counting
+from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Precision, Weight
+from cube.query import Partition, QueryBlock, counting
 from cube.schema import Schema
 from tests.support.fakes import DyingLedger, DyingNoise, DyingSource, KnownTable, die
 from tests.support.gaussian import TERMS

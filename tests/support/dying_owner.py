@@ -17,10 +17,9 @@ from accountant.ledger.open_ledger import open_ledger
 from accountant.ledger.raises import StalePlan
 from accountant.noise.laplace import SystemNoise
 from cube.axis import CategoryAxis, IntegerAxis
-from cube.block import Partition, QueryBlock
 from cube.horizon import Horizon
 from cube.measurement import PlannedMeasurement, Weight
-from cube.query import counting
+from cube.query import Partition, QueryBlock, counting
 from cube.refusals import SourceUnavailable
 from cube.schema import Schema
 from tests.support.growing_table import ReadTable

@@ -19,9 +19,8 @@ from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
 from accountant.ledger.raises import StalePlan
 from accountant.noise.laplace import SystemNoise
-from cube.block import QueryBlock
 from cube.measurement import PlannedMeasurement, Weight
-from cube.query import counting
+from cube.query import QueryBlock, counting
 from cube.refusals import DataChanged, SourceUnavailable
 from tests.support.fakes import KnownTable
 from tests.support.seven_people import SCHEMA

@@ -3,9 +3,9 @@
 from fractions import Fraction
 
 from accountant.cost.zcdp_account import best_terms
-from cube.block import QueryBlock
-from cube.gaussian import GaussianCounts, GaussianStatistic, PlannedGaussian
-from cube.gaussian_terms import GaussianTerms, Rho
+from cube.measurement import GaussianTerms, Rho
+from cube.query import QueryBlock
+from cube.statistic import GaussianCounts, GaussianStatistic, PlannedGaussian
 from tests.support.seven_people import BY_SEX
 
 BILLIONTH = Fraction(1, 10**9)

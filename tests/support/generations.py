@@ -13,8 +13,8 @@ from accountant.ledger.entries import Entry
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
 from accountant.ledger.replay import Replay
-from cube.block import QueryBlock
 from cube.measurement import PlannedMeasurement, Weight
+from cube.query import QueryBlock
 from cube.schema import Schema
 from tests.support.fakes import KnownTable
 from tests.support.seven_people import SCHEMA

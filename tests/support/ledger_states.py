@@ -10,8 +10,8 @@ from accountant.cost.cell_function import CellFunction
 from accountant.cost.history_cost import CostState
 from accountant.ledger.append_only import AppendOnly, GrowingSet
 from accountant.ledger.replay import Replay
-from cube.block import QueryBlock
 from cube.encoding import encode_block, fingerprint
+from cube.query import QueryBlock
 
 N_CELLS = 200
 

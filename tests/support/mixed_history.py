@@ -12,9 +12,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from cube.block import QueryBlock
-from cube.gaussian_terms import Precision
-from cube.measurement import Measurement, Weight
+from cube.measurement import Measurement, Precision, Weight
+from cube.query import QueryBlock
 from tests.support.cubes import dense_rows
 
 LATTICE_BITS = 20

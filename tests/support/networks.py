@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant.exact.scores import Contingency, grid_scores, sensitivity
-from cube.block import Partition
+from cube.query import Partition
 from cube.statistic import Choice, ChoiceCandidate
 from synthesis.privbayes.attributes import Attribute
 from synthesis.privbayes.network import BayesianNetwork, Node, Parent

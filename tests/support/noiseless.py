@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from cube.axis import Axis, LevelValue, MeasureAxis, NumericAxis
-from cube.block import QueryBlock
+from cube.query import QueryBlock
 from cube.schema import Schema
 from planner.level_summary import LevelStatistic, LevelSummary
 from planner.workload import (

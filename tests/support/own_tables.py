@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant.ledger.limits import Payer
-from cube.block import QueryBlock
+from cube.query import QueryBlock
 from cube.refusals import UnsupportedSql
 from cube.schema import Schema
 from inference.noise_law.law import law_of_noise

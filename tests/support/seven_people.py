@@ -7,9 +7,8 @@ import numpy as np
 from accountant.gate.gate import Gate
 from accountant.ledger.limits import Payer
 from cube.axis import CategoryAxis, IntegerAxis
-from cube.block import Partition, QueryBlock
 from cube.measurement import PlannedMeasurement, Weight
-from cube.query import Factor, counting
+from cube.query import Factor, Partition, QueryBlock, counting
 from cube.schema import Schema
 
 AGE = IntegerAxis(name="age", low=0, high=5)

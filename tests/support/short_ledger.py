@@ -11,9 +11,8 @@ from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.laplace import LatticeNoise
-from cube.block import Partition, QueryBlock
 from cube.measurement import Weight
-from cube.query import Factor, counting
+from cube.query import Factor, Partition, QueryBlock, counting
 
 OPENED = TableOpened("schema", "data", Fraction(1))
 WEIGHT = Weight.at_least(Fraction(1, 8))

@@ -5,10 +5,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from cube.block import Partition, QueryBlock
-from cube.gaussian import GaussianNoisyCounts
 from cube.measurement import Measurement, Weight
-from cube.query import Factor, LinearQuery, Term, counting
+from cube.query import Factor, LinearQuery, Partition, QueryBlock, Term, counting
+from cube.statistic import GaussianNoisyCounts
 from inference.history import History
 from synthesis.buckets import Buckets, GroupedEstimate, refined
 from synthesis.known import KnownEstimates

@@ -6,7 +6,7 @@ import pytest
 
 import tacit_client
 from tacit_client.accuracy import Accuracy, exact_text
-from tacit_client.connecting import Address, address_of
+from tacit_client.address import Address, address_of
 
 SHOWN = "tacit_x"
 PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"

@@ -4,7 +4,7 @@ import pytest
 
 import tacit_client
 from cube.refusals import NotCovered, Refused, TargetNotReached
-from tacit_client.details import Detail, OfferedWidth, Position
+from tacit_client.errors import Detail, OfferedWidth, Position
 from tests.support.engine_fake import BrokenEngine
 from tests.support.refusals import FREE, kinds_of_refusal, refusal_of
 from tests.support.serving import serving

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from proxy.protocol import tacit_pb2
 from tacit_client import protobuf
-from tacit_client.details import DETAILS_KEY, detail_in
+from tacit_client.errors import DETAILS_KEY, detail_in
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1)
 DOUBLES = st.floats(allow_nan=False)

@@ -14,6 +14,7 @@ from typing import Final
 from sqlglot import exp
 
 from cube.axis import (
+    STEPS,
     Axis,
     BooleanAxis,
     CategoryAxis,
@@ -21,8 +22,8 @@ from cube.axis import (
     IntegerAxis,
     MeasureAxis,
     NumericAxis,
+    TimestampAxis,
 )
-from cube.timestamps import STEPS, TimestampAxis
 from proxy.sources.axis_sql import LEFT_OUT, REALS, WRONG_TYPE, ZONED
 from proxy.sources.pushdown.dialect import PLACE, VALUE, Dialect
 from proxy.sources.pushdown.numbers import (

@@ -7,7 +7,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from cube.timestamps import STEPS
+from cube.axis import STEPS
 from proxy.sources.pushdown.dialect import DIGEST_DIGITS, DOUBLE_MAX, PLACE, VALUE, Dialect
 from proxy.sources.pushdown.trees import BIG, DOUBLE, both, call, searched, text, whole
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cube.cached import cached_property
 from cube.query import Scope, check_scope
+from cube.runtime import cached_property
 
 ROWS_AGREE = 0.01  # tables whose row numbers differ by less are compared without scaling
 

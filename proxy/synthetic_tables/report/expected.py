@@ -14,8 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from cube.block import Partition
-from cube.query import Scope
+from cube.query import Partition, Scope
 from inference.noise_law.law import law_of_noises
 from proxy.synthetic_tables.report.measured import (
     Floats,

@@ -13,9 +13,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from cube.axis import Axis
-from cube.block import Partition, QueryBlock
-from cube.gaussian import GaussianNoisyCounts
-from cube.query import Scope, counting
+from cube.query import Partition, QueryBlock, Scope, counting
+from cube.statistic import GaussianNoisyCounts
 from cube.target import AccuracyTarget
 from inference.block_estimates import RowEstimates
 from inference.history import History, counts_groups

@@ -7,7 +7,7 @@ from importlib.metadata import version
 import numpy as np
 import pyarrow as pa
 
-from cube.declaration import declare
+from cube.encoding import declare
 from proxy.reporting.declared import DeclaredTable
 from proxy.reporting.make import drawn_with_matplotlib, versions
 from proxy.synthetic_tables.encoding import levels_of

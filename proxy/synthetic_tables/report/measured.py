@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 
 from accountant.ledger.charged import ChargedDistance, ChargedGaussian
 from accountant.ledger.payments import ReleasedStatistics
-from cube.block import Partition
-from cube.cached import cached_property
-from cube.gaussian import GaussianNoisyCounts
-from cube.query import Scope
-from cube.statistic import Distance
+from cube.query import Partition, Scope
+from cube.runtime import cached_property
+from cube.statistic import Distance, GaussianNoisyCounts
 from inference.history import History, counts_groups
 
 Floats = NDArray[np.float64]

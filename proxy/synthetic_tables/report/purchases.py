@@ -17,9 +17,9 @@ from accountant.ledger.charged import (
 )
 from accountant.ledger.entries import Charge
 from accountant.ledger.payments import Payment
-from cube.gaussian import GaussianCounts
 from cube.measurement import UNITS_PER_EPSILON, Measurement
 from cube.query import Scope
+from cube.statistic import GaussianCounts
 from inference.history import counts_groups
 from proxy.synthetic_tables.record import SyntheticRecord
 

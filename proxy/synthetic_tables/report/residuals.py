@@ -14,8 +14,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from cube.cached import cached_property
 from cube.query import Scope
+from cube.runtime import cached_property
 from proxy.synthetic_tables.report.measured import MeasuredTable
 from proxy.synthetic_tables.report.noise_limits import sum_limit, total_limit
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from cube.cached import cached_property
 from cube.query import Scope
+from cube.runtime import cached_property
 from proxy.synthetic_tables.record import SyntheticRecord
 from proxy.synthetic_tables.report.expected import PairDistance, mean_distance
 from proxy.synthetic_tables.report.purchases import Purchases

@@ -14,9 +14,8 @@ from accountant.auditor.cost import Paid, follow
 from accountant.auditor.portions import Floats, Portions
 from accountant.auditor.tables import Layout
 from accountant.cost.history_cost import CostState, price_of
-from cube.block import QueryBlock
 from cube.measurement import PlannedMeasurement, Weight
-from cube.query import Factor, counting
+from cube.query import Factor, QueryBlock, counting
 from tests.accountant.auditor.test_cost import (
     PURCHASES,
     Purchase,

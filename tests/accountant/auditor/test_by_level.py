@@ -18,7 +18,7 @@ from accountant.auditor.tables import Row
 from accountant.auditor.unit_rows import AtLevel, UnitRows
 from accountant.cost.history_cost import CostState, price_of
 from cube.encoding import encode_block
-from cube.rows_by_level import RowsByLevel
+from cube.schema import RowsByLevel
 from tests.accountant.auditor.test_cost import MIXED, PURCHASES, Purchase, costs_of_cells, planned
 from tests.accountant.cost.test_rows_by_level import AXES, BOUNDS, largest_sum
 from tests.support.cubes import SIZES

@@ -17,9 +17,8 @@ from accountant.auditor.columns import ColumnCost, column_costs
 from accountant.auditor.prices import Price
 from accountant.auditor.rows import BlockReader
 from accountant.auditor.tables import Row
-from cube.block import QueryBlock
 from cube.encoding import encode_block
-from cube.query import Factor, LinearQuery, Term, counting
+from cube.query import Factor, LinearQuery, QueryBlock, Term, counting
 from tests.support.cubes import SIZES, blocks, dense_rows
 
 NAMES = sorted(SIZES)

@@ -19,11 +19,9 @@ from accountant.auditor.rows import BlockReader
 from accountant.auditor.search import cells_above, climbed
 from accountant.auditor.tables import Row
 from accountant.cost.history_cost import CostState, price_of
-from cube.block import QueryBlock
 from cube.encoding import encode_block
-from cube.gaussian_terms import Precision
-from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
-from cube.query import Factor, LinearQuery, Term, counting
+from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Precision, Weight
+from cube.query import Factor, LinearQuery, QueryBlock, Term, counting
 from tests.support.cubes import SIZES, blocks, dense_rows
 from tests.support.examples import examples
 from tests.support.gaussian import TERMS

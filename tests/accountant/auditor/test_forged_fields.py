@@ -28,8 +28,7 @@ from accountant.ledger.replay import Replay
 from accountant.ledger.stores.sqlite_store import SqliteReader
 from accountant.noise.laplace import SystemNoise
 from cube.encoding import canonical_json
-from cube.gaussian_terms import Precision
-from cube.measurement import PlannedMeasurement
+from cube.measurement import PlannedMeasurement, Precision
 from tests.support.a_stream import ledger_on, write_a_stream
 from tests.support.audited import rechained, write_ledger
 from tests.support.campaigns import TEXTS

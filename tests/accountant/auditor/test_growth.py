@@ -11,11 +11,10 @@ from accountant.auditor.verify import verify
 from accountant.ledger.entries import Entry
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
-from cube.block import Partition, QueryBlock
 from cube.encoding import encode_block
 from cube.horizon import Horizon
 from cube.measurement import PlannedMeasurement, Weight
-from cube.query import counting
+from cube.query import Partition, QueryBlock, counting
 from cube.statistic import Distance, PlannedStatistic
 from tests.support.audited import assert_not_opened, problem_with, to
 from tests.support.growing_table import N_DAYS, GrowingTable, opened

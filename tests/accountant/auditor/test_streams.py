@@ -20,8 +20,7 @@ from cube.encoding import canonical_json
 from cube.exponential import epsilon_units_of
 from cube.measurement import UNITS_PER_EPSILON
 from streams.mechanism import Mechanism
-from streams.noise import GeometricNoise
-from streams.two_point import TwoPoint
+from streams.randomness import GeometricNoise, TwoPoint
 from tests.support.a_stream import ENDLESS, UNITS, ledger_on, write_a_stream
 from tests.support.audited import rechained
 

@@ -7,11 +7,10 @@ from numpy.typing import NDArray
 from accountant.auditor.curves import Curve
 from accountant.auditor.rows import BlockReader
 from accountant.auditor.tiled import Tiled
-from cube.block import Partition, QueryBlock
+from cube.classes import tiled
 from cube.encoding import decode_block, encode_block, fingerprint
 from cube.pieces import runs_of
-from cube.query import Factor, counting
-from cube.tiles import tiled
+from cube.query import Factor, Partition, QueryBlock, counting
 
 WIDE = 10_000
 EVERY = np.arange(WIDE, dtype=np.int64)

@@ -18,11 +18,15 @@ from accountant.cost.history_cost import CostState, price_of
 from accountant.cost.profile import profile_of
 from accountant.cost.row_cost import most_of, row_cost
 from accountant.cost.summed_costs import TableCost
-from cube.block import Partition, QueryBlock
 from cube.encoding import decode_block, encode_block
-from cube.gaussian_terms import PRECISION_UNITS_MAX, Precision
-from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
-from cube.query import Factor, LinearQuery, Term, counting
+from cube.measurement import (
+    PRECISION_UNITS_MAX,
+    UNITS_PER_EPSILON,
+    PlannedMeasurement,
+    Precision,
+    Weight,
+)
+from cube.query import Factor, LinearQuery, Partition, QueryBlock, Term, counting
 from tests.support.cubes import SIZES, blocks, dense_rows
 from tests.support.gaussian import TERMS
 

@@ -16,9 +16,8 @@ from accountant.cost.divided_costs import DividedCosts
 from accountant.cost.envelope import WHOLE, Envelope
 from accountant.cost.history_cost import CostState, price_of
 from accountant.cost.profile import profile_of
-from cube.block import QueryBlock
 from cube.measurement import PlannedMeasurement, Weight
-from cube.query import Factor, counting
+from cube.query import Factor, QueryBlock, counting
 from tests.support.cubes import SIZES, blocks, dense_rows
 from tests.support.examples import examples
 

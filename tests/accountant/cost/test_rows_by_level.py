@@ -14,13 +14,11 @@ from hypothesis import strategies as st
 from accountant.cost.history_cost import CostState, price_of
 from accountant.cost.levels_touched import rows_in_block, rows_in_one
 from accountant.cost.row_cost import most_of, row_cost
-from cube.block import Partition, QueryBlock
-from cube.gaussian_terms import Precision
-from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
+from cube.classes import tiled
+from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Precision, Weight
 from cube.pieces import runs_of
-from cube.query import Factor, LinearQuery, Term, counting
-from cube.rows_by_level import RowsByLevel
-from cube.tiles import tiled
+from cube.query import Factor, LinearQuery, Partition, QueryBlock, Term, counting
+from cube.schema import RowsByLevel
 from tests.accountant.cost.test_units import PLANS, loss
 from tests.support.cubes import SIZES, blocks, dense_rows
 from tests.support.examples import examples

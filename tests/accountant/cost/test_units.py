@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 from accountant.cost.history_cost import CostState, price_of
 from accountant.cost.row_cost import most_of
 from accountant.cost.zcdp_account import GaussianAccount, cost_of
-from cube.block import QueryBlock
-from cube.gaussian_terms import Precision
-from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
-from cube.query import counting
+from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Precision, Weight
+from cube.query import QueryBlock, counting
 from tests.support.cubes import blocks, dense_rows
 from tests.support.examples import examples
 from tests.support.gaussian import TERMS

@@ -14,14 +14,12 @@ from accountant.auditor.rows import BlockReader
 from accountant.auditor.tables import Row
 from accountant.auditor.unit_rows import AtLevel, UnitRows
 from accountant.cost.history_cost import CostState, price_of
-from cube.block import Partition, QueryBlock
+from cube.classes import tiled
 from cube.encoding import encode_block
-from cube.gaussian_terms import ORDER_UNIT_BITS, Precision
-from cube.measurement import PlannedMeasurement, Weight
+from cube.measurement import ORDER_UNIT_BITS, PlannedMeasurement, Precision, Weight
 from cube.pieces import runs_of
-from cube.query import N_NARROW_LEVELS_MAX, Factor, LinearQuery, Term
-from cube.rows_by_level import RowsByLevel
-from cube.tiles import tiled
+from cube.query import N_NARROW_LEVELS_MAX, Factor, LinearQuery, Partition, QueryBlock, Term
+from cube.schema import RowsByLevel
 from tests.support.gaussian import TERMS
 
 N_LEVELS, N_CITIES = N_NARROW_LEVELS_MAX + 50, 3

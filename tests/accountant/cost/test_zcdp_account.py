@@ -12,8 +12,14 @@ from scipy import optimize, stats
 
 from accountant.auditor import gaussian as audited
 from accountant.cost.zcdp_account import SLACK, GaussianAccount, best_terms, constant_of, cost_of
-from cube.gaussian_terms import DELTA_MAX, DELTA_MIN, ORDER_MAX, UNITS_PER_RHO, GaussianTerms
-from cube.measurement import UNITS_PER_EPSILON
+from cube.measurement import (
+    DELTA_MAX,
+    DELTA_MIN,
+    ORDER_MAX,
+    UNITS_PER_EPSILON,
+    UNITS_PER_RHO,
+    GaussianTerms,
+)
 from cube.refusals import InvalidRequest
 from tests.support.examples import examples
 

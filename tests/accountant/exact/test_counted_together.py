@@ -19,9 +19,8 @@ from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
 from accountant.source import CellCounts
 from cube.axis import IntegerAxis
-from cube.block import Partition, QueryBlock
 from cube.measurement import PlannedMeasurement, Weight
-from cube.query import Factor, LinearQuery, Term, counting
+from cube.query import Factor, LinearQuery, Partition, QueryBlock, Term, counting
 from cube.refusals import TooLarge
 from cube.schema import Schema
 from cube.statistic import Choice, ChoiceCandidate, Score

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from accountant.exact.exact_answers import answer_bound, exact_answers
 from accountant.gate.gate import CellCounts
 from cube.axis import IntegerAxis
-from cube.block import QueryBlock
+from cube.query import QueryBlock
 from cube.schema import Schema
 from tests.support.cubes import SIZES, blocks, dense_rows
 from tests.support.fakes import KnownTable

@@ -17,8 +17,8 @@ from accountant.exact.scores import SCORE_UNITS, Contingency, grid_scores, sensi
 from accountant.grouping import Grouping
 from accountant.source import CellCounts
 from cube.axis import IntegerAxis
-from cube.block import Partition
 from cube.measurement import Weight
+from cube.query import Partition
 from cube.schema import Schema
 from cube.statistic import Choice, ChoiceCandidate, Score
 from tests.support.branches import LeftOut, Path, law_of

@@ -14,8 +14,8 @@ from accountant.exact import read_together as reading
 from accountant.exact.exponential_mechanism import chosen
 from accountant.exact.read_together import N_CELLS_TOGETHER, read_together
 from cube.axis import IntegerAxis
-from cube.block import Partition
 from cube.measurement import Weight
+from cube.query import Partition
 from cube.schema import Schema
 from cube.statistic import Choice, ChoiceCandidate, Score
 from tests.support.fakes import KnownTable

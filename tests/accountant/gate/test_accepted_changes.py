@@ -15,13 +15,11 @@ from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer, Window
 from accountant.ledger.raises import StalePlan
 from accountant.noise.laplace import SystemNoise
-from cube.block import Partition, QueryBlock
 from cube.horizon import Horizon
 from cube.measurement import PlannedMeasurement, Weight
-from cube.query import Factor, counting
+from cube.query import Factor, Partition, QueryBlock, counting
 from cube.refusals import BudgetExhausted, SourceUnavailable
-from cube.rows_by_level import RowsByLevel
-from cube.schema import Schema
+from cube.schema import RowsByLevel, Schema
 from tests.support.audited import assert_not_opened, problem_with, to
 from tests.support.growing_table import DAY, KIND, N_DAYS, RECORDS, SCHEMA, GrowingTable, opened
 

@@ -16,9 +16,8 @@ from accountant.ledger.entry_json import read_text, write
 from accountant.ledger.limits import Subject, SubjectKind
 from accountant.ledger.raises import StalePlan
 from accountant.noise.laplace import SystemNoise
-from cube.block import QueryBlock
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
-from cube.query import Factor, counting
+from cube.query import Factor, QueryBlock, counting
 from cube.refusals import BudgetExhausted, CostAboveCap, SourceUnavailable, TooLarge
 from cube.schema import Schema
 from cube.statistic import PlannedUnitCount, UnitCount

@@ -14,10 +14,9 @@ from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.laplace import SystemNoise
 from cube.axis import IntegerAxis
-from cube.block import QueryBlock
 from cube.encoding import fingerprint
 from cube.measurement import UNITS_PER_EPSILON, Weight
-from cube.query import Factor, LinearQuery, Term, counting
+from cube.query import Factor, LinearQuery, QueryBlock, Term, counting
 from cube.refusals import BudgetExhausted, CostAboveCap, DataChanged, LedgerMismatch, TooLarge
 from cube.schema import Schema
 from tests.support.fakes import KnownTable, NoNoise

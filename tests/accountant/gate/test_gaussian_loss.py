@@ -19,9 +19,8 @@ from accountant.cost.history_cost import CostState, price_of
 from accountant.cost.zcdp_account import GaussianAccount, best_terms
 from accountant.noise.gaussian import GaussianNoise
 from accountant.noise.laplace import LatticeNoise
-from cube.block import QueryBlock
-from cube.gaussian_terms import GaussianTerms, Precision
-from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
+from cube.measurement import UNITS_PER_EPSILON, GaussianTerms, PlannedMeasurement, Precision, Weight
+from cube.query import QueryBlock
 from tests.support.cubes import blocks, dense_rows
 from tests.support.examples import examples
 from tests.support.seven_people import EVERYONE

@@ -26,10 +26,15 @@ from accountant.ledger.raises import StalePlan
 from accountant.noise.gaussian import GaussianNoise
 from accountant.noise.laplace import SystemNoise
 from cube.axis import IntegerAxis
-from cube.block import Partition, QueryBlock
-from cube.gaussian_terms import GaussianTerms, Precision
-from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement, Weight
-from cube.query import counting
+from cube.measurement import (
+    UNITS_PER_EPSILON,
+    GaussianTerms,
+    Measurement,
+    PlannedMeasurement,
+    Precision,
+    Weight,
+)
+from cube.query import Partition, QueryBlock, counting
 from cube.refusals import InvalidRequest
 from cube.schema import Schema
 from tests.support.audited import Change, assert_not_opened, problem_with, to

@@ -20,12 +20,9 @@ from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.laplace import SystemNoise
-from cube.block import Partition, QueryBlock
 from cube.encoding import canonical_json, decode_statistic, encode_statistic
-from cube.gaussian import Asked
-from cube.gaussian_terms import GaussianTerms, Precision, Rho
-from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
-from cube.query import counting
+from cube.measurement import UNITS_PER_EPSILON, GaussianTerms, PlannedMeasurement, Precision, Rho
+from cube.query import Partition, QueryBlock, counting
 from cube.refusals import (
     BudgetExhausted,
     CostAboveCap,
@@ -33,7 +30,7 @@ from cube.refusals import (
     SourceUnavailable,
     TooLarge,
 )
-from cube.statistic import Distance, PlannedStatistic
+from cube.statistic import Asked, Distance, PlannedStatistic
 from tests.support.audited import Change, assert_not_opened, problem_with, to
 from tests.support.examples import examples
 from tests.support.fakes import FailingSource, KnownTable, NoNoise

@@ -13,11 +13,9 @@ from accountant.gate.gate import Gate
 from accountant.gate.open_table import open_table
 from accountant.ledger.ledger import Ledger
 from accountant.noise.laplace import SystemNoise
-from cube.block import Partition, QueryBlock
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
-from cube.query import Factor, LinearQuery, Term
-from cube.rows_by_level import RowsByLevel
-from cube.schema import Schema
+from cube.query import Factor, LinearQuery, Partition, QueryBlock, Term
+from cube.schema import RowsByLevel, Schema
 from tests.accountant.gate import test_gaussian_loss as mixed_noise
 from tests.support.fakes import KnownTable
 from tests.support.generations import ANN, FUNDS, N_CELLS, ONE, check, renewed

@@ -14,10 +14,9 @@ from accountant.ledger.growth import Growth
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
 from accountant.noise.laplace import SystemNoise
-from cube.block import Partition, QueryBlock
 from cube.horizon import Horizon
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
-from cube.query import counting
+from cube.query import Partition, QueryBlock, counting
 from cube.refusals import InvalidRequest, LedgerMismatch, SourceUnavailable
 from cube.statistic import Choice, ChoiceCandidate, Distance, PlannedStatistic, Score
 from tests.support.fakes import KnownTable, NoNoise

@@ -32,9 +32,8 @@ from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.laplace import SystemNoise
 from cube.axis import IntegerAxis
-from cube.block import QueryBlock
-from cube.gaussian_terms import Precision
-from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
+from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Precision, Weight
+from cube.query import QueryBlock
 from cube.schema import Schema
 from tests.accountant.cost.test_wide_axes import N_CITIES, N_LEVELS
 from tests.accountant.cost.test_wide_axes import block as wide_block

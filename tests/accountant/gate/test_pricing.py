@@ -4,9 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accountant.cost.history_cost import N_PRICED_KEPT, CostState
-from cube.block import QueryBlock
 from cube.measurement import PlannedMeasurement, Weight
-from cube.query import counting
+from cube.query import QueryBlock, counting
 from tests.accountant.cost.test_cost import brute_force_cost, planned
 
 few = st.lists(planned(), max_size=3)

@@ -19,10 +19,9 @@ from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.laplace import LatticeNoise, SystemNoise
 from cube.axis import IntegerAxis
-from cube.block import Partition, QueryBlock
 from cube.encoding import fingerprint
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
-from cube.query import counting
+from cube.query import Partition, QueryBlock, counting
 from cube.refusals import BudgetExhausted, CostAboveCap, TooLarge
 from cube.schema import Schema
 from tests.support.auditing import audited

@@ -19,9 +19,8 @@ from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.laplace import SystemNoise
 from accountant.source import UnitCells
-from cube.block import QueryBlock
-from cube.gaussian_terms import Precision
-from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
+from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Precision, Weight
+from cube.query import QueryBlock
 from cube.refusals import Refused, SourceUnavailable
 from cube.schema import Schema
 from cube.statistic import Distance

@@ -25,10 +25,9 @@ from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.laplace import SystemNoise
 from accountant.source import CellCounts
 from cube.axis import CategoryAxis
-from cube.block import Partition, QueryBlock
 from cube.encoding import canonical_json, decode_statistic, encode_statistic
 from cube.measurement import Weight
-from cube.query import Factor, LinearQuery, Term, counting
+from cube.query import Factor, LinearQuery, Partition, QueryBlock, Term, counting
 from cube.refusals import BudgetExhausted, SourceUnavailable, TooLarge
 from cube.statistic import Choice, ChoiceCandidate, Distance, PlannedStatistic, Score
 from tests.accountant.gate.test_secrecy import CANARY_SCHEMA, CanarySource, frames_of, shows_canary

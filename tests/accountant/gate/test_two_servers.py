@@ -19,8 +19,7 @@ from accountant.ledger.open_ledger import open_shared_ledger
 from accountant.ledger.raises import StalePlan
 from accountant.ledger.stores.mark import mark_beside
 from accountant.noise.laplace import SystemNoise
-from cube.gaussian_terms import GaussianTerms, Precision
-from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
+from cube.measurement import UNITS_PER_EPSILON, GaussianTerms, PlannedMeasurement, Precision
 from cube.refusals import InvalidRequest
 from tests.support.fakes import KnownTable
 from tests.support.gaussian import BILLIONTH

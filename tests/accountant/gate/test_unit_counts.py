@@ -9,10 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from accountant.exact.unit_counts import mixed
-from cube.block import QueryBlock
-from cube.gaussian import Asked
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
-from cube.statistic import PlannedUnitCount, UnitCount
+from cube.query import QueryBlock
+from cube.statistic import Asked, PlannedUnitCount, UnitCount
 from tests.support.counted_units import (
     BLOCKS,
     BY_CITY,

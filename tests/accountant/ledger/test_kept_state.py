@@ -26,10 +26,8 @@ from accountant.ledger.sampled import agrees_with_cell, agrees_with_entry
 from accountant.ledger.stores.sqlite_store import SqliteReader
 from accountant.ledger.successor import successor
 from accountant.noise.laplace import SystemNoise
-from cube.block import QueryBlock
-from cube.gaussian_terms import Precision
-from cube.measurement import PlannedMeasurement
-from cube.query import Factor, counting
+from cube.measurement import PlannedMeasurement, Precision
+from cube.query import Factor, QueryBlock, counting
 from cube.statistic import PlannedUnitCount, UnitCount
 from tests.support import audited, growing_table
 from tests.support.a_stream import ledger_on, write_a_stream

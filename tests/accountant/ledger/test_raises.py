@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 
 from accountant.ledger.raises import averaged, laplace_scale
 from accountant.noise.gaussian import GaussianNoise
-from cube.block import QueryBlock
-from cube.gaussian_terms import Precision
-from cube.measurement import Measurement
-from cube.query import counting
+from cube.measurement import Measurement, Precision
+from cube.query import QueryBlock, counting
 
 TOTAL = QueryBlock(counting())
 

@@ -24,7 +24,7 @@ from accountant.ledger.stream_entries import (
 )
 from accountant.noise.laplace import SystemNoise
 from cube.refusals import LedgerCorrupt
-from streams.split import best_mechanism
+from streams.mechanism import best_mechanism
 from tests.support.a_stream import (
     DAILY,
     ENDLESS,

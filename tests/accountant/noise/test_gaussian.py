@@ -17,12 +17,10 @@ from accountant.noise.laplace import SystemNoise
 from accountant.noise.lattice import LATTICE_BITS_MAX
 from accountant.source import CellCounts
 from cube.axis import CategoryAxis
-from cube.block import Partition, QueryBlock
-from cube.gaussian import GaussianCounts
-from cube.gaussian_terms import PRECISION_UNITS_MAX, RHO_UNITS_MAX, Precision, Rho
-from cube.query import Factor, LinearQuery, Term
+from cube.measurement import PRECISION_UNITS_MAX, RHO_UNITS_MAX, Precision, Rho
+from cube.query import Factor, LinearQuery, Partition, QueryBlock, Term
 from cube.schema import Schema
-from cube.statistic import Distance
+from cube.statistic import Distance, GaussianCounts
 from tests.support.examples import examples
 
 rhos = st.one_of(

@@ -17,9 +17,8 @@ from accountant.ledger.table_history import TableHistory
 from accountant.noise import refinement
 from accountant.noise.laplace import LatticeNoise, SystemNoise
 from accountant.noise.refinement import Refinement
-from cube.block import QueryBlock
 from cube.measurement import UNITS_PER_EPSILON, Weight
-from cube.query import Factor, counting
+from cube.query import Factor, QueryBlock, counting
 from tests.support.branches import Path, law_of
 
 P_VALUE_MIN = 1e-9  # a sound sampler fails one run in a billion

@@ -16,9 +16,7 @@ from benchmarks.workloads import (
     regions_of_interest,
     with_combinations,
 )
-from inference.blue.blue import Combination, OnlineBlue
-from inference.blue.growing_matrix import GrowingMatrix
-from inference.blue.row_space import N_PANEL_ROWS, RowSpace
+from inference.blue.blue import N_PANEL_ROWS, Combination, GrowingMatrix, OnlineBlue, RowSpace
 
 PRIME = 2_147_483_629  # 2**31 - 19: products of two residues fit in int64
 SEED = 37

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from inference.blue.cell_partition import CellPartition, TouchedCells
+from inference.blue.atoms import CellPartition, TouchedCells
 
 N_CELLS = 12
 Labels = list[int]

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cube.block import Partition, QueryBlock
 from cube.encoding import fingerprint
-from cube.query import Factor, LinearQuery, Scope, Term, counting
-from inference.blue import estimability as module
-from inference.blue.estimability import CutIndex, rows_of
+from cube.query import Factor, LinearQuery, Partition, QueryBlock, Scope, Term, counting
+from inference.blue import combined_rows as module
+from inference.blue.combined_rows import CutIndex, rows_of
 from tests.support.cubes import SIZES, blocks, dense_rows
 from tests.support.examples import examples
 

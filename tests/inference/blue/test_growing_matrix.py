@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cube.block import QueryBlock
+from cube.query import QueryBlock
 from inference.blue.atoms import Atoms
-from inference.blue.growing_matrix import GrowingMatrix
+from inference.blue.blue import GrowingMatrix
 from tests.support.cubes import SIZES, blocks
 
 AXES = tuple(sorted(SIZES))

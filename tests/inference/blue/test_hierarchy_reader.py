@@ -7,9 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from accountant.noise.laplace import LatticeNoise
-from cube.block import Partition, QueryBlock
 from cube.measurement import Measurement, Weight
-from cube.query import Factor, counting
+from cube.query import Factor, Partition, QueryBlock, counting
 from inference.blue.hierarchy_reader import HierarchyReader, divided
 from inference.blue.partition_reader import Reading
 

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cube.block import Partition, QueryBlock
 from cube.measurement import Measurement
-from cube.query import Factor, counting
-from inference.blue.margin_reader import MarginReader
+from cube.query import Factor, Partition, QueryBlock, counting
+from inference.blue.counted_groups import MarginReader
 from inference.blue.partition_reader import Reading
 from tests.inference.blue.test_hierarchy_reader import RANGE, SIZES, counted, measured
 

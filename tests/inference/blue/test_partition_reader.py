@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from cube.block import Partition, QueryBlock
 from cube.measurement import Measurement, Weight
-from cube.query import Factor, counting
+from cube.query import Factor, Partition, QueryBlock, counting
 from inference.blue.partition_reader import PartitionReader
 from inference.history import counts_groups
 from tests.support.cubes import SIZES, blocks, dense_rows, partitions

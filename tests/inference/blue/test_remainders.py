@@ -7,13 +7,17 @@ import pytest
 from numpy.typing import NDArray
 
 from accountant.noise.laplace import LatticeNoise
-from cube.block import Partition, QueryBlock
 from cube.classes import AxisClasses
 from cube.grid import Grid
 from cube.measurement import Measurement, Weight
-from cube.query import Factor, LinearQuery, Term, counting
-from inference.blue.hierarchy_reader import HierarchyReader
-from inference.blue.remainders import N_CUT_MAX, Divided, divided_at, is_divided_at
+from cube.query import Factor, LinearQuery, Partition, QueryBlock, Term, counting
+from inference.blue.hierarchy_reader import (
+    N_CUT_MAX,
+    Divided,
+    HierarchyReader,
+    divided_at,
+    is_divided_at,
+)
 
 SIZES = {"x": 40, "y": 30}
 WIDTHS = {"x": 6, "y": 4}

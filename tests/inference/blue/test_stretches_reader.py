@@ -11,13 +11,11 @@ from numpy.typing import NDArray
 
 from accountant.noise.laplace import LatticeNoise
 from cube.axis import CategoryAxis, IntegerAxis
-from cube.block import Partition, QueryBlock
 from cube.measurement import Measurement, Weight
-from cube.query import Factor, counting
+from cube.query import Factor, Partition, QueryBlock, counting
 from cube.schema import Schema
 from inference.block_estimates import widest
-from inference.blue.stretches import on_stretch, stretches_of
-from inference.blue.stretches_reader import StretchesReader
+from inference.blue.stretches import StretchesReader, on_stretch, stretches_of
 from inference.estimator import Estimator
 from inference.history import History
 from inference.posterior import Posterior

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cube.block import Partition, QueryBlock
-from cube.query import N_NARROW_LEVELS_MAX, Factor, counting
+from cube.query import N_NARROW_LEVELS_MAX, Factor, Partition, QueryBlock, counting
 from inference.blue.atoms import Atoms
 from inference.blue.blue import OnlineBlue
 

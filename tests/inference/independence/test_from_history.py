@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 
 from cube.axis import IntegerAxis
-from cube.block import Partition, QueryBlock
 from cube.measurement import Measurement, Weight
-from cube.query import counting
+from cube.query import Partition, QueryBlock, counting
 from cube.schema import Schema
 from inference.estimator import Estimator
-from inference.independence.chi_square import Decision, independence_test
-from inference.independence.from_history import table_from_history
+from inference.independence.chi_square import Decision, independence_test, table_from_history
 from inference.noise_law.law import law_of_noise
 from inference.posterior import Posterior
 

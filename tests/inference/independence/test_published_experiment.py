@@ -11,8 +11,7 @@ import pytest
 from scipy.stats import chi2
 
 from inference.independence.cell_noise import LaplaceCells
-from inference.independence.chi_square import Decision, independence_test
-from inference.independence.table_fit import independent_tables
+from inference.independence.chi_square import Decision, independence_test, independent_tables
 from tests.support.collections_of_answers import survey_marginal
 
 SHARES = survey_marginal(("O", "R", "S")).transpose(0, 2, 1)  # occupation, sex; given residence

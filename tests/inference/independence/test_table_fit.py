@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from inference.independence.table_fit import fitted_tables, independent_tables
+from inference.independence.chi_square import fitted_tables, independent_tables
 
 cp = pytest.importorskip("cvxpy")
 

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.noise_law.asked_law import AskedLaw
-from inference.noise_law.law import law_of_noise
+from inference.noise_law.law import AskedLaw, law_of_noise
 from inference.posterior import Posterior
 
 ROUNDING = 1 + 1e-9

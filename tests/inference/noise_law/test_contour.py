@@ -12,8 +12,8 @@ from benchmarks.laplace_oracles import (
     gil_pelaez_tail,
     partial_fractions_tail,
 )
-from inference.noise_law.contour import ContourLaw
 from inference.noise_law.laplace_sum import log_moment, standard_deviation
+from inference.noise_law.law import ContourLaw
 
 DEVIATIONS = (1e-6, 0.01, 0.3, 1.0, 2.5, 6.0, 12.0)
 

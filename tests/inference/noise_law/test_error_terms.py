@@ -9,16 +9,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from cube.axis import IntegerAxis
-from cube.block import Partition, QueryBlock
 from cube.measurement import Measurement, Weight
-from cube.query import Factor, LinearQuery, counting
+from cube.query import Factor, LinearQuery, Partition, QueryBlock, counting
 from cube.schema import Schema
-from inference import recalled as answers_module
+from inference import memory as answers_module
 from inference.block_estimates import RowEstimates
+from inference.error_terms import NO_TERMS, ErrorTerms
 from inference.estimator import Estimator
-from inference.noise_law.error_terms import NO_TERMS, ErrorTerms
+from inference.memory import NEVER_ASKED, RecalledAnswer, RecalledAnswers
 from inference.posterior import NotEstimable, Posterior
-from inference.recalled import NEVER_ASKED, RecalledAnswer, RecalledAnswers
 from inference.scaling import Scaling, posteriors_of
 from tests.support.cubes import SIZES, blocks, dense_rows, partitions
 

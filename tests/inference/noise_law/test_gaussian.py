@@ -11,17 +11,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from benchmarks.laplace_oracles import GIL_PELAEZ_ERROR, gil_pelaez_tail, partial_fractions_tail
-from inference.noise_law.contour import ContourLaw
-from inference.noise_law.convolution import ConvolutionLaw, masses_on_grid
 from inference.noise_law.laplace_sum import chernoff_half_width, log_moment, standard_deviation
 from inference.noise_law.law import (
+    ContourLaw,
     LawMethod,
     SingleGaussianLaw,
     SingleLaplaceLaw,
     law_of_noise,
     law_of_noises,
 )
-from inference.noise_law.monte_carlo import MonteCarloLaw
+from inference.noise_law.paper_methods import ConvolutionLaw, MonteCarloLaw, masses_on_grid
 from tests.support.examples import examples
 
 DEVIATIONS = (1e-6, 0.01, 0.3, 1.0, 2.5, 6.0, 12.0, 30.0)

@@ -11,12 +11,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from benchmarks.laplace_oracles import equal_scales_tail, partial_fractions_tail
-from inference.noise_law.contour import ContourLaw
-from inference.noise_law.convolution import ConvolutionLaw
 from inference.noise_law.laplace_sum import chernoff_half_width, standard_deviation
-from inference.noise_law.law import LawMethod, NoiseLaw, SingleLaplaceLaw, law_of_noise
-from inference.noise_law.monte_carlo import MonteCarloLaw
-from inference.noise_law.paper_convolution import PaperConvolutionLaw
+from inference.noise_law.law import ContourLaw, LawMethod, NoiseLaw, SingleLaplaceLaw, law_of_noise
+from inference.noise_law.paper_methods import ConvolutionLaw, MonteCarloLaw, PaperConvolutionLaw
 from tests.support.examples import examples
 
 Scales = NDArray[np.float64]

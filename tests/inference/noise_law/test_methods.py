@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 
 from benchmarks.laplace_oracles import equal_scales_tail
-from inference.noise_law.contour import ContourLaw
-from inference.noise_law.convolution import ConvolutionLaw, masses_on_grid
 from inference.noise_law.laplace_sum import chernoff_half_width, log_moment
-from inference.noise_law.law import LawMethod, law_of_noise
-from inference.noise_law.monte_carlo import MonteCarloLaw
-from inference.noise_law.paper_convolution import PaperConvolutionLaw
+from inference.noise_law.law import ContourLaw, LawMethod, law_of_noise
+from inference.noise_law.paper_methods import (
+    ConvolutionLaw,
+    MonteCarloLaw,
+    PaperConvolutionLaw,
+    masses_on_grid,
+)
 
 
 def test_masses_are_differences_of_tails() -> None:

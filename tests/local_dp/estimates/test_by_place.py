@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from cube.block import Partition, QueryBlock
 from cube.measurement import UNITS_PER_EPSILON
-from cube.query import counting
+from cube.query import Partition, QueryBlock, counting
 from local_dp.campaign import Attribute, planned_campaign
 from local_dp.estimates.by_place import ByPlace
 from local_dp.estimates.collection import CollectionEstimates

@@ -7,9 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from cube.block import Partition, QueryBlock
 from cube.measurement import UNITS_PER_EPSILON
-from cube.query import Factor, LinearQuery, Term, counting
+from cube.query import Factor, LinearQuery, Partition, QueryBlock, Term, counting
 from local_dp.campaign import Campaign, planned_campaign
 from local_dp.campaign_text import campaign_text
 from local_dp.channels.channel import Floats

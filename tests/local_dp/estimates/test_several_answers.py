@@ -6,9 +6,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from cube.block import QueryBlock
 from cube.measurement import UNITS_PER_EPSILON
-from cube.query import Factor, counting
+from cube.query import Factor, QueryBlock, counting
 from local_dp.campaign import Attribute, Campaign, planned_campaign
 from local_dp.estimates.collection import CollectionEstimates
 from local_dp.estimates.tally import Tally

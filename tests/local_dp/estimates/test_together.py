@@ -7,10 +7,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from cube.block import Partition, QueryBlock
 from cube.measurement import UNITS_PER_EPSILON
 from cube.pace import paced
-from cube.query import Factor, counting
+from cube.query import Factor, Partition, QueryBlock, counting
 from cube.refusals import TooSlow
 from inference.marginals.error_law import cell_coefficients
 from inference.marginals.projection import projected

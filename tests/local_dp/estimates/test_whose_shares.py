@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from cube.block import Partition, QueryBlock
-from cube.query import counting
+from cube.query import Partition, QueryBlock, counting
 from tests.support.respondents import Rows, campaign_of, collected, true_rows
 
 N = 1000

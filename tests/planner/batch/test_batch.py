@@ -10,9 +10,8 @@ import pytest
 from accountant.cost.history_cost import CostState
 from accountant.noise.laplace import LatticeNoise
 from cube.axis import BooleanAxis, IntegerAxis
-from cube.block import Partition, QueryBlock
 from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement, Weight
-from cube.query import Factor, LinearQuery, Term, counting
+from cube.query import Factor, LinearQuery, Partition, QueryBlock, Term, counting
 from cube.refusals import InvalidTarget
 from cube.schema import Schema
 from cube.target import AccuracyTarget

@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from cube.block import Partition, QueryBlock
 from cube.grid import Grid
-from cube.query import Scope, counting
+from cube.query import Partition, QueryBlock, Scope, counting
 from inference.blue.atoms import row_signature
 from planner.batch.interactions import interactions, subsets
 from tests.support.cubes import SIZES, blocks

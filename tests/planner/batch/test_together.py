@@ -11,10 +11,8 @@ from accountant.ledger.append_only import AppendOnly
 from accountant.ledger.spending import Spending
 from accountant.ledger.table_history import TableHistory
 from cube.axis import CategoryAxis, IntegerAxis
-from cube.block import Partition, QueryBlock
-from cube.gaussian_terms import Precision
-from cube.measurement import Measurement, PlannedMeasurement
-from cube.query import Factor, LinearQuery, Scope, Term, counting
+from cube.measurement import Measurement, PlannedMeasurement, Precision
+from cube.query import Factor, LinearQuery, Partition, QueryBlock, Scope, Term, counting
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from inference.estimator import Estimator

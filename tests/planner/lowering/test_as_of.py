@@ -4,12 +4,11 @@ import datetime as dt
 
 import pytest
 
-from cube.axis import Axis, CategoryAxis, DateAxis, IntegerAxis
+from cube.axis import Axis, CategoryAxis, DateAxis, IntegerAxis, TimestampAxis
 from cube.encoding import fingerprint
 from cube.refusals import OutsideDomain, UnsupportedSql
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from cube.timestamps import TimestampAxis
 from planner.planner import Planner
 from planner.workload import RequestedTarget
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from cube.axis import BooleanAxis, CategoryAxis, IntegerAxis
-from cube.block import QueryBlock
-from cube.query import Factor, Scope, counting
+from cube.query import Factor, QueryBlock, Scope, counting
 from cube.schema import Schema
 from inference.blue.hierarchy_reader import divided
 from planner.measuring.candidates import (

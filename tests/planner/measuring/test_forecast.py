@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 
 from accountant.ledger.table_history import TableHistory
 from cube.axis import CategoryAxis
-from cube.block import Partition, QueryBlock
 from cube.encoding import fingerprint
 from cube.measurement import PlannedMeasurement, Weight
-from cube.query import Factor, counting
+from cube.query import Factor, Partition, QueryBlock, counting
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from inference.estimator import Estimator

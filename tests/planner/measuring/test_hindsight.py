@@ -11,10 +11,8 @@ from accountant.cost.history_cost import CostState
 from accountant.ledger.append_only import AppendOnly, GrowingSet
 from accountant.ledger.raises import Raises
 from cube.axis import IntegerAxis
-from cube.block import QueryBlock
-from cube.gaussian_terms import GaussianTerms
-from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
-from cube.query import Factor, counting
+from cube.measurement import UNITS_PER_EPSILON, GaussianTerms, PlannedMeasurement, Weight
+from cube.query import Factor, QueryBlock, counting
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from inference.block_estimates import widest

@@ -3,10 +3,9 @@
 import numpy as np
 
 from cube.axis import CategoryAxis, IntegerAxis
-from cube.block import Partition, QueryBlock
 from cube.encoding import fingerprint
 from cube.horizon import Horizon
-from cube.query import Factor, counting
+from cube.query import Factor, Partition, QueryBlock, counting
 from cube.schema import Schema
 from planner.measuring.candidates import families
 from planner.measuring.horizons import Horizons

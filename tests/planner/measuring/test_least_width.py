@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 from cube.axis import BooleanAxis, IntegerAxis
-from cube.block import Partition, QueryBlock
+from cube.classes import tiled
 from cube.pieces import runs_of
-from cube.query import Factor, Scope, counting
+from cube.query import Factor, Partition, QueryBlock, Scope, counting
 from cube.schema import Schema
-from cube.tiles import tiled
 from planner.measuring.candidates import families, may_be_whole
 from planner.measuring.hindsight import Demand, Hindsight
 from planner.measuring.least_width import least_widths

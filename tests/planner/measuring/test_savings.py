@@ -14,9 +14,8 @@ from accountant.gate.open_table import open_table
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
 from cube.axis import CategoryAxis
-from cube.block import QueryBlock
 from cube.encoding import fingerprint
-from cube.query import Factor, counting
+from cube.query import Factor, QueryBlock, counting
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from planner.measuring.gaussian_opening import GaussianOffer

@@ -14,11 +14,9 @@ from accountant.ledger.limits import Payer
 from accountant.noise.gaussian import GaussianNoise
 from accountant.noise.laplace import LatticeNoise
 from cube.axis import IntegerAxis
-from cube.block import QueryBlock
 from cube.encoding import fingerprint
-from cube.gaussian_terms import GaussianTerms, Precision
-from cube.measurement import PlannedMeasurement, Weight
-from cube.query import Factor, Scope, counting
+from cube.measurement import GaussianTerms, PlannedMeasurement, Precision, Weight
+from cube.query import Factor, QueryBlock, Scope, counting
 from cube.schema import Schema
 from cube.statistic import Distance
 from planner.measuring.candidates import families

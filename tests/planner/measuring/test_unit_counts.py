@@ -12,9 +12,8 @@ from accountant.ledger.entries import Charge
 from accountant.ledger.limits import Payer
 from accountant.ledger.unit_counts import UnitCounts
 from cube.axis import CategoryAxis
-from cube.block import Partition, QueryBlock
 from cube.measurement import UNITS_PER_EPSILON
-from cube.query import LinearQuery, counting
+from cube.query import LinearQuery, Partition, QueryBlock, counting
 from cube.refusals import InvalidTarget
 from cube.schema import Schema
 from cube.statistic import PlannedUnitCount, UnitCount

@@ -14,9 +14,8 @@ from scipy.stats import gamma, norm
 from benchmarks.growing_table import GrowingTable, growing_table
 from benchmarks.thrift import spent_on
 from cube.axis import CategoryAxis, IntegerAxis
-from cube.block import Partition, QueryBlock
 from cube.encoding import fingerprint
-from cube.query import Factor, counting
+from cube.query import Factor, Partition, QueryBlock, counting
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from inference.block_estimates import widest

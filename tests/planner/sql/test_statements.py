@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cube.refusals import InvalidSql, Refused, TooLarge, UnsupportedSql
-from cube.uncollected import uncollected
+from cube.runtime import uncollected
 from planner.sql.settings import ResetAll, SetSetting, ShowSetting
 from planner.sql.statements import (
     Explain,

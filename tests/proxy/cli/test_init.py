@@ -8,8 +8,8 @@ from typing import Any
 import duckdb
 import pytest
 
+from cube.axis import TimestampAxis
 from cube.refusals import ConfigurationInvalid
-from cube.timestamps import TimestampAxis
 from proxy.cli import app as cli
 from proxy.config.settings import load
 from proxy.sources.duckdb_source import DuckDbSource

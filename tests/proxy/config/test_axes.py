@@ -9,9 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cube.axis import BooleanAxis, CategoryAxis, DateAxis, IntegerAxis, MeasureAxis, NumericAxis
+from cube.axis import (
+    BooleanAxis,
+    CategoryAxis,
+    DateAxis,
+    IntegerAxis,
+    MeasureAxis,
+    NumericAxis,
+    TimestampAxis,
+)
 from cube.refusals import ConfigurationInvalid
-from cube.timestamps import TimestampAxis
 from proxy.config.axes import read_axis
 from proxy.config.levels_from import LevelFiles
 from proxy.sources.problems import Problems

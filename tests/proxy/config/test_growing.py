@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cube.axis import Axis, DateAxis, IntegerAxis
+from cube.axis import STEPS, Axis, DateAxis, IntegerAxis, TimestampAxis
 from cube.refusals import InvalidRequest
 from cube.schema import Schema
-from cube.timestamps import STEPS, TimestampAxis
 from proxy.config.growing import Closing, levels_through, read_level
 
 AXES: dict[str, Axis] = {

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cube.refusals import ConfigurationInvalid
-from cube.rows_by_level import RowsByLevel
+from cube.schema import RowsByLevel
 from proxy.config.settings import Settings, load
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import PrivateView

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from inference.noise_law.asked_law import AskedLaw
-from inference.noise_law.law import law_of_noise
+from inference.noise_law.law import AskedLaw, law_of_noise
 from inference.posterior import Posterior
 from proxy.engine.boxes import N_PARTS_MAX, box_errors
 

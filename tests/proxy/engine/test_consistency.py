@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cube.block import QueryBlock
-from cube.query import counting
+from cube.query import QueryBlock, counting
 from cube.target import AccuracyTarget
 from inference.joint import draw_errors
 from inference.marginals.table import NoisyTable

@@ -21,9 +21,8 @@ from accountant.gate.open_table import open_table
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
 from cube.axis import IntegerAxis, MeasureAxis
-from cube.block import QueryBlock
 from cube.measurement import PlannedMeasurement, Weight
-from cube.query import Factor, counting
+from cube.query import Factor, QueryBlock, counting
 from cube.refusals import ConfigurationInvalid
 from cube.schema import Schema
 from proxy.config.axes import as_written, read_axis

@@ -28,10 +28,8 @@ from cube.axis import (
     MeasureAxis,
     NumericAxis,
 )
-from cube.block import Partition, QueryBlock
-from cube.gaussian_terms import Precision
-from cube.measurement import Measurement, PlannedMeasurement, Weight
-from cube.query import Factor, counting
+from cube.measurement import Measurement, PlannedMeasurement, Precision, Weight
+from cube.query import Factor, Partition, QueryBlock, counting
 from cube.refusals import BudgetExhausted, UnknownName
 from cube.schema import Schema
 from cube.target import AccuracyTarget

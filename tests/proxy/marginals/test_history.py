@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from cube.block import Partition, QueryBlock
-from cube.query import counting
+from cube.query import Partition, QueryBlock, counting
 from inference.history import History
 from proxy.marginals.history import of_scope, promised, whole_tables
 from tests.support.mixed_history import Look

@@ -20,9 +20,8 @@ from accountant.ledger.stores.key_file import fingerprint_key, key_beside
 from accountant.ledger.stores.sqlite_store import SqliteStore
 from accountant.noise.laplace import SystemNoise
 from cube.axis import Axis, CategoryAxis, DateAxis, IntegerAxis, MeasureAxis
-from cube.block import Partition, QueryBlock
 from cube.measurement import PlannedMeasurement, Weight
-from cube.query import Factor, LinearQuery, Term, counting
+from cube.query import Factor, LinearQuery, Partition, QueryBlock, Term, counting
 from cube.schema import Schema
 from tests.support.fakes import KnownTable
 from tests.support.gaussian import with_gaussian_noise

@@ -13,10 +13,10 @@ from cube.axis import (
     IntegerAxis,
     MeasureAxis,
     NumericAxis,
+    TimestampAxis,
 )
-from cube.declaration import declare
+from cube.encoding import declare
 from cube.schema import Schema
-from cube.timestamps import TimestampAxis
 from proxy.reporting.declared import DeclaredTable
 
 AXES: tuple[Axis, ...] = (

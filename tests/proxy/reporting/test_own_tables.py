@@ -22,7 +22,7 @@ from local_dp.campaign_text import campaign_digest, campaign_text
 from proxy.reporting.make import ReportFormat, make_report
 from proxy.reporting.own_tables import N_EPOCHS_TOLD
 from proxy.reporting.reading import read_report
-from streams.interval import count_interval
+from streams.estimates import count_interval
 from streams.population import Everyone
 from tests.support.a_stream import DAILY, MECHANISM, UNITS, ledger_on, noted, write_a_stream
 from tests.support.campaigns import survey, wide

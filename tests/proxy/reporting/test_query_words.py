@@ -16,9 +16,8 @@ from cube.axis import (
     MeasureAxis,
     NumericAxis,
 )
-from cube.block import Partition, QueryBlock
-from cube.declaration import declare
-from cube.query import Factor, LinearQuery, Term, counting
+from cube.encoding import declare
+from cube.query import Factor, LinearQuery, Partition, QueryBlock, Term, counting
 from cube.schema import Schema
 from proxy.reporting.declared import DeclaredTable
 from proxy.reporting.query_words import query_text

@@ -16,12 +16,9 @@ from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer, Subject, SubjectKind, Window
 from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.laplace import SystemNoise
-from cube.block import QueryBlock
-from cube.gaussian_terms import Precision
-from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
-from cube.query import Factor, counting
-from cube.rows_by_level import RowsByLevel
-from cube.schema import Schema
+from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Precision, Weight
+from cube.query import Factor, QueryBlock, counting
+from cube.schema import RowsByLevel, Schema
 from cube.statistic import Distance, PlannedStatistic
 from proxy.reporting.amounts import of_units
 from proxy.reporting.model import LedgerReport, TableReport

@@ -11,8 +11,7 @@ from scipy.stats import binom
 
 from cube.axis import CategoryAxis, IntegerAxis
 from cube.refusals import ConfigurationInvalid
-from cube.rows_by_level import RowsByLevel
-from cube.schema import Schema
+from cube.schema import RowsByLevel, Schema
 from proxy.sources.bounding import RowsRead
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation

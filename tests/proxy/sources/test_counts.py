@@ -24,9 +24,9 @@ from cube.axis import (
     DateAxis,
     IntegerAxis,
     NumericAxis,
+    TimestampAxis,
 )
 from cube.schema import Schema
-from cube.timestamps import TimestampAxis
 from proxy.sources import duckdb_source as module
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation

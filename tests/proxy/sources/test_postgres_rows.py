@@ -24,10 +24,10 @@ from cube.axis import (
     IntegerAxis,
     MeasureAxis,
     NumericAxis,
+    TimestampAxis,
 )
 from cube.refusals import ConfigurationInvalid
 from cube.schema import Schema
-from cube.timestamps import TimestampAxis
 from proxy.sources import postgres_rows
 from proxy.sources.bounding import RowsRead
 from proxy.sources.duckdb_source import DuckDbSource

@@ -18,9 +18,8 @@ from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.laplace import SystemNoise
 from cube.axis import CategoryAxis, IntegerAxis
-from cube.block import QueryBlock
 from cube.measurement import PlannedMeasurement, Weight
-from cube.query import counting
+from cube.query import QueryBlock, counting
 from cube.refusals import ConfigurationInvalid, DataChanged, SourceUnavailable
 from cube.schema import Schema
 from proxy.sources import cells_in_order, files

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from accountant.exact.unit_counts import exact_unit_counts
 from cube.axis import CategoryAxis, IntegerAxis
-from cube.block import Partition, QueryBlock
-from cube.query import counting
+from cube.query import Partition, QueryBlock, counting
 from cube.schema import Schema
 from cube.statistic import UnitCount
 from proxy.sources.bounding import RowsRead

@@ -10,9 +10,8 @@ import pytest
 
 from accountant.ledger.charged import ChargedGaussian
 from accountant.ledger.limits import Payer
-from cube.block import Partition, QueryBlock
 from cube.measurement import UNITS_PER_EPSILON
-from cube.query import counting
+from cube.query import Partition, QueryBlock, counting
 from cube.refusals import BudgetExhausted, InvalidRequest
 from cube.target import AccuracyTarget
 from inference.posterior import Posterior

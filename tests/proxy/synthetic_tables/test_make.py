@@ -11,8 +11,8 @@ import pytest
 from accountant.ledger.charged import ChargedChoice
 from accountant.ledger.entries import LimitSet
 from accountant.ledger.limits import Limit, Payer, Subject, SubjectKind
-from cube.block import Partition
 from cube.measurement import UNITS_PER_EPSILON, Weight
+from cube.query import Partition
 from cube.refusals import (
     BudgetExhausted,
     InvalidRequest,

@@ -13,9 +13,9 @@ from cube.axis import (
     IntegerAxis,
     MeasureAxis,
     NumericAxis,
+    TimestampAxis,
 )
 from cube.refusals import InvalidRequest
-from cube.timestamps import TimestampAxis
 from proxy.cli.rendering import general
 from proxy.synthetic_tables.parse_level import level_place
 

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cube.block import QueryBlock
+from cube.classes import Tiles
 from cube.encoding import decode_block, encode_block
-from cube.query import counting
-from cube.tiles import Tiles
+from cube.query import QueryBlock, counting
 from proxy.synthetic_tables import spending as module
 from proxy.synthetic_tables.spending import N_CELLS_LISTED_MAX, product_partition
 

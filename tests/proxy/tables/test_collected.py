@@ -5,8 +5,7 @@ import pytest
 
 from accountant.ledger.limits import Payer
 from cube.axis import BooleanAxis, CategoryAxis, IntegerAxis, MeasureAxis
-from cube.block import Partition, QueryBlock
-from cube.query import Factor, counting
+from cube.query import Factor, Partition, QueryBlock, counting
 from cube.refusals import NotCollected, TooLarge
 from cube.target import AccuracyTarget
 from local_dp.campaign import Attribute, planned_campaign

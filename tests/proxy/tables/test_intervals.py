@@ -15,9 +15,8 @@ from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger, open_reader
 from accountant.noise.laplace import NoiseSource, SystemNoise
 from cube.axis import IntegerAxis
-from cube.block import QueryBlock
 from cube.measurement import UNITS_PER_EPSILON
-from cube.query import Factor, counting
+from cube.query import Factor, QueryBlock, counting
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from inference.posterior import Posterior

@@ -15,9 +15,8 @@ import pytest
 
 from accountant.ledger.limits import Payer
 from accountant.ledger.raises import StalePlan
-from cube.block import QueryBlock
 from cube.measurement import PlannedMeasurement, Weight
-from cube.query import counting
+from cube.query import QueryBlock, counting
 from cube.refusals import SourceUnavailable
 from planner.measuring.offers import PurchasePlan
 from proxy.monitoring.events import Stage, Unwatched

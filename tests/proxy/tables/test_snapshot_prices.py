@@ -13,8 +13,7 @@ from accountant.gate.open_table import open_table
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
 from cube.axis import CategoryAxis
-from cube.block import QueryBlock
-from cube.query import Factor, counting
+from cube.query import Factor, QueryBlock, counting
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from planner.measuring.strategy import Strategy

@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from cube.block import Partition
+from cube.query import Partition
 from synthesis.privbayes.answering import exact_law, law_given, weighted_law
 from synthesis.privbayes.attributes import Attribute
 from synthesis.privbayes.network import BayesianNetwork, Node, Parent

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from cube.block import Partition
+from cube.query import Partition
 from cube.statistic import N_CANDIDATES_MAX, Choice, Score
 from synthesis.privbayes.answering import exact_law
 from synthesis.privbayes.attributes import Attribute

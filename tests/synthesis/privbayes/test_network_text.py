@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cube.block import Partition
+from cube.query import Partition
 from synthesis.privbayes.attributes import Attribute
 from synthesis.privbayes.drawing import draw_rows
 from synthesis.privbayes.network import BayesianNetwork, Node, Parent

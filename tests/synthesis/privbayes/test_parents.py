@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cube.block import Partition
+from cube.query import Partition
 from cube.statistic import N_CANDIDATES_MAX
 from synthesis.privbayes.attributes import Attribute
 from synthesis.privbayes.parents import (

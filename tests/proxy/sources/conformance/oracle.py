@@ -15,6 +15,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from cube.axis import (
+    STEPS,
     Axis,
     BooleanAxis,
     CategoryAxis,
@@ -22,8 +23,8 @@ from cube.axis import (
     IntegerAxis,
     MeasureAxis,
     NumericAxis,
+    TimestampAxis,
 )
-from cube.timestamps import STEPS, TimestampAxis
 
 
 def position(axis: Axis, value: Any) -> int | None:

@@ -27,9 +27,9 @@ from cube.axis import (
     IntegerAxis,
     MeasureAxis,
     NumericAxis,
+    TimestampAxis,
 )
 from cube.schema import Schema
-from cube.timestamps import TimestampAxis
 from tests.proxy.sources.conformance.oracle import cells
 from tests.proxy.sources.conformance.places import Files, Place, Rows
 from tests.proxy.sources.conformance.places import place as place  # noqa: PLC0414 - a fixture

@@ -13,8 +13,8 @@ import pytest
 from numpy.typing import NDArray
 
 from accountant.ledger.limits import Payer
-from cube.block import Partition
 from cube.measurement import Weight
+from cube.query import Partition
 from proxy.synthetic_tables.make import make
 from proxy.synthetic_tables.record import SyntheticRecord
 from proxy.synthetic_tables.report.from_history import known_tables

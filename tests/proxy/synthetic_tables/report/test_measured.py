@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 
 from accountant.ledger.limits import Payer
-from cube.block import Partition, QueryBlock
-from cube.gaussian import GaussianNoisyCounts
 from cube.measurement import Weight
-from cube.query import counting
-from cube.statistic import Distance, PlannedStatistic
+from cube.query import Partition, QueryBlock, counting
+from cube.statistic import Distance, GaussianNoisyCounts, PlannedStatistic
 from inference.history import History
 from proxy.synthetic_tables.encoding import levels_of
 from proxy.synthetic_tables.evaluation import scored

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from cube.axis import CategoryAxis, IntegerAxis
-from cube.block import Partition
-from cube.declaration import declare
-from cube.query import Scope
+from cube.encoding import declare
+from cube.query import Partition, Scope
 from cube.schema import Schema
 from proxy.reporting.declared import DeclaredColumn, DeclaredTable
 from proxy.synthetic_tables.record import SyntheticRecord

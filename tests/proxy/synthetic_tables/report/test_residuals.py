@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cube.block import Partition
+from cube.query import Partition
 from proxy.synthetic_tables.report.measured import MeasuredTable
 from proxy.synthetic_tables.report.residuals import (
     CheckedTable,

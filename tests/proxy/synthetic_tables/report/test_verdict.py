@@ -11,10 +11,9 @@ import pytest
 from numpy.typing import NDArray
 
 from accountant.ledger.limits import Payer
-from cube.block import Partition
-from cube.declaration import declare
+from cube.encoding import declare
 from cube.measurement import Weight
-from cube.query import Scope
+from cube.query import Partition, Scope
 from proxy.reporting.declared import DeclaredColumn, DeclaredTable
 from proxy.synthetic_tables.encoding import levels_of
 from proxy.synthetic_tables.make import make

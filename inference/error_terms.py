@@ -1,15 +1,26 @@
-"""The noises that an answer consists of, with sign: what makes the errors of answers dependent.
+"""The noises that an answer consists of, with sign, and where they are.
 
 The law of one answer needs only the sizes of its terms. The joint law of several answers needs to
-know which of them use the same measurements; these terms say so, for `joint.py`.
+know which of them use the same measurements, which makes their errors dependent; an answer's terms
+say so, for `joint.py`.
+
+Terms name noises by places, among the rows of a history or beside it. Those of rows are places of
+the history; counts of units, which are no rows, have places of their own after all of them. The
+joint law of several answers needs both.
+
+Nothing is estimated here.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any, Final, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
+
+from cube.measurement import Measurement
+from inference.history import History
 
 INTEGER, REAL = np.dtype(np.int64), np.dtype(np.float64)
 
@@ -85,3 +96,61 @@ NO_TERMS = ErrorTerms(
     np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float64)
 )
 """Of an answer without noise."""
+
+
+FIRST_BESIDE: Final = 2**32  # more than a history has; numbers made of places fit 64 bits
+
+
+class Places(Protocol):
+    """Measurements by their places."""
+
+    def __len__(self) -> int:
+        """The number of rows' measurements."""
+        ...
+
+    def __getitem__(self, place: int, /) -> Measurement:
+        """The measurement at a place."""
+        ...
+
+    def has(self, place: int) -> bool:
+        """Whether there is a measurement at a place."""
+        ...
+
+    def earlier(self, place: int) -> Iterator[int]:
+        """The places of the measurements from which one was raised, the latest first."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoisePlaces:
+    """A history of rows, and what was measured beside it.
+
+    Parameters
+    ----------
+    rows : History
+    beside : sequence of Measurement
+        At the places from `FIRST_BESIDE` on; each supersedes another of them.
+    """
+
+    rows: History
+    beside: Sequence[Measurement]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, place: int) -> Measurement:
+        return self.rows[place] if place < FIRST_BESIDE else self.beside[place - FIRST_BESIDE]
+
+    def has(self, place: int) -> bool:
+        """Whether there is a measurement at a place."""
+        return self.rows.has(place) or 0 <= place - FIRST_BESIDE < len(self.beside)
+
+    def earlier(self, place: int) -> Iterator[int]:
+        """The places of the measurements from which one was raised, the latest first."""
+        if place < FIRST_BESIDE:
+            yield from self.rows.earlier(place)
+            return
+        before = self[place].supersedes
+        while before is not None:
+            yield FIRST_BESIDE + before
+            before = self.beside[before].supersedes

@@ -1,17 +1,24 @@
-"""Counts of one column, or of the whole table, from every table that was counted with the column.
+"""The counted groups of a history, and the ways to read a query as a sum of them.
 
-A table of counts by two columns or more says something about each of them: summed over the others,
-it is another independent count of the column's groups. Synthetic tables and dashboards leave dozens
-of such tables. Those whose partitions of the column are nested are combined: equal partitions are
-averaged by their precision, and the levels of the nesting as a hierarchy's are
-(`nested_groups.py`).
+Disjoint groups that were counted together are a partition of the cells of a few axes. A query is
+read from the cells of one scope, from a hierarchy of partitions of one scope, and, if it is about
+one column or none, from the margins of all scopes with it. On a table that grows, it is read from
+the same query on other stretches of time. Each way is exact about its noise; which one is the
+narrowest, the estimator finds out. Readers are kept between queries.
 
-What the tables say about each other through two columns at once is left out, so the combination is
-unbiased and not the best. Nothing here knows budgets; values play no part in the choice of
-coefficients.
+Margins are counts of one column, or of the whole table, from every table that was counted with the
+column. A table of counts by two columns or more says something about each of them: summed over the
+others, it is another independent count of the column's groups. Synthetic tables and dashboards
+leave dozens of such tables. Those whose partitions of the column are nested are combined: equal
+partitions are averaged by their precision, and the levels of the nesting as a hierarchy's are
+(`hierarchy_reader.py`). What the tables say about each other through two columns at once is left
+out, so the combination is unbiased and not the best.
+
+Nothing here chooses among estimates, or knows budgets or what accuracy is asked for; values play no
+part in the choice of coefficients.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -20,15 +27,17 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from cube.block import QueryBlock
 from cube.classes import AxisClasses
 from cube.grid import Grid
 from cube.measurement import Measurement
-from cube.query import Scope
+from cube.query import QueryBlock, Scope
+from cube.schema import Schema
 from inference.blue.atoms import row_signature
-from inference.blue.hierarchy_reader import divided
-from inference.blue.nested_groups import Floats, NestedGroups, extends
-from inference.blue.partition_reader import Reading
+from inference.blue.hierarchy_reader import GroupNumbers as Floats
+from inference.blue.hierarchy_reader import HierarchyReader, NestedGroups, divided, extends
+from inference.blue.partition_reader import N_READ_CELLS_MAX, PartitionReader, Reading
+from inference.blue.stretches import StretchesReader
+from inference.history import History
 
 N_TABLES_MAX = 64  # the most precise; more of them add little, and take time
 N_CELLS_MAX = 2**16  # of all tables together: a sum of so many noises takes ten milliseconds
@@ -220,3 +229,119 @@ def _joined(parts: Sequence[Reading], n_rows: int) -> Reading:
         noise_row=joined("noise_row"),
         is_covered=np.ones(n_rows, dtype=np.bool_),
     )
+
+
+N_READINGS_TRIED = 4  # scopes from which to read a query, the most promising first
+
+
+class CountedGroups:
+    """The readers of one history's partitions.
+
+    Parameters
+    ----------
+    schema : Schema
+    history : History
+        Read only. It may grow meanwhile.
+    """
+
+    def __init__(self, schema: Schema, history: History) -> None:
+        self._schema = schema
+        self._history = history
+        self._cells: dict[Scope, PartitionReader] = {}
+        self._hierarchies: dict[Scope, HierarchyReader] = {}
+        self._margins: dict[Scope, MarginReader] = {}
+        axis = schema.grows
+        self._stretches = None if axis is None else StretchesReader(axis, schema.by_name[axis].size)
+
+    def forked(self, history: History) -> "CountedGroups":
+        """The same for a copy of the history, which grows independently."""
+        other = CountedGroups(self._schema, history)
+        other._cells = self._cells.copy()
+        other._hierarchies = self._hierarchies.copy()
+        other._margins = self._margins.copy()
+        other._stretches = None if self.stretches is None else self.stretches.forked()
+        return other
+
+    @property
+    def stretches(self) -> StretchesReader | None:
+        """What is known along the axis by which the table grows; None if it does not."""
+        if self._stretches is not None:
+            self._stretches.take_in(self._history)
+        return self._stretches
+
+    def readings(self, block: QueryBlock) -> Iterator[Reading]:
+        """A block in lowest terms as sums of groups counted on one scope, or of its stretches."""
+        scope = block.scope
+        for axes in self.scopes_of_cells(scope):
+            yield self._cells_of(axes).read(block)
+        others = [
+            self._hierarchy(axes).read_with_rest(block, self._measured)
+            for axes in self._scopes_of_hierarchies(scope)
+        ]
+        if self.stretches is not None:
+            others.append(self.stretches.read(block))
+        yield from (reading for reading in others if reading is not None)
+
+    def of_margins(self, block: QueryBlock) -> Reading | None:
+        """A block in lowest terms from all tables with its column; None if that is no way to it."""
+        return self._margins_of(block.scope).read(block) if len(block.scope) <= 1 else None
+
+    def rests(self, row: QueryBlock) -> dict[Scope, QueryBlock]:
+        """For each hierarchy, by its axes, what it leaves of a row in lowest terms."""
+        found = {}
+        for axes in self._scopes_of_hierarchies(row.scope):
+            parts = self._hierarchy(axes).divided(row)
+            if parts is not None and parts.rest is not None:
+                found[axes] = parts.rest
+        return found
+
+    def scopes_of_cells(self, scope: Scope) -> list[Scope]:
+        """Scopes whose counted groups may add up to a query of `scope`, the least noisy first."""
+        wanted = frozenset(scope)
+        noise = {
+            axes: n_cells * min(one.noise_scale for one in self._history.partitions_on(axes)) ** 2
+            for axes in self._history.partition_scopes
+            if wanted.issubset(axes) and (n_cells := self._schema.n_cells(axes)) <= N_READ_CELLS_MAX
+        }
+        return sorted(noise, key=lambda axes: (noise[axes], axes))[:N_READINGS_TRIED]
+
+    def _scopes_of_hierarchies(self, scope: Scope) -> list[Scope]:
+        """Scopes with several partitions, or too wide to be read by cells; the smallest first."""
+        wanted, history = frozenset(scope), self._history
+        found = [
+            axes
+            for axes in history.partition_scopes
+            if wanted.issubset(axes)
+            and (
+                len(history.partition_places(axes)) > 1
+                or self._schema.n_cells(axes) > N_READ_CELLS_MAX
+            )
+        ]
+        return sorted(found, key=lambda axes: (len(axes), axes))[:N_READINGS_TRIED]
+
+    def _cells_of(self, axes: Scope) -> PartitionReader:
+        measured, known = self._history.partitions(axes), self._cells.get(axes)
+        if known is None:
+            reader = PartitionReader(axes, self._schema.sizes(axes), measured)
+        else:
+            reader = known.reading(measured)
+        self._cells[axes] = reader
+        return reader
+
+    def _hierarchy(self, axes: Scope) -> HierarchyReader:
+        measured = self._history.partition_places(axes)
+        reader = self._hierarchies.get(axes)
+        if reader is None or not reader.is_of(measured):
+            reader = self._hierarchies[axes] = HierarchyReader(axes, measured)
+        return reader
+
+    def _margins_of(self, scope: Scope) -> MarginReader:
+        measured, known = self._history.partitions_with(scope), self._margins.get(scope)
+        reader = MarginReader(scope, measured) if known is None else known.reading(measured)
+        self._margins[scope] = reader
+        return reader
+
+    def _measured(self, row: QueryBlock) -> tuple[int, Measurement] | None:
+        """The place and the most precise measurement of a row."""
+        place = self._history.most_precise(row)
+        return None if place is None else (place, self._history[place])

@@ -1,13 +1,14 @@
-"""Where a server is and who asks it, as the options of the Flight SQL driver.
+"""Where a server is and who asks it: the driver's options, and a gRPC channel to `tacit.v1`.
 
-A token does not cross a network in plain text: without TLS only this machine gets it.
+The options are those of the Flight SQL driver; the channel is for the calls that the driver cannot
+make. A token does not cross a network in plain text: without TLS only this machine gets it.
 """
 
 import ipaddress
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from adbc_driver_manager import AdbcStatusCode
@@ -141,3 +142,26 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+MESSAGE_BYTES_MAX: Final = 64 * 2**20
+
+
+def channel_to(grpc: Any, address: Address) -> Any:
+    """A channel to a server, by the module that makes them; to be closed."""
+    options = [
+        ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
+        ("grpc.enable_http_proxy", 0),  # plain text to this machine must not leave it
+    ]
+    if not address.tls:
+        return grpc.insecure_channel(address.target, options=options)
+    pems = (address.tls_root_certs, address.tls_key, address.tls_cert)
+    credentials = grpc.ssl_channel_credentials(
+        *(None if pem is None else pem.encode() for pem in pems)
+    )
+    return grpc.secure_channel(address.target, credentials, options=options)
+
+
+def credentials_of(address: Address) -> list[tuple[str, str]]:
+    """The metadata that presents the token, if there is one."""
+    return [] if address.token is None else [("authorization", f"Bearer {address.token}")]
