@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from proxy.cli.init_draft import draft
-from proxy.cli.init_toml import toml_string
+from proxy.cli.draft.configuration import draft
+from proxy.cli.draft.levels import toml_string
 from proxy.sources.location import SourceLocation
 
 DECLARED_FACTOR: Final = 2  # the public bound on the number of rows, of the number that there is

@@ -28,9 +28,8 @@ from benchmarks.report import Bar, progress, run, wants_quick
 from cube.measurement import UNITS_PER_EPSILON
 from local_dp.campaign import Attribute, planned_campaign
 from local_dp.views import designed_views
-from proxy.cli.client import ServerAddress
-from proxy.cli.network_answers import AnsweredSource
-from proxy.cli.network_tables import Asked, measured_tables
+from proxy.cli.network_tables import AnsweredSource, Asked, measured_tables
+from proxy.cli.shared.client import ServerAddress
 from synthesis.networks.chow_liu import chow_liu
 from synthesis.networks.comparison import LinkCounts, class_distance, hamming_distance
 from synthesis.networks.exact_search import best_network

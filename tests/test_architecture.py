@@ -127,7 +127,7 @@ HOMES = {
 # Within a component, the files that may hold a DuckDB connection.
 DUCKDB_FILES = {
     "planner/domain/scratchpad.py",
-    "proxy/cli/init_source.py",
+    "proxy/cli/draft/source.py",
     "proxy/engine/closed_database.py",
     "proxy/sources/closed.py",
     "proxy/sources/duckdb_source.py",
@@ -137,7 +137,7 @@ DUCKDB_FILES = {
 }
 # What makes bytes of Arrow data: these alone, and what leaves passes `proxy/api/clean_arrow.py`.
 ARROW_WRITERS = {
-    "proxy/cli/files.py": "clean_table",
+    "proxy/cli/shared/files.py": "clean_table",
     "proxy/synthetic_tables/store.py": "clean_table",
     "proxy/wire/arrow_ipc.py": "clean_batches",
     "proxy/engine/sql_process.py": "pipe",  # to a process of the server's own, and back

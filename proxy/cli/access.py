@@ -20,8 +20,8 @@ from planner.sql.messages import listed
 from proxy.admin.limits import LimitChange, change_limit, limits_of, unused_limits
 from proxy.admin.open_ledger import open_configured
 from proxy.api.requests import LimitStatus, unknown_table
-from proxy.cli.options import ConfigOption
-from proxy.cli.rendering import console, limits_table, plain
+from proxy.cli.shared.options import ConfigOption
+from proxy.cli.shared.rendering import console, limits_table, plain
 from proxy.config.settings import Settings, load
 from proxy.identity.authenticate import ANONYMOUS
 from proxy.identity.issuing import Grant, expiry, issue_certificate, issue_token, revoke

@@ -2,16 +2,93 @@
 
 A thin layer: it finds the command that was called, and turns what fails into one line on standard
 error and an exit code. A traceback never reaches the terminal, because it may show private data.
+
+Commands are imported when they are called, so that the command line starts quickly. A group knows
+the name of each of its commands, where it is, and the sentence that the help shows of it. A
+client's command loads no engine in this way, and `--help` loads nothing at all.
 """
 
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Annotated, Any, ClassVar
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-from proxy.cli.deferred import Deferred, DeferredGroup
-from proxy.cli.failures import Declined, FailedInJson, failure_json, failure_line, failure_of
+from proxy.cli.shared.failures import Declined, FailedInJson, failure_json, failure_line, failure_of
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """A command, or a group of commands, in a module that is not imported yet.
+
+    Parameters
+    ----------
+    module : str
+        The module.
+    summary : str
+        The first sentence of its help.
+    attribute : str
+        The name of a `typer.Typer` there: the group itself, or one that holds the command.
+    """
+
+    module: str
+    summary: str
+    attribute: str = "app"
+
+    def load(self, name: str) -> Any:
+        """The command of this name, or the group."""
+        found: Any = typer.main.get_command(getattr(import_module(self.module), self.attribute))
+        command = getattr(found, "commands", {}).get(name, found)
+        command.name = name
+        return command
+
+
+class DeferredCommands(Mapping[str, Any]):
+    """The commands of a group by their names; looking one up imports it."""
+
+    def __init__(self, deferred: Mapping[str, Deferred]) -> None:
+        self._deferred = deferred
+
+    def __getitem__(self, name: str) -> Any:
+        return self._deferred[name].load(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._deferred)
+
+    def __len__(self) -> int:
+        return len(self._deferred)
+
+
+class DeferredGroup(TyperGroup):
+    """A group whose commands are all deferred; a subclass lists them."""
+
+    deferred: ClassVar[Mapping[str, Deferred]] = {}
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = DeferredCommands(self.deferred)  # type: ignore[assignment]  # nothing is added
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - the library's signature
+        """The names, in the order of the list."""
+        return list(self.deferred)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """The help, with the summary of each command in its place."""
+        summarised = TyperGroup(
+            name=self.name,
+            commands={
+                name: TyperCommand(name, help=one.summary) for name, one in self.deferred.items()
+            },
+            params=self.params,
+            help=self.help,
+            epilog=self.epilog,
+            rich_markup_mode=self.rich_markup_mode,
+        )
+        summarised.format_help(ctx, formatter)
+
 
 EXIT_INTERRUPTED = 130
 
@@ -59,12 +136,13 @@ class Commands(DeferredGroup):
             "Ask many people, each of whom randomises their answer before it leaves their device.",
         ),
         "plan-collection": Deferred(
-            "proxy.cli.collection_plan",
+            "proxy.cli.planning",
             "Plan a collection: give two of --epsilon, --respondents and --half-width.",
         ),
         "plan-robustness": Deferred(
-            "proxy.cli.robustness",
+            "proxy.cli.planning",
             "How often noise changes what a test of dependence says of a table.",
+            attribute="robustness",
         ),
         "token": Deferred(
             "proxy.cli.access",
@@ -77,13 +155,13 @@ class Commands(DeferredGroup):
             attribute="limits",
         ),
         "table": Deferred(
-            "proxy.cli.growing", "Move on how far a table is readable, or replace its data."
+            "proxy.cli.periods", "Move on how far a table is readable, or replace its data."
         ),
         "audit": Deferred(
             "proxy.cli.audit",
             "Verify what a ledger says was spent, without trusting the server that wrote it.",
         ),
-        "ledger": Deferred("proxy.cli.clock", "Correct the time of a ledger."),
+        "ledger": Deferred("proxy.cli.periods", "Correct the time of a ledger.", attribute="clock"),
     }
 
 

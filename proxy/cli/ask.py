@@ -10,11 +10,11 @@ from typing import Annotated, TypeVar
 import typer
 from rich.console import RenderableType
 
-from proxy.cli import client as cli_client
-from proxy.cli import plan as cli_plan
-from proxy.cli import rendering
-from proxy.cli.client import ServerAddress
-from proxy.cli.options import (
+from proxy.cli.shared import client as cli_client
+from proxy.cli.shared import rendering
+from proxy.cli.shared import statements as cli_plan
+from proxy.cli.shared.client import ServerAddress
+from proxy.cli.shared.options import (
     AtLeastOption,
     ConfidenceOption,
     EpsilonOption,
@@ -29,7 +29,7 @@ from proxy.cli.options import (
     asks_server,
     fails_in_json,
 )
-from proxy.cli.parameters import parameters_of
+from proxy.cli.shared.statements import parameters_of
 
 FoundT = TypeVar("FoundT")
 

@@ -25,9 +25,8 @@ from accountant.ledger.open_ledger import open_store
 from cube.refusals import ConfigurationInvalid, LedgerCorrupt
 from cube.runtime import uncollected
 from proxy.api.renewal_text import a_window, renewal_words
-from proxy.cli import rendering
-from proxy.cli import report as cli_report
-from proxy.cli import rollback as cli_rollback
+from proxy.cli import ledger as cli_report
+from proxy.cli import ledger as cli_rollback
 from proxy.cli.ledger import (
     EXPORT_SUFFIX,
     LedgerArgument,
@@ -36,6 +35,7 @@ from proxy.cli.ledger import (
     open_entries,
     read_heads,
 )
+from proxy.cli.shared import rendering
 
 OWNER_ONLY: Final = 0o600  # an export contains analysts' names and their queries
 

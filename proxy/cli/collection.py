@@ -1,10 +1,14 @@
 """The commands `tacit collection ...`: ask many people, each of whom randomises their answer.
 
 A thin layer: campaigns are designed here, in public, and the server checks them; what a respondent
-answers is randomised here as well, since `respond` runs on their own machine.
+answers is randomised here as well, since `respond` runs on their own machine. Attributes are from a
+file: TOML, with the levels of each. What a collection says is text on a terminal: a table of
+shares, and what holds of them.
 """
 
 import json
+import tomllib
+from collections.abc import Iterator, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Final, TypeAlias
@@ -16,17 +20,91 @@ from rich.table import Table
 import local_dp
 from cube.refusals import InvalidRequest, InvalidTarget
 from local_dp.answer_store import AnswersUnreadable, FileAnswers
+from local_dp.campaign import Attribute
 from local_dp.campaign_text import campaign_text
 from local_dp.respondent import INTEGER_MAX, CampaignRefused, Given, NothingKept, Respondent
-from proxy.cli.client import ServerAddress, calling, responding
-from proxy.cli.collection_attributes import attributes_in
-from proxy.cli.files import not_written, write_bytes
-from proxy.cli.options import ConfidenceOption, asks_server
-from proxy.cli.rendering import console, plain
-from proxy.cli.rendering_collection import shares_notes, shares_table
+from proxy.cli.shared.client import ServerAddress, calling, responding
+from proxy.cli.shared.files import not_written, write_bytes
+from proxy.cli.shared.options import ConfidenceOption, asks_server
+from proxy.cli.shared.rendering import console, plain
 from proxy.collections.design import designed_campaign, epsilon_units
 from proxy.collections.tokens import new_token
 from proxy.protocol import tacit_pb2, tacit_pb2_grpc
+
+EXAMPLE: Final = (
+    'smokes = [false, true], a line for each attribute, and education = ["none", "..."]'
+)
+
+
+def attributes_in(path: Path) -> tuple[Attribute, ...]:
+    """The attributes of a file, in its order.
+
+    Raises
+    ------
+    InvalidRequest
+    """
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        found = tuple(
+            Attribute(name, tuple(levels if isinstance(levels, list) else ()))
+            for name, levels in content.items()
+        )
+    except OSError as error:
+        raise InvalidRequest(f"{path} cannot be read: {error.strerror}.") from None
+    except (ValueError, TypeError) as error:
+        raise InvalidRequest(
+            f"{path} does not hold attributes: {error}.", hint=f"Write {EXAMPLE}."
+        ) from None
+    if not found:
+        raise InvalidRequest(f"{path} holds no attributes.", hint=f"Write {EXAMPLE}.")
+    return found
+
+
+GAP_SAID = 0.001  # of a logarithm: less makes no difference to anybody
+
+
+def shares_table(names: Sequence[str], found: tacit_pb2.EstimateCollectionReply) -> Table:
+    """The share of each cell; with intervals, where shares have some."""
+    shown = Table(header_style="bold")
+    for heading in names:
+        shown.add_column(plain(heading))
+    is_likeliest = found.HasField("basis")
+    shown.add_column("likeliest share" if is_likeliest else "share", justify="right")
+    if not is_likeliest:
+        shown.add_column(f"{found.confidence:g} interval")
+        shown.add_column("found by")
+    for cell in found.cells:
+        more = [] if is_likeliest else [f"{cell.low:.4f} to {cell.high:.4f}", cell.method]
+        shown.add_row(*(plain(_level_text(one)) for one in cell.levels), f"{cell.share:.4f}", *more)
+    return shown
+
+
+def shares_notes(found: tacit_pb2.EstimateCollectionReply) -> Iterator[str]:
+    """What is said below the table."""
+    if found.HasField("basis"):
+        basis = found.basis
+        yield (
+            f"The likeliest shares by the {basis.answers} answers to "
+            f"{', '.join(basis.combination)}. Small ones are biased, so none has an interval."
+        )
+        if basis.likelihood_gap >= GAP_SAID:
+            yield (
+                "They are not reached yet: others may be likelier, by a factor of at most "
+                f"exp({basis.likelihood_gap:.3g})."
+            )
+    elif found.HasField("half_width_together"):
+        yield (
+            f"All of them at once are within {found.half_width_together:.4f} of the truth "
+            f"({found.confidence:g})."
+        )
+    yield f"{found.respondents} respondents. Free."
+
+
+def _level_text(written: str) -> str:
+    """A level as it is read: texts without their quotes."""
+    level = json.loads(written)
+    return level if isinstance(level, str) else written
+
 
 PAGE_MODULES: Final = (
     "answer_store.mjs",

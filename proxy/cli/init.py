@@ -14,9 +14,9 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from accountant.ledger.stores.postgres_location import PostgresLocation, is_postgres
 from cube.refusals import ConfigurationInvalid
-from proxy.cli import init_draft as drafting
-from proxy.cli.init_source import Drafted, Tell
-from proxy.cli.init_text import ToldFormat
+from proxy.cli.draft import configuration as drafting
+from proxy.cli.draft.source import Drafted, Tell
+from proxy.cli.draft.text_file import ToldFormat
 from proxy.sources.location import PostgresRows, SourceLocation
 
 app = typer.Typer()

@@ -12,11 +12,15 @@ from rich.table import Table
 from rich.text import Text
 
 from planner.consistent_sets import Consistency
-from proxy.cli.budget_text import left_text
-from proxy.cli.client import ServerAddress, calling, ipc_table, target_of
-from proxy.cli.files import table_writer
-from proxy.cli.options import ConfidenceOption, HalfWidthOption, SpreadsheetOption, asks_server
-from proxy.cli.rendering import console, general, plain, to_width
+from proxy.cli.shared.client import ServerAddress, calling, ipc_table, target_of
+from proxy.cli.shared.files import table_writer
+from proxy.cli.shared.options import (
+    ConfidenceOption,
+    HalfWidthOption,
+    SpreadsheetOption,
+    asks_server,
+)
+from proxy.cli.shared.rendering import console, general, left_text, plain, to_width
 from proxy.protocol import tacit_pb2
 
 N_ROWS_SHOWN_MAX: Final = 40  # of each table; a file has all rows

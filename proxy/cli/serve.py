@@ -13,10 +13,10 @@ import structlog
 import typer
 from rich.text import Text
 
-from proxy.cli.crew import serve_with_workers
-from proxy.cli.ending import EndedEarly, Ending
-from proxy.cli.rendering import console
-from proxy.cli.running import running
+from proxy.cli.serving.crew import serve_with_workers
+from proxy.cli.serving.ending import EndedEarly, Ending
+from proxy.cli.serving.running import running
+from proxy.cli.shared.rendering import console
 from proxy.config.server import N_WORKERS_MAX
 from proxy.config.settings import Settings, load
 from proxy.monitoring.gathered_lines import GatheredLines

@@ -19,10 +19,10 @@ from accountant.ledger.stream_entries import N_PREDICATES_MAX
 from cube.exponential import EPSILON_MAX
 from cube.refusals import ConfigurationInvalid, InvalidRequest, InvalidTarget
 from proxy.api.epsilon import exact_epsilon
-from proxy.cli.client import ServerAddress, calling
-from proxy.cli.files import check_folder, write_bytes
-from proxy.cli.options import asks_server
-from proxy.cli.rendering import console, plain
+from proxy.cli.shared.client import ServerAddress, calling
+from proxy.cli.shared.files import check_folder, write_bytes
+from proxy.cli.shared.options import asks_server
+from proxy.cli.shared.rendering import console, plain
 from proxy.protocol import tacit_pb2
 from proxy.reporting.make import drawn_with_matplotlib
 from streams.mechanism import EPSILON_MIN
@@ -150,7 +150,7 @@ def _drawing(output: Path) -> Callable[[Fraction, int, float, float], bytes]:
         raise ConfigurationInvalid(f"The name {output} does not end in .svg.", hint="Rename it.")
     check_folder(output)
     with drawn_with_matplotlib(", or leave out --out", what="A drawing of a plan"):
-        from proxy.cli.stream_chart import plan_svg  # noqa: PLC0415 - needs matplotlib
+        from proxy.cli.shared.charts import stream_svg as plan_svg  # noqa: PLC0415 - needs matplotlib
 
         return plan_svg
 

@@ -14,7 +14,7 @@ from threading import Thread
 import pytest
 
 from proxy.cli.collection import PAGE_MODULES
-from proxy.cli.running import Running, running
+from proxy.cli.serving.running import Running, running
 from proxy.config.settings import load
 from tests.support.chromium import visiting
 from tests.support.commands import Run, command_runner

@@ -11,7 +11,7 @@ import grpc
 import pytest
 
 from local_dp.respondent import Entropy, Level, check_campaign, randomised
-from proxy.cli.running import running
+from proxy.cli.serving.running import running
 from proxy.collections.tokens import new_token
 from proxy.config.settings import load
 from proxy.protocol import tacit_pb2

@@ -286,7 +286,7 @@ def test_an_unexpected_error_shows_its_type_alone(
     def fail(*_arguments: object) -> None:
         raise ValueError(CANARY)
 
-    monkeypatch.setattr("proxy.cli.client.list_tables", fail)
+    monkeypatch.setattr("proxy.cli.shared.client.list_tables", fail)
     ended = run("tables")
     assert ended.code == 1
     assert ended.err.startswith("error [internal_error]: ")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from proxy.cli import collection_plan
-from proxy.cli.collection_attributes import attributes_in
-from proxy.cli.collection_chart import plan_svg
+from proxy.cli import planning as collection_plan
+from proxy.cli.collection import attributes_in
+from proxy.cli.shared.charts import collection_svg as plan_svg
 from proxy.collections.plan import Plan, made_plan
 from tests.support.commands import Run
 

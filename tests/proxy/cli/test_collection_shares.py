@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from proxy.cli.rendering import console
-from proxy.cli.rendering_collection import shares_notes, shares_table
+from proxy.cli.collection import shares_notes, shares_table
+from proxy.cli.shared.rendering import console
 from proxy.protocol import tacit_pb2
 
 CELLS = [

@@ -82,7 +82,7 @@ def test_what_begins_is_ended_whatever_it_waits_for(work: str) -> None:
     script = f"""
 import ctypes, os, sys, time, duckdb
 from contextlib import suppress
-from proxy.cli import ending
+from proxy.cli.serving import ending
 ending.END_SECONDS_MAX = 0.5
 LONG = "SELECT sum(a.range * b.range) FROM range(1000000) a, range(1000000) b"
 connection = duckdb.connect(config={{"threads": 1}})

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from accountant.ledger.stores.postgres_location import PostgresLocation
 from cube.refusals import ConfigurationInvalid
-from proxy.cli.init_draft import draft
-from proxy.cli.init_levels import Seen, found_levels
-from proxy.cli.init_text import ToldFormat
+from proxy.cli.draft.configuration import draft
+from proxy.cli.draft.levels import Seen, found_levels
+from proxy.cli.draft.text_file import ToldFormat
 from proxy.config.settings import load
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import PostgresRows, SourceLocation

@@ -15,7 +15,7 @@ from local_dp.channels.randomised_response import RandomisedResponse
 from local_dp.channels.unary_encoding import UnaryEncoding
 from local_dp.estimates.collection import CollectionEstimates
 from local_dp.views import designed_views
-from proxy.cli.network_answers import AnsweredSource, simulation
+from proxy.cli.network_tables import AnsweredSource, simulation
 from proxy.collections.cells import estimated_shares
 from synthesis.networks.chow_liu import chow_liu
 from synthesis.networks.comparison import class_distance

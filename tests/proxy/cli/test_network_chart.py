@@ -8,7 +8,7 @@ import pytest
 from synthesis.networks.graph import Dag
 from synthesis.networks.learned import LearnedArc, LearnedNetwork, Method
 
-chart = pytest.importorskip("proxy.cli.network_chart", exc_type=ImportError)
+chart = pytest.importorskip("proxy.cli.shared.charts", exc_type=ImportError)
 
 
 def network(columns: str, arcs: str, *, is_directed: bool = True) -> LearnedNetwork:

@@ -21,12 +21,10 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from proxy.cli.client import ServerAddress, kept_open
-from proxy.cli.failures import Unreachable
-from proxy.cli.options import OutputFormat
-from proxy.cli.prompt import run_prompt
-from proxy.cli.prompt_commands import Sitting
-from proxy.cli.prompt_completion import Names, PromptCompleter
+from proxy.cli.prompt import Names, PromptCompleter, Sitting, run_prompt
+from proxy.cli.shared.client import ServerAddress, kept_open
+from proxy.cli.shared.failures import Unreachable
+from proxy.cli.shared.options import OutputFormat
 from proxy.engine.engine import Engine
 from proxy.monitoring.logs import configure_logs
 from tests.support.commands import Run

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from cube.refusals import InvalidRequest, TooLarge
-from proxy.cli.robustness import N_BYTES_MAX, counts_in
-from proxy.cli.robustness_chart import doubt_svg, flips_svg
+from proxy.cli.planning import N_BYTES_MAX, counts_in
+from proxy.cli.shared.charts import doubt_svg, flips_svg
 from proxy.collections.robustness import N_CELLS_MAX, N_DRAWS_MIN, NoiseKind, NoisyTest
 from tests.support.commands import Run
 

@@ -20,9 +20,9 @@ from typing import NamedTuple
 import pytest
 
 from accountant.ledger.open_ledger import open_ledger
-from proxy.cli import client as cli_client
-from proxy.cli.client import ServerAddress
-from proxy.cli.failures import Declined
+from proxy.cli.shared import client as cli_client
+from proxy.cli.shared.client import ServerAddress
+from proxy.cli.shared.failures import Declined
 from proxy.protocol import tacit_pb2
 
 COUNT = "SELECT COUNT(*) FROM people WHERE age >= 40"

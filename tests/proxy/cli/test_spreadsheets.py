@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from proxy.cli import rendering
-from proxy.cli.client import ReceivedResult
-from proxy.cli.files import table_writer
+from proxy.cli.shared import rendering
+from proxy.cli.shared.client import ReceivedResult
+from proxy.cli.shared.files import table_writer
 
 FORMULAS = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", " =1", "\uff1d1", "-a"]
 PLAIN = ["Oslo", "1-2", "a=b", "", "-412.5", "+4.7e-3", "-inf", "2026-01-01", "a@b"]

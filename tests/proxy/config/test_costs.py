@@ -8,7 +8,7 @@ import pytest
 from cube.refusals import ConfigurationInvalid, LimitReached
 from proxy.admin.limits import LimitChange, change_limit, limits_of
 from proxy.bootstrap import Service
-from proxy.cli.init_draft import draft
+from proxy.cli.draft.configuration import draft
 from proxy.config.settings import DEFAULT_SHARE
 from proxy.sources.location import SourceLocation
 from tests.support.configured import answer, configured, spent

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from cube.refusals import ConfigurationInvalid
-from proxy.cli.greeting import who_may_come_in
+from proxy.cli.serving.running import who_may_come_in
 from proxy.config.memory import DEFAULT_MEMORY, MemoryLimits
 from proxy.config.server import ServerSettings, TlsFiles, read_server
 from proxy.config.synthetic_limits import SyntheticLimits

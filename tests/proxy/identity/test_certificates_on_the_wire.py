@@ -13,8 +13,8 @@ from adbc_driver_flightsql import dbapi
 from cryptography import x509
 
 from accountant.ledger.ledger import Ledger
-from proxy.cli.client import ServerAddress, list_tables
-from proxy.cli.failures import Declined, Unreachable
+from proxy.cli.shared.client import ServerAddress, list_tables
+from proxy.cli.shared.failures import Declined, Unreachable
 from proxy.identity.authenticate import LedgerAuthenticator
 from proxy.identity.issuing import Grant, issue_certificate
 from proxy.wire.tls import TlsIdentity

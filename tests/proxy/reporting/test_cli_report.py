@@ -16,7 +16,7 @@ from accountant.auditor.signed_head import (
 from accountant.auditor.transfer import exported
 from accountant.ledger.entries import Entry
 from cube.refusals import ConfigurationInvalid, LedgerCorrupt
-from proxy.cli.report import report
+from proxy.cli.ledger import report
 from proxy.reporting.make import ReportFormat, make_report
 from tests.proxy.reporting.ledgers import judged, write_year
 

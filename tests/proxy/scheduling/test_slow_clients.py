@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 from accountant.ledger.ledger import Ledger
 from cube.refusals import TooManyCalls
 from proxy.api.requests import QueryRequest, QueryResult
-from proxy.cli.running import allow_many_connections
+from proxy.cli.serving.running import allow_many_connections
 from proxy.identity.authenticate import LedgerAuthenticator
 from proxy.identity.interceptor import N_CALLS_OF_ONE_MAX, N_OPEN_CALLS_MAX
 from proxy.protocol import tacit_pb2

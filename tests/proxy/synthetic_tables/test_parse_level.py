@@ -16,7 +16,7 @@ from cube.axis import (
     TimestampAxis,
 )
 from cube.refusals import InvalidRequest
-from proxy.cli.rendering import general
+from proxy.cli.shared.rendering import general
 from proxy.synthetic_tables.parse_level import level_place
 
 AXES: list[Axis] = [

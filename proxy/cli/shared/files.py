@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from cube.refusals import ConfigurationInvalid
 from proxy.api.clean_arrow import clean_table
-from proxy.cli.rendering import no_formula
+from proxy.cli.shared.rendering import no_formula
 
 _WRITERS: Final[dict[str, Callable[[pa.Table, Path], object]]] = {
     ".parquet": pq.write_table,

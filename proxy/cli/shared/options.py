@@ -10,8 +10,8 @@ from typing import Annotated, Any, Final, TypeAlias
 import typer
 
 from cube.refusals import TacitError
-from proxy.cli.client import SERVER_VARIABLE, TOKEN_VARIABLE, ServerAddress
-from proxy.cli.failures import Declined, FailedInJson, Unreachable
+from proxy.cli.shared.client import SERVER_VARIABLE, TOKEN_VARIABLE, ServerAddress
+from proxy.cli.shared.failures import Declined, FailedInJson, Unreachable
 from proxy.config.address import DEFAULT_LISTEN
 
 SqlArgument: TypeAlias = Annotated[

@@ -1,7 +1,15 @@
-"""The command `tacit plan`: a file of statements, planned together by the server."""
+"""Statements as the command line is given them: files of many, planned together, and parameters.
 
+The file of `tacit plan`, the table of what the server planned, and the values of parameters by
+their looks.
+"""
+
+import datetime as dt
+import re
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 import pyarrow as pa
 import typer
@@ -10,9 +18,8 @@ from rich.table import Table
 from rich.text import Text
 
 from cube.refusals import ConfigurationInvalid
-from proxy.cli.budget_text import left_text
-from proxy.cli.client import ReceivedPrice
-from proxy.cli.rendering import general, plain
+from proxy.cli.shared.client import ReceivedPrice
+from proxy.cli.shared.rendering import general, left_text, plain
 from proxy.protocol import tacit_pb2
 
 BuyOption: TypeAlias = Annotated[
@@ -60,3 +67,34 @@ def plan_table(price: ReceivedPrice[tacit_pb2.PlanReply]) -> RenderableType:
         f"{left_text(reply.budget)}"
     )
     return Group(shown, *(plain(f"note: {note}") for note in reply.notes), Text(told))
+
+
+_NUMBER: Final = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2})?", re.ASCII)
+
+
+def parameters_of(values: Sequence[str] | None) -> list[tacit_pb2.Parameter]:
+    """The values of the option --param, in their order."""
+    return [_parameter(value) for value in values or ()]
+
+
+def _parameter(text: str) -> tacit_pb2.Parameter:  # noqa: PLR0911 - one for each type
+    """A value by its looks; what stands between single quotes is text.
+
+    >>> _parameter("12.5").decimal, _parameter("'12.5'").text
+    ('12.5', '12.5')
+    >>> _parameter("2026-01-31").date, _parameter("Oslo").text
+    ('2026-01-31', 'Oslo')
+    """
+    if len(text) > 1 and text[0] == text[-1] == "'":
+        return tacit_pb2.Parameter(text=text[1:-1].replace("''", "'"))
+    if text.lower() == "null":
+        return tacit_pb2.Parameter()
+    if text.lower() in ("true", "false"):
+        return tacit_pb2.Parameter(boolean=text.lower() == "true")
+    if _NUMBER.fullmatch(text):
+        return tacit_pb2.Parameter(decimal=text)
+    with suppress(ValueError):
+        return tacit_pb2.Parameter(date=dt.date.fromisoformat(text).isoformat())
+    with suppress(ValueError):
+        return tacit_pb2.Parameter(timestamp=dt.datetime.fromisoformat(text).isoformat(sep=" "))
+    return tacit_pb2.Parameter(text=text)

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from cube.refusals import ConfigurationInvalid
 from planner.sql.messages import listed, suggestion
-from proxy.cli.init_levels import Seen, UnitsSeen
-from proxy.cli.init_text import (
+from proxy.cli.draft.levels import Seen, UnitsSeen
+from proxy.cli.draft.text_file import (
     ToldFormat,
     ask_for_decimal,
     check_names,

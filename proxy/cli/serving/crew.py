@@ -19,10 +19,9 @@ from typing import Final
 import structlog
 
 from cube.refusals import CannotStart, TacitError
-from proxy.cli.ending import EndedEarly, Ending
-from proxy.cli.failures import EXIT_CANNOT_START
-from proxy.cli.greeting import metrics_hint
-from proxy.cli.running import Running, running
+from proxy.cli.serving.ending import EndedEarly, Ending
+from proxy.cli.serving.running import Running, metrics_hint, running
+from proxy.cli.shared.failures import EXIT_CANNOT_START
 from proxy.config.settings import Settings
 from proxy.monitoring.gathered_lines import GatheredLines
 from proxy.monitoring.http import application, serving_metrics

@@ -1,12 +1,15 @@
-"""What the rows say of columns, for a draft: types of text, and levels for owners who request them.
+"""What the rows say of columns, for a draft: types of text, and levels for owners who ask for them.
 
 The rows are gone through once, for all columns together; what a column needs is kept while it may
 still matter. Reading levels is not private: used only by `tacit init --read-levels-from-data`; the
 server never reads levels from data. Bounds are rounded outwards to numbers that somebody might have
 written down, since the exact ones are two rows: what is publicly known is the owner's to say.
+
+Names and strings are written as TOML here, for all of a draft.
 """
 
 import datetime as dt
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,8 +22,28 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cube.axis import INTEGER_MAX, N_LEVELS_MAX
-from proxy.cli.init_toml import toml_string
 from proxy.sources.axis_sql import DAY, OFFSET, TIME, ZONED
+from proxy.sources.problems import BARE_KEY
+
+
+def toml_string(text: str) -> str:
+    r"""A basic string.
+
+    >>> print(toml_string('say "\t"'))
+    "say \"\t\""
+    """
+    # JSON's escapes are valid TOML, except for one control character that JSON does not escape.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def toml_key(name: str) -> str:
+    """A key, quoted if necessary.
+
+    >>> toml_key("age"), toml_key("my age")
+    ('age', '"my age"')
+    """
+    return name if BARE_KEY.fullmatch(name) else toml_string(name)
+
 
 N_LEVELS_LISTED_MAX = 1000  # a longer list is free text or a key, and is not copied
 N_STEPS = 1000  # of a measure that is neither whole nor money

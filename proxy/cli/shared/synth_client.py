@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from proxy.cli.client import ServerAddress, calling, ipc_table
+from proxy.cli.shared.client import ServerAddress, calling, ipc_table
 from proxy.protocol import tacit_pb2
 
 

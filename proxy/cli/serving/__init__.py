@@ -1,0 +1,1 @@
+"""The processes of `tacit serve`: one or several, what each of them runs, and how it ends."""

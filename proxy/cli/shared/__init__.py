@@ -1,0 +1,1 @@
+"""What commands share: options, the client, how they fail, and what they show or write."""
