@@ -39,7 +39,7 @@ from proxy.config.settings import load
 from proxy.engine.engine import Engine
 from proxy.engine.results import AnsweredPart
 from proxy.engine.usage import UsageTallies
-from proxy.sources.growing_source import GrowingFile
+from proxy.sources.opening import GrowingFile
 from proxy.tables.private_table import ServedTable
 
 N_REFRESHED = 60  # days

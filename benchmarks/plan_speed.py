@@ -25,7 +25,7 @@ from proxy.api.arrow_types import arrow_type
 from proxy.engine.asked_first import stand_ins
 from proxy.engine.postprocessing import OuterSql
 from proxy.engine.system_views import VIEW_SCHEMAS
-from proxy.sources.public_table import PublicTable
+from proxy.sources.public.table import PublicTable
 from tests.sql import world
 from tests.sql.cases import Case, cases
 

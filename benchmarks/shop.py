@@ -47,7 +47,7 @@ from proxy.engine.engine import Engine
 from proxy.engine.results import AnsweredPart
 from proxy.engine.usage import UsageTallies
 from proxy.sources.duckdb_source import DuckDbSource
-from proxy.sources.public_file import load_public_tables
+from proxy.sources.public.file import load_public_tables
 from proxy.tables.private_table import ServedTable
 from tests.support.fakes import NoNoise
 

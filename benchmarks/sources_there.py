@@ -23,13 +23,12 @@ from accountant.grouping import Grouping
 from benchmarks.apart import apart, peak_mib
 from benchmarks.report import Bar, progress
 from cube.schema import Schema
-from proxy.sources.location import PostgresRows
+from proxy.sources.location import PostgresRows, SparkTable
 from proxy.sources.postgres_rows import conninfo
 from proxy.sources.pushdown.engine import Engine
 from proxy.sources.pushdown.postgres import Postgres
 from proxy.sources.pushdown.source import PushedDownSource
 from proxy.sources.pushdown.spark import Spark
-from proxy.sources.spark_table import SparkTable
 from tests.support.sail import serving_sail
 
 GROUP_BY_SHARE_MAX = 1.2  # of the engine's own

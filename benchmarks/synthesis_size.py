@@ -28,7 +28,7 @@ from cube.axis import Axis, CategoryAxis, IntegerAxis
 from cube.schema import Schema
 from planner.sql.synthetic_statements import CreateSynthetic
 from proxy.api.requests import LOCAL, QueryRequest
-from proxy.config.synthetic_limits import N_BYTES_HIGHEST, N_ROWS_HIGHEST, SyntheticLimits
+from proxy.config.memory import N_BYTES_HIGHEST, N_ROWS_HIGHEST, SyntheticLimits
 from proxy.engine.engine import Engine
 from proxy.synthetic_tables.store import SyntheticStore
 

@@ -27,11 +27,9 @@ from proxy.engine.own_tables import CollectedTables, OwnTables
 from proxy.monitoring.events import UNWATCHED, Watcher
 from proxy.monitoring.logs import write_log
 from proxy.sources.extract_file import WhyMade
-from proxy.sources.growing_source import GrowingFile
-from proxy.sources.opening import Extracted
-from proxy.sources.public_file import load_public_tables
-from proxy.sources.public_table import PublicTable
-from proxy.sources.table_rows import table_rows
+from proxy.sources.opening import Extracted, GrowingFile, table_rows
+from proxy.sources.public.file import load_public_tables
+from proxy.sources.public.table import PublicTable
 from proxy.streams.service import StreamService
 from proxy.streams.turning import Turning
 from proxy.synthetic_tables.store import SyntheticStore

@@ -100,7 +100,7 @@ FLOORS = {
         "server",
         "tacit flight postgres",
         "sessions errors arrow_ipc",
-        "refusal_details incidents tls ipc_header",
+        "refusal_details tls",
     ),
 }
 GENERATED = {"protocol"}  # on the ground, under everything
@@ -132,7 +132,7 @@ DUCKDB_FILES = {
     "proxy/sources/closed.py",
     "proxy/sources/duckdb_source.py",
     "proxy/sources/private_view.py",
-    "proxy/sources/public_file.py",
+    "proxy/sources/public/file.py",
     "proxy/sources/reading.py",
 }
 # What makes bytes of Arrow data: these alone, and what leaves passes `proxy/api/clean_arrow.py`.
@@ -141,7 +141,7 @@ ARROW_WRITERS = {
     "proxy/synthetic_tables/store.py": "clean_table",
     "proxy/wire/arrow_ipc.py": "clean_batches",
     "proxy/engine/sql_process.py": "pipe",  # to a process of the server's own, and back
-    "proxy/sources/extract/spill.py": "_chunks",  # encrypted, by a key that is kept nowhere
+    "proxy/sources/extract/chunks.py": "_chunks",  # encrypted, by a key that is kept nowhere
 }
 WRITES_ARROW = re.compile(
     r"new_stream|new_file|serialize|(write|to)_(table|csv|feather|dataset|parquet|batch|metadata)"

@@ -15,9 +15,9 @@ from cube.axis import Axis
 from cube.horizon import until
 from cube.refusals import CannotStart, InvalidRequest, SourceUnavailable
 from cube.schema import Schema
-from proxy.config.growing import horizon_of, levels_through, read_level
+from proxy.config.columns import horizon_of, levels_through, read_level
 from proxy.config.table_settings import TableSettings
-from proxy.sources.growing_source import GrowingFile
+from proxy.sources.opening import GrowingFile
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,7 @@ from accountant.ledger.table_history import TableHistory
 from accountant.source import Source
 from cube.refusals import InvalidRequest
 from proxy.config.table_settings import TableSettings
-from proxy.sources.opening import Extracted
-from proxy.sources.table_rows import table_rows
+from proxy.sources.opening import Extracted, table_rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from proxy.api.axis_text import axis_kind, describe_levels
 from proxy.api.requests import DB_SCHEMA, PRIVATE, TableInfo
 from proxy.api.rows_kept import about_rows
 from proxy.catalog.postgresql import CatalogType, types_by_name
-from proxy.sources.public_table import PublicTable
+from proxy.sources.public.table import PublicTable
 from proxy.synthetic_tables.record import SyntheticRecord
 
 N_OWN: Final = 16384  # where PostgreSQL's numbers of users' objects begin

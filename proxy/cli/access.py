@@ -24,8 +24,15 @@ from proxy.cli.shared.options import ConfigOption
 from proxy.cli.shared.rendering import console, limits_table, plain
 from proxy.config.settings import Settings, load
 from proxy.identity.authenticate import ANONYMOUS
-from proxy.identity.issuing import Grant, expiry, issue_certificate, issue_token, revoke
-from proxy.identity.look_alikes import warnings_beside, warnings_of
+from proxy.identity.issuing import (
+    Grant,
+    expiry,
+    issue_certificate,
+    issue_token,
+    revoke,
+    warnings_beside,
+    warnings_of,
+)
 from proxy.identity.roles import WHO_ASKS
 
 COMMAND_LINE: Final = "command line"  # the author that the ledger records

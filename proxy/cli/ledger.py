@@ -31,7 +31,7 @@ from accountant.ledger.stores.postgres_location import is_postgres
 from cube.refusals import ConfigurationInvalid, LedgerCorrupt
 from cube.runtime import uncollected
 from proxy.cli.shared.rendering import plain
-from proxy.reporting.make import ReportFormat, make_report
+from proxy.reporting.report import ReportFormat, make_report
 
 EXPORT_SUFFIX: Final = ".jsonl"
 

@@ -41,7 +41,7 @@ from proxy.cli.shared.files import check_folder, write_bytes
 from proxy.cli.shared.options import asks_server
 from proxy.cli.shared.rendering import console, plain
 from proxy.protocol import tacit_pb2
-from proxy.reporting.make import drawn_with_matplotlib
+from proxy.reporting.report import drawn_with_matplotlib
 from synthesis.networks.exact_search import N_COLUMNS_MAX
 from synthesis.networks.learned import LearnedNetwork, Method, learned
 from synthesis.networks.learned_text import network_dot, network_json

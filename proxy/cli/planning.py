@@ -24,7 +24,7 @@ from proxy.cli.shared.files import check_folder, write_bytes
 from proxy.cli.shared.rendering import console, plain
 from proxy.collections.plan import CONFIDENCE, Plan, made_plan
 from proxy.collections.robustness import LEVEL, NoiseKind, NoisyTest
-from proxy.reporting.make import drawn_with_matplotlib
+from proxy.reporting.report import drawn_with_matplotlib
 
 N_ROWS_SHOWN_MAX: Final = 40
 TELLS_NOTHING: Final = (

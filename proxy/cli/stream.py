@@ -24,7 +24,7 @@ from proxy.cli.shared.files import check_folder, write_bytes
 from proxy.cli.shared.options import asks_server
 from proxy.cli.shared.rendering import console, plain
 from proxy.protocol import tacit_pb2
-from proxy.reporting.make import drawn_with_matplotlib
+from proxy.reporting.report import drawn_with_matplotlib
 from streams.mechanism import EPSILON_MIN
 from streams.planning import SamplePlan, sample_for_error, sample_for_half_width
 

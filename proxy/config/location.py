@@ -1,32 +1,182 @@
-"""Where a table's rows come from, as the owner declares it: `source`, or `view` and `sources`.
+"""Where rows come from, as the owner declares it, and where those of a private table are kept.
 
-A source is a file, a folder or a pattern of files, or a table in PostgreSQL. Nothing here opens
-one; whether it can be read, and what is in it, is checked when the source opens.
+A private table has a `source`, or a `view` and `sources`. A source is a file, a folder or a pattern
+of files, a table in PostgreSQL, or one behind Spark Connect: `source = "sc://HOST:PORT"`. `extract`
+says whether its rows are kept in memory, in a file, or where they are; where the file lies if
+nothing is said is decided with the ledger.
+
+The `[public.NAME]` tables are files whose rows anybody may see, to join with private tables.
+
+Nothing here opens a source or writes an extract; whether it can be read, and what is in it, is
+checked when the source opens, and whether a public table's key is unique when it is loaded.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from pydantic import Field
 
 from accountant.ledger.stores.postgres_location import PostgresLocation, is_postgres
-from proxy.config.spark import OF_SPARK, is_spark, read_spark
+from cube.schema import Schema
+from proxy.sources.extract_file import ExtractPlace, Told, untold
 from proxy.sources.location import (
     OF_TEXT,
+    SCHEME,
+    Extract,
     PostgresRows,
     PrivateView,
     SourceFiles,
     SourceKind,
     SourceLocation,
+    SparkTable,
     TableLocation,
     default_format,
     kind_of,
 )
+from proxy.sources.opening import TIMEOUT_SECONDS, StaysThere
 from proxy.sources.problems import Problems, Section
-from proxy.sources.spark_table import SparkTable
+from proxy.sources.public.file import PublicSettings
+from proxy.sources.public.table import RESERVED_NAMES, Key, is_public_name
 from proxy.sources.text_format import KINDS_BY_NAME, TextFormat, inner_suffix
+
+OF_SPARK: Final = ("version", "token_file", "tls")
+
+
+def is_spark(source: str) -> bool:
+    """Whether a source is behind Spark Connect."""
+    return source.startswith(SCHEME)
+
+
+def read_spark(
+    values: Mapping[str, Any], folder: Path, keys: tuple[str, ...], problems: Problems
+) -> SparkTable | None:
+    """The table; None on problems. Values of a wrong type are recorded with the table's section."""
+    table, token, version = (values.get(key) for key in ("source_table", "token_file", "version"))
+    path = folder / token if isinstance(token, str) else None
+    if path is not None and not path.is_file():
+        problems.add((*keys, "token_file"), "names no file")
+    try:
+        return SparkTable(
+            address=str(values["source"]).removeprefix(SCHEME).rstrip("/"),
+            parts=tuple(table.split(".")) if isinstance(table, str) else (),
+            version=version if type(version) is int else None,
+            immutable=values.get("immutable") is True,
+            token_file=path,
+            tls=values.get("tls") is not False,
+        )
+    except ValueError as error:
+        problems.add((*keys, "source"), str(error))
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractSettings:
+    """Where the rows of one table are kept.
+
+    Parameters
+    ----------
+    kept : Extract
+    folder : Path, optional
+        The folder of the file; by default one beside the ledger.
+    timeout : float
+        How long a statement may take where rows are counted where they are, in seconds.
+    """
+
+    kept: Extract = Extract.MEMORY
+    folder: Path | None = None
+    timeout: float = TIMEOUT_SECONDS
+
+    def beside(self, ledger: Path | None) -> "ExtractSettings":
+        """The same, in the folder beside a ledger's file if no other is named."""
+        if self.kept is not Extract.FILE or self.folder is not None or ledger is None:
+            return self
+        return replace(self, folder=ledger.with_name(f"{ledger.name}.extracts"))
+
+    def file(self, key: bytes, told: Told = untold) -> ExtractPlace | None:
+        """The file of a table whose rows are read; None for those in memory."""
+        found = self.place(key, told)
+        if isinstance(found, StaysThere):
+            raise TypeError("rows that are counted where they are have no file")
+        return found
+
+    def place(self, key: bytes, told: Told = untold) -> ExtractPlace | StaysThere | None:
+        """Where the rows are kept on disk, under a ledger's key; None for those in memory.
+
+        Somebody may be told when an extract is made.
+        """
+        if self.kept is Extract.NONE:
+            return StaysThere(self.timeout)
+        if self.kept is not Extract.FILE or self.folder is None:
+            return None
+        return ExtractPlace(self.folder, key, told)
+
+
+def read_extract(  # noqa: PLR0913, PLR0917 - what the file says, and where to say what is wrong
+    kept: tuple[str | None, float | None],
+    written: str | None,
+    location: TableLocation,
+    folder: Path,
+    keys: tuple[str, ...],
+    problems: Problems,
+) -> ExtractSettings:
+    """What the file says, with paths relative to its folder.
+
+    Parameters
+    ----------
+    kept : tuple of str and float
+        The values of `extract` and of `timeout`, or None.
+    written : str, optional
+        That of `extract_dir`.
+    location : TableLocation
+        Of the table's rows.
+    folder : Path
+        The folder of the configuration file.
+    keys : tuple of str
+        Of the table in the file.
+    problems : Problems
+        Where problems are recorded.
+    """
+    said, timeout = kept
+    is_spark = isinstance(location, SparkTable)
+    default = Extract.NONE if is_spark else Extract.MEMORY
+    found = ExtractSettings(
+        default if said is None else Extract(said),
+        None if written is None else folder / written,
+        TIMEOUT_SECONDS if timeout is None else timeout,
+    )
+    if timeout is not None and found.kept is not Extract.NONE:
+        problems.add((*keys, "timeout"), "is of statements that count rows where they are")
+    if is_spark and found.kept is not Extract.NONE:
+        problems.add((*keys, "extract"), 'is "none" of a table in Spark, which stays there')
+    if found.folder is not None and found.kept is not Extract.FILE:
+        problems.add((*keys, "extract_dir"), 'goes with extract = "file"')
+    if found.folder is not None and not found.folder.is_dir():
+        problems.add((*keys, "extract_dir"), "should be an existing directory")
+    is_still = is_spark or (isinstance(location, PostgresRows) and location.immutable)
+    if isinstance(location, PostgresRows) and location.query and found.kept is Extract.NONE:
+        problems.add((*keys, "extract"), "counts a table where it is; source_query is read out")
+    if found.kept is Extract.NONE and not is_still:
+        problems.add(
+            (*keys, "extract"),
+            "counts rows where they are, which is for a table in a database that is immutable",
+        )
+    return found
+
+
+def check_counted_there(
+    extract: ExtractSettings, schema: Schema, keys: tuple[str, ...], problems: Problems
+) -> None:
+    """Record what a table that is counted where it is cannot be."""
+    if extract.kept is not Extract.NONE:
+        return
+    if schema.rows_per_unit_max > 1:
+        what = "needs rows to be chosen by a secret key, which goes to no engine: extract them"
+        problems.add((*keys, "rows_per_unit_max"), what)
+    if schema.grows is not None:
+        problems.add((*keys, "grows"), "needs rows to be read up to a horizon: extract them")
+
 
 NO_FILE: Final = "names no file"
 IN_A_PATTERN: Final = frozenset("*?[")
@@ -243,4 +393,99 @@ def _read_source(
             what = f"{what}; {path.name} is {named[0]}"
         problems.add(keys, found if found == NO_FILE else what)
         return None
+    return found
+
+
+N_PUBLIC_TABLES_MAX = 100
+N_KEY_COLUMNS_MAX: Final = 32  # as many as a primary key of PostgreSQL may have
+
+
+class PublicSection(TextSection):
+    """One public table as the file declares it."""
+
+    source: str = Field(min_length=1)
+    key: Any = None  # a name or names, which are read below
+
+
+def read_public(
+    values: Any, folder: Path, private: Iterable[str], problems: Problems
+) -> tuple[PublicSettings, ...]:
+    """The public tables, with paths relative to the file's folder.
+
+    Parameters
+    ----------
+    values : mapping
+        The contents of `[public]`: one entry per public table.
+    folder : Path
+        The folder of the configuration file.
+    private : iterable of str
+        The names of the private tables, which public tables may not have.
+    problems : Problems
+        Where problems are recorded.
+    """
+    if not isinstance(values, Mapping):
+        problems.add(("public",), "should hold tables, as [public.NAME]")
+        return ()
+    if len(values) > N_PUBLIC_TABLES_MAX:
+        problems.add(("public",), f"holds more than {N_PUBLIC_TABLES_MAX} tables")
+    taken = {name.casefold() for name in private}
+    if len({name.casefold() for name in values}) != len(values):
+        problems.add(("public",), "two tables share a name (letter case does not count)")
+    for name in values:
+        if name.casefold() in taken:
+            problems.add(("public", name), "is the name of a private table, too")
+        elif name.casefold() in RESERVED_NAMES:
+            problems.add(("public", name), "is a name that the server reserves for its own views")
+        elif not is_public_name(name):
+            problems.add(("public", name), "should have a name of 1 to 63 printable characters")
+    read = (_read_one(name, table, folder, problems) for name, table in values.items())
+    return tuple(table for table in read if table is not None)
+
+
+def _read_one(name: str, values: Any, folder: Path, problems: Problems) -> PublicSettings | None:
+    declared = values.get("key") if isinstance(values, Mapping) else None
+    key = _read_key(declared, ("public", name, "key"), problems)
+    section = problems.section(PublicSection, values, ("public", name))
+    if section is None:
+        return None
+    path = folder / section.source
+    keys = ("public", name, "source")
+    try:
+        location = SourceLocation(
+            path=path, text=read_text_format(values, path, ("public", name), problems)
+        )
+    except ValueError as error:
+        is_database = kind_of(path) is SourceKind.DUCKDB
+        problems.add(keys, "should be a .csv or .parquet file" if is_database else str(error))
+        return None
+    if not path.is_file():
+        problems.add(keys, "names no file")
+    return PublicSettings(name=name, path=path, key=key, text=location.text)
+
+
+def _read_key(value: Any, keys: tuple[str, ...], problems: Problems) -> Key:
+    """The column, or columns, that a key is declared of."""
+    named = value if isinstance(value, list) else [value]
+    if value is None:
+        return None
+    are_names = all(isinstance(name, str) and name for name in named)
+    if not are_names or not 1 <= len(named) <= N_KEY_COLUMNS_MAX:
+        problems.add(
+            keys,
+            'should be the name of a column, as "city", or a list of 1 to '
+            f'{N_KEY_COLUMNS_MAX} names, as ["part", "supplier"]',
+        )
+        return None
+    return tuple(named) if isinstance(value, list) else str(value)
+
+
+def texts_of_public(values: Any, folder: Path) -> dict[Path, TextFormat]:
+    """How the files of public tables are written, where that is said; no problem is recorded."""
+    found: dict[Path, TextFormat] = {}
+    for table in values.values() if isinstance(values, Mapping) else ():
+        if isinstance(table, Mapping) and isinstance(table.get("source"), str):
+            path = folder / table["source"]
+            text = read_text_format(table, path, (), Problems(path))
+            if text is not None:
+                found[path.resolve()] = text
     return found

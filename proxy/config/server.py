@@ -18,19 +18,17 @@ from proxy.config.address import (
     is_loopback,
 )
 from proxy.config.memory import (
+    DEFAULT_LIMITS,
     DEFAULT_MEMORY,
     ESTIMATOR_MIB,
     ESTIMATOR_MIB_LEAST,
     MIB,
     MIB_MOST,
+    N_BYTES_HIGHEST,
+    N_ROWS_HIGHEST,
     PLANNER_MIB,
     PLANNER_MIB_LEAST,
     MemoryLimits,
-)
-from proxy.config.synthetic_limits import (
-    DEFAULT_LIMITS,
-    N_BYTES_HIGHEST,
-    N_ROWS_HIGHEST,
     SyntheticLimits,
 )
 from proxy.scheduling.fair_share import DEFAULT_TIMES, CallTimes

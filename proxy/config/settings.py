@@ -22,28 +22,39 @@ from cube.schema import N_RECORDS_MAX, N_ROWS_PER_UNIT_MAX, Neighbours, RowsByLe
 from cube.target import CONFIDENCE_MAX, AccuracyTarget, SumTarget
 from planner.measuring.gaussian_opening import GaussianOffer
 from planner.measuring.strategy import Strategy
-from proxy.config.axes import read_axis, read_sum_target
 from proxy.config.budgets import (
+    EPSILON_MAX,
     check_same_people,
     checked_renewal,
     funds_of,
     is_budget_name,
+    parse_delta,
+    parse_epsilon,
     read_budgets,
 )
-from proxy.config.exact import EPSILON_MAX, parse_delta, parse_epsilon
-from proxy.config.extract import check_counted_there, read_extract
-from proxy.config.growing import GrowsSection, closing_of, grows_section
+from proxy.config.columns import (
+    GrowsSection,
+    LevelFiles,
+    closing_of,
+    grows_section,
+    read_axis,
+    read_sum_target,
+)
 from proxy.config.ledger import LedgerSettings, read_ledger
-from proxy.config.levels_from import LevelFiles
-from proxy.config.location import TextSection, read_location
-from proxy.config.per_unit import with_units
-from proxy.config.public import read_public, texts_of_public
+from proxy.config.location import (
+    TextSection,
+    check_counted_there,
+    read_extract,
+    read_location,
+    read_public,
+    texts_of_public,
+)
 from proxy.config.server import ServerSettings, read_server
 from proxy.config.sharing import PreviewRows, Sharing
-from proxy.config.table_settings import TableSettings
+from proxy.config.table_settings import TableSettings, with_units
 from proxy.sources.location import Extract, TableLocation
 from proxy.sources.problems import Problems, Section
-from proxy.sources.public_file import PublicSettings
+from proxy.sources.public.file import PublicSettings
 from proxy.sources.text_format import TextFormat
 
 DEFAULT_SHARE = Fraction(1, 100)  # of the budget, that a statement without a target may cost

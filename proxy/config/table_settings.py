@@ -1,19 +1,30 @@
-"""What the configuration says of one private table, checked and complete."""
+"""What the configuration says of one private table, checked and complete.
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+`per_unit` makes a second table of it, with one row for each unit, that nobody has to write. The
+second is a private table like any other, about the same units and read from the same data, so both
+spend from one budget: the one that the first names, or one that gets the first's name. That costs
+add up is the ledger's work; that the columns are the same in all rows of a unit is checked when the
+data is read (proxy/sources/bounding.py).
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from accountant.gate.open_table import Funds
+from cube.axis import Axis
 from cube.schema import Schema
 from cube.target import AccuracyTarget, SumTarget
+from planner.domain.table_names import units_table
 from planner.measuring.gaussian_opening import GaussianOffer
 from planner.measuring.strategy import Strategy
-from proxy.config.extract import ExtractSettings
-from proxy.config.growing import Closing
+from planner.sql.messages import listed, suggestion
+from proxy.config.budgets import is_budget_name
+from proxy.config.columns import Closing
+from proxy.config.location import ExtractSettings
 from proxy.config.sharing import Sharing
-from proxy.sources.location import Location, TableLocation
-from proxy.sources.spark_table import SparkTable
+from proxy.sources.location import Location, SparkTable, TableLocation, UnitRows
+from proxy.sources.problems import Problems
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,3 +90,100 @@ class TableSettings:
     def budget(self) -> Fraction:
         """The total epsilon that may be spent on it, by all tables that share it."""
         return self.funds.budget
+
+
+def with_units(
+    tables: Iterable[TableSettings], budgets: Collection[str], problems: Problems
+) -> tuple[TableSettings, ...]:
+    """The tables, each that says `per_unit` followed by the table of its units.
+
+    Parameters
+    ----------
+    tables : iterable of TableSettings
+        As the file declares them.
+    budgets : collection of str
+        The names of budgets that the file declares.
+    problems : Problems
+        Where problems are recorded; the tables are of no use then.
+    """
+    tables = list(tables)
+    names = {table.schema.table.casefold() for table in tables}
+    found: list[TableSettings] = []
+    for table in tables:
+        found += _expanded(table, names, budgets, problems) if table.per_unit else [table]
+    return tuple(found)
+
+
+def _expanded(
+    table: TableSettings,
+    names: set[str],
+    budgets: Collection[str],
+    problems: Problems,
+) -> Iterator[TableSettings]:
+    """A table and that of its units, both with the budget that they share."""
+    name, keys = table.schema.table, ("tables", table.schema.table, "per_unit")
+    if units_table(name).casefold() in names:
+        problems.add(keys, f"makes a table {units_table(name)}, and there is one by that name")
+    schema = _schema(table, problems)
+    if schema is None or isinstance(table.location, UnitRows | SparkTable):
+        return
+    funds = table.funds
+    if not funds.shared:
+        if name in budgets or not is_budget_name(name):
+            problems.add(
+                keys,
+                f"lets {name} and {schema.table} share a budget, which needs a name: declare "
+                '[budgets.NAME], and say budget = "NAME"',
+            )
+        funds = replace(funds, shared=name)
+    shared = replace(table, funds=funds)
+    yield shared
+    yield replace(
+        shared,
+        schema=schema,
+        location=UnitRows(of=table.location),
+        sums={column: target for column, target in table.sums.items() if column in schema.by_name},
+        per_unit=(),
+    )
+
+
+def _schema(table: TableSettings, problems: Problems) -> Schema | None:
+    """The schema of the table of units; None with problems."""
+    schema, keys = table.schema, ("tables", table.schema.table, "per_unit")
+    if schema.unit is None:
+        problems.add(keys, "is about the rows of a unit; say which column that is, as unit")
+    elif schema.rows_per_unit_max == 1:
+        problems.add(keys, "is for units with several rows; here COUNT(*) is of units already")
+    if schema.grows is not None:
+        problems.add(
+            keys,
+            "is not for a table that grows, in which units come with their rows; a view with one "
+            "row for each unit can be a table of its own",
+        )
+    axes = tuple(_axes(table, problems))
+    if len(axes) < len(table.per_unit) or schema.grows is not None or schema.rows_per_unit_max == 1:
+        return None
+    try:
+        return Schema(
+            table=units_table(schema.table),
+            axes=axes,
+            n_records_max=schema.n_records_max,
+            neighbours=schema.neighbours,
+            unit=schema.unit,
+        )
+    except ValueError as error:
+        problems.add(keys, str(error))
+        return None
+
+
+def _axes(table: TableSettings, problems: Problems) -> Iterator[Axis]:
+    """The columns that are named, each a column of the table."""
+    known, keys = table.schema.by_name, ("tables", table.schema.table, "per_unit")
+    for place, name in enumerate(table.per_unit):
+        if name not in known:
+            hint = suggestion(name, known) or f"It has {listed(list(known))}."
+            problems.add(keys, f"names {name}, which is no column of the table. {hint}")
+        elif name in table.per_unit[:place]:
+            problems.add(keys, f"names {name} twice")
+        else:
+            yield known[name]

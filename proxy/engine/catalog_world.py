@@ -16,7 +16,7 @@ from proxy.catalog.world import World
 from proxy.engine.own_views import LISTED_VIEWS
 from proxy.engine.postprocessing import OuterSql
 from proxy.engine.visibility import VisibleTables
-from proxy.sources.public_table import PublicTable
+from proxy.sources.public.table import PublicTable
 
 # Clients look for the version of PostgreSQL whose SQL they may send.
 VERSION: Final = f"PostgreSQL 15.0 (Tacit {version('tacit-dp')})"

@@ -75,7 +75,7 @@ from proxy.engine.visibility import Key, VisibleTables, earlier_tables, visible,
 from proxy.marginals.make import make_marginals
 from proxy.monitoring.events import UNWATCHED, AnswerKind, Stage, Watcher
 from proxy.scheduling.large_statements import LargeStatements
-from proxy.sources.public_table import PublicTable
+from proxy.sources.public.table import PublicTable
 from proxy.streams.service import NO_STREAMS, StreamService
 from proxy.synthetic_tables.service import SyntheticTableService
 from proxy.synthetic_tables.store import SyntheticStore

@@ -27,7 +27,7 @@ from planner.workload import ColumnKind, Workload
 from proxy.api.receipts import with_receipt
 from proxy.api.requests import BudgetStatus, ColumnReceipt, QueryRequest, QueryResult, Receipt
 from proxy.engine.postprocessing import OuterSql
-from proxy.sources.public_table import PublicTable
+from proxy.sources.public.table import PublicTable
 from proxy.synthetic_tables.encoding import levels_of
 from proxy.synthetic_tables.record import SyntheticRecord
 from proxy.synthetic_tables.service import SyntheticTableService

@@ -26,7 +26,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from proxy.sources.public_table import sql_type_of
+from proxy.sources.public.table import sql_type_of
 
 N_TOKENS_MAX: Final = 1000
 N_CHARACTERS_MAX: Final = 16_000

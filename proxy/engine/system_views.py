@@ -28,8 +28,7 @@ from planner.sql.messages import listed, suggestion
 from proxy.api.axis_text import axis_ends, axis_kind, describe_levels
 from proxy.api.requests import TableInfo
 from proxy.api.rows_kept import rows_kept
-from proxy.reporting.declared import DeclaredTable
-from proxy.reporting.query_words import query_text, unit_count_text
+from proxy.reporting.declared import DeclaredTable, query_text, unit_count_text
 from proxy.tables.disclosure import NO_ENTRIES, ShownEntries
 
 UNIT_KIND: Final = "unit"

@@ -21,7 +21,7 @@ from planner.planner import PLAN_BYTES_DEFAULT, Planner
 from proxy.api.requests import Caller, unknown_table
 from proxy.engine.own_views import LISTED_VIEWS
 from proxy.engine.postprocessing import OuterSql
-from proxy.sources.public_table import PublicTable
+from proxy.sources.public.table import PublicTable
 from proxy.synthetic_tables.record import SyntheticRecord
 from proxy.synthetic_tables.service import SyntheticTableService
 from proxy.synthetic_tables.system_view import SYNTHETIC_VIEW

@@ -28,7 +28,7 @@ from planner.cache import BoundedCache
 from proxy.api.requests import Caller
 from proxy.identity.presented import PresentedCredentials
 from proxy.identity.scram import Password, ScramLogin
-from proxy.identity.scram_keys import opened_verifier, salt_of
+from proxy.identity.tokens import opened_verifier, salt_of
 
 N_TRIED_MIN: Final = 8  # passwords, so that their number hardly tells who exists
 _DECOY: Final = SealedVerifier(secrets.token_hex(32), secrets.token_hex(32))  # that of nothing

@@ -4,6 +4,10 @@ It identifies the caller and checks that their role may call this method and tha
 many calls open. Then the method runs as it would without the interceptor, with the caller's fair
 share of the process and within its time limit. Health and reflection are open to everybody.
 
+The caller of a call is noted for as long as it lasts: the interceptor sets it, the services read
+it. It is kept under the call's own context object, which every part of one call receives and no
+other call does, whichever thread runs it. A call without a caller is a programming error.
+
 Methods that take one message are served as methods that take a stream of one message: otherwise
 gRPC would wait for that message first, with a thread for each call, whoever makes it.
 """
@@ -15,18 +19,34 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from inspect import isgeneratorfunction
 from typing import Any, Final, NamedTuple
+from weakref import WeakKeyDictionary
 
 import grpc
 
 from cube.refusals import InvalidRequest, NotAllowed, NotAuthenticated
 from proxy.api.requests import Caller
 from proxy.identity.authenticate import Authenticator, RejectionReason
-from proxy.identity.call_context import note_caller
 from proxy.identity.presented import Malformed, presented_by
 from proxy.identity.roles import HANDSHAKE, JOBS, MAY_CALL, OPEN_SERVICES, RESPONDENTS
 from proxy.monitoring.logs import write_log
 from proxy.scheduling.fair_share import DEFAULT_TIMES, CallTimes, FairShare, Shift
 from proxy.scheduling.slow_clients import CallSlots, SlowClientGuard
+
+_CALLERS: Final[WeakKeyDictionary[grpc.ServicerContext, Caller]] = WeakKeyDictionary()
+
+
+def note_caller(context: grpc.ServicerContext, caller: Caller) -> None:
+    """Set the caller of a call."""
+    _CALLERS[context] = caller
+
+
+def caller_of(context: grpc.ServicerContext) -> Caller:
+    """The caller of a call; RuntimeError if the call did not pass the interceptor."""
+    caller = _CALLERS.get(context)
+    if caller is None:
+        raise RuntimeError("a call that did not pass the identity interceptor")
+    return caller
+
 
 N_CALLS_OF_ONE_MAX: Final = (
     40  # fewer than there are threads, so that one caller leaves room for others

@@ -1,7 +1,7 @@
 """The report as one self-contained page: nothing to fetch, nothing to run.
 
 Names of tables, columns, analysts and levels are untrusted, so every one of them goes through
-Jinja's escaping; only charts, which are drawn here from numbers (svg.py), are not escaped. The
+Jinja's escaping; only charts, which are drawn here from numbers (charts.py), are not escaped. The
 page's content security policy also forbids scripts and loading.
 """
 
@@ -19,10 +19,9 @@ from accountant.auditor.columns import ColumnCost
 from accountant.ledger.entries import WIDTH_BINS
 from proxy.reporting import charts
 from proxy.reporting.amounts import of_units
-from proxy.reporting.charges import dearest_charges
 from proxy.reporting.model import Account, AnswerCounts, LedgerReport, ReportedCharge, TableReport
 from proxy.reporting.pages import page_environment
-from proxy.reporting.wording import credential_text, limit_text
+from proxy.reporting.wording import credential_text, dearest_charges, limit_text
 
 ORDERED_KINDS: Final = frozenset({"integer", "numeric", "date", "measure", "timestamp"})
 EPSILON_WORDS_MAX: Final = 15  # beyond it the factor is only given as more than millions

@@ -16,17 +16,19 @@ from typing import Any, Final
 
 from accountant.ledger.entries import WIDTH_BINS
 from proxy.reporting.amounts import exact_text, of_units
-from proxy.reporting.charges import bought_text, dearest_charges
 from proxy.reporting.model import (
     Account,
     AnswerCounts,
+    CollectionReport,
     LedgerReport,
     LimitUse,
     RenewingBudget,
+    ReportedEpoch,
+    StreamReport,
     TableReport,
+    Users,
 )
-from proxy.reporting.own_tables import CollectionReport, ReportedEpoch, StreamReport, Users
-from proxy.reporting.wording import limit_text
+from proxy.reporting.wording import bought_text, dearest_charges, limit_text
 
 CSV_HEADER: Final = (
     "seq", "at", "kind", "table", "who", "groups", "epsilon", "epsilon_spent", "by", "detail",

@@ -1,6 +1,12 @@
-"""Texts for changes of the rules and for the state of credentials. Values in, text out."""
+"""Texts for changes of the rules, for the state of credentials, and for what charges bought.
+
+Values in, text out. Each charge has words for a list, the dearest ones for a page. They are made of
+the blocks as the ledger has them (declared.py), when they are asked for: most charges of a long
+ledger are only added up.
+"""
 
 from fractions import Fraction
+from typing import Final
 
 from accountant.ledger.collections import CollectionClosed, CollectionOpened
 from accountant.ledger.credentials import EVERY_TABLE, AccessBook, Credential
@@ -22,9 +28,11 @@ from accountant.ledger.generations import GenerationBegun
 from accountant.ledger.ledger_events import ClockCorrected, RollbackAccepted
 from accountant.ledger.limits import Limit, Window
 from accountant.ledger.stream_entries import StreamDropped, StreamOpened
+from cube.encoding import decode_block
 from cube.measurement import UNITS_PER_EPSILON
 from proxy.reporting.amounts import exact_text
-from proxy.reporting.model import RuleChange
+from proxy.reporting.declared import DeclaredTable, query_text, unit_count_text
+from proxy.reporting.model import ReportedCharge, RuleChange, TableReport
 
 
 def change(entry: Entry, body: Body, before: Limit | None) -> RuleChange | None:
@@ -160,3 +168,28 @@ def _budget_text(body: TableOpened | BudgetSet) -> str:
     """A budget, and how often it renews."""
     often = "" if body.renews is Window.NEVER else f" a {body.renews}"
     return f"budget ε {exact_text(body.budget)}{often}"
+
+
+N_DEAREST: Final = 12
+
+
+def bought_text(purchase: ReportedCharge, declared: DeclaredTable | None) -> str:
+    """What a charge bought: the first of its queries, and how many more there are."""
+    rows = [query_text(decode_block(dict(block)), declared) for block in purchase.first_blocks]
+    counts = [
+        unit_count_text(decode_block(one["block"]), declared, only_cut="only_cut" in one)
+        for one in purchase.first_counts
+    ]
+    texts = [*rows, *counts]
+    n_more = purchase.n_blocks + purchase.n_unit_counts - len(texts)
+    if n_more:
+        texts.append(f"{n_more} more measured together")
+    if purchase.n_statistics:
+        texts.append(f"{purchase.n_statistics} statistics")
+    return "; ".join(texts)
+
+
+def dearest_charges(table: TableReport) -> list[tuple[ReportedCharge, str]]:
+    """The charges that added most to a table's cost, the first of equals first."""
+    sorted_charges = sorted(table.purchases, key=lambda one: (-one.units, one.seq))
+    return [(one, bought_text(one, table.declared)) for one in sorted_charges[:N_DEAREST]]

@@ -28,10 +28,8 @@ from cube.schema import Schema
 from planner.cache import BoundedCache
 from proxy.sources import files, private_view
 from proxy.sources.bounding import UNIT_DIGEST, UNIT_NUMBER, UNIT_WAS_CUT, RowsRead
-from proxy.sources.cells import Cells, CellsInMemory
-from proxy.sources.cells_in_order import EVERYTHING
+from proxy.sources.cells import EVERYTHING, Cells, CellsInMemory, GroupedCells, grouped_cells
 from proxy.sources.extract.chunks import Damaged
-from proxy.sources.grouping_sql import GroupedCells, grouped_cells
 from proxy.sources.location import (
     Location,
     PostgresRows,

@@ -32,9 +32,8 @@ from proxy.sources.bounding import RowsRead
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.extract.cells_on_disk import CellsOnDisk
 from proxy.sources.extract.chunks import Chunks, Damaged, write_all
-from proxy.sources.loading import kept_schema
 from proxy.sources.location import Location, PrivateView, UnitRows
-from proxy.sources.reading import States, read_into, until_read
+from proxy.sources.reading import States, kept_schema, read_into, until_read
 from proxy.sources.rows_digest import DigestKind, RowsDigest, digested_columns, heading_of
 
 VERSION: Final = 1  # of the encoding of rows and of the file; another one is read anew

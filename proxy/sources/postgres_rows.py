@@ -14,12 +14,10 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from cube.refusals import ConfigurationInvalid, InvalidRequest
-from proxy.sources.axis_sql import TEXT, ZONED
-from proxy.sources.closed import Connection, name_sql
+from proxy.sources.axis_sql import TEXT, ZONED, SourceColumn
+from proxy.sources.closed import Connection, Flow, name_sql
 from proxy.sources.files import Relation
-from proxy.sources.flow import Flow
 from proxy.sources.location import PostgresRows
-from proxy.sources.source_column import SourceColumn
 
 if TYPE_CHECKING:
     from adbc_driver_manager.dbapi import Cursor

@@ -3,7 +3,7 @@
 A digest says by how it begins in which way it was made, and is compared with one of the same way
 alone: whoever compares passes the digest that is known. New ones are of sums: of each row a keyed
 block, added up, so that rows need no order and are seen once. Old ones are of the sorted cells
-(cells_in_order.py). Nothing here reads rows by itself.
+(cells.py). Nothing here reads rows by itself.
 Proof: accountant/proofs/refinement.md, "The digest of rows".
 """
 

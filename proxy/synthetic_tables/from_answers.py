@@ -23,7 +23,7 @@ from cube.runtime import cached_property
 from cube.schema import Schema
 from cube.statistic import Score
 from planner.sql.synthetic_statements import CreateSynthetic
-from proxy.config.synthetic_limits import SyntheticLimits
+from proxy.config.memory import SyntheticLimits
 from proxy.synthetic_tables.make import SEED_BITS, checked_axes, columns_of
 from proxy.synthetic_tables.models import Model, drawn, encoded
 from proxy.synthetic_tables.network_settings import attributes_of

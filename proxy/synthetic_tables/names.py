@@ -15,7 +15,7 @@ from cube.refusals import InvalidRequest, NameTaken, TooLarge
 from planner.sql.messages import shortened
 from planner.sql.statement_reader import is_new_name
 from planner.sql.synthetic_statements import CreateSynthetic
-from proxy.sources.public_table import is_public_name
+from proxy.sources.public.table import is_public_name
 from proxy.synthetic_tables.record import Key, SyntheticRecord
 from proxy.synthetic_tables.store import Records
 

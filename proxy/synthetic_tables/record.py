@@ -16,7 +16,7 @@ from accountant.ledger.clock import utc_now
 from cube.statistic import Score
 from planner.domain.table_names import SyntheticName
 from proxy.api.arrow_types import arrow_type
-from proxy.sources.public_table import sql_type_of
+from proxy.sources.public.table import sql_type_of
 from proxy.synthetic_tables.request import Evaluation, MadeTable, Method, SynthesisRequest
 from synthesis.privbayes.learning import DEFAULTS
 

@@ -14,7 +14,7 @@ from cube.statistic import N_PARENTS_MAX, Score
 from planner.sql.messages import listed, shortened, suggestion
 from planner.sql.synthetic_statements import CreateSynthetic
 from planner.workload_scopes import workload_scopes
-from proxy.config.synthetic_limits import SyntheticLimits
+from proxy.config.memory import SyntheticLimits
 from proxy.synthetic_tables.record import SyntheticRecord
 from proxy.synthetic_tables.request import Method, SynthesisRequest
 

@@ -31,7 +31,7 @@ import pyarrow.parquet as pq
 from cube.refusals import NameTaken, StoreUnavailable, UnknownName
 from planner.cache import BoundedCache
 from proxy.api.clean_arrow import clean_table
-from proxy.config.synthetic_limits import DEFAULT_LIMITS, SyntheticLimits
+from proxy.config.memory import DEFAULT_LIMITS, SyntheticLimits
 from proxy.monitoring.logs import write_log
 from proxy.synthetic_tables.record import Key, SyntheticRecord
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from accountant.gate.gate import Gate
 from cube.refusals import CannotStart, LedgerUnavailable, SourceUnavailable, TacitError
-from proxy.config.growing import Closing
+from proxy.config.columns import Closing
 from proxy.monitoring.background import UNEXPECTED, Background
 from proxy.monitoring.logs import write_log
 

@@ -3,13 +3,16 @@
 A refusal explains itself to the client. Anything else that goes wrong, whatever it is, becomes a
 fixed text and an incident number, because an exception's text may hold private data; the log gets
 the number and the name of the exception's type, nothing more. SQL and results are never logged, and
-times only by the bucket, since how long a measurement takes depends on data.
+times only by the bucket, since how long a measurement takes depends on data. The PostgreSQL wire
+logs and tells in the same way.
 
 A call that brought arrivals to a stream leaves nothing at all, unless it was refused: lines, counts
 and times of such calls would be an exact count of who came, kept for ever, beside a state that is
 made to tell nothing (streams/proofs/pan_privacy.md).
 """
 
+import logging
+import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
@@ -23,7 +26,8 @@ import grpc
 from cube import refusals
 from cube.refusals import TooManyCalls
 from proxy.api.requests import Caller
-from proxy.identity.call_context import caller_of
+from proxy.identity.interceptor import caller_of
+from proxy.monitoring.buckets import edge_of
 from proxy.monitoring.events import (
     CANCELLED_CODE,
     INTERNAL_CODE,
@@ -33,9 +37,43 @@ from proxy.monitoring.events import (
     Stage,
     Watcher,
 )
+from proxy.monitoring.logs import write_log
 from proxy.tables.extent import DataReplaced, HorizonMoved
-from proxy.wire.incidents import incident_text, log_request, note_incident
 from proxy.wire.refusal_details import CODE_KEY, DETAILS_KEY, packed_detail, sendable
+
+
+def note_incident(error: BaseException, method: str) -> str:
+    """Log an unexpected error under a new incident number, which is returned."""
+    incident = secrets.token_hex(8)
+    write_log(
+        logging.ERROR, "incident", incident=incident, method=method, error=type(error).__name__
+    )
+    return incident
+
+
+def incident_text(incident: str) -> str:
+    """What the client is told."""
+    return (
+        f"[{INTERNAL_CODE}] Something went wrong inside the server. Nothing more is said here, "
+        f"because the reason may hold private data. Its log has incident {incident}."
+    )
+
+
+def log_request(
+    method: str, code: str, seconds: float, *, epsilon: float, caller: Caller | None
+) -> None:
+    """Write one line for a call that is over."""
+    who = {} if caller is None else {"analyst": caller.payer.analyst, "role": str(caller.role)}
+    write_log(
+        logging.INFO,
+        "request",
+        method=method,
+        code=code,
+        milliseconds_max=1e3 * edge_of(seconds),
+        epsilon=epsilon,
+        **who,
+    )
+
 
 INCIDENT_KEY = "tacit-incident"  # trailing metadata: what to quote to the server's owner
 EPSILON_KEY = "tacit-epsilon"  # trailing metadata: what the call spent; the log reads it there

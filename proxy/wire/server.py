@@ -23,7 +23,7 @@ from proxy.monitoring.health import Monitoring, Readiness
 from proxy.protocol import flight_pb2, flight_pb2_grpc, tacit_pb2, tacit_pb2_grpc
 from proxy.scheduling.fair_share import DEFAULT_TIMES, CallTimes, FairShare
 from proxy.scheduling.slow_clients import SlowClientGuard
-from proxy.sources.public_table import PublicTable
+from proxy.sources.public.table import PublicTable
 from proxy.streams.service import NO_STREAMS, StreamService
 from proxy.synthetic_tables.service import NO_TABLES, SyntheticTableService
 from proxy.wire.errors import Firewall

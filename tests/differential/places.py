@@ -37,7 +37,7 @@ from cube.target import AccuracyTarget
 from planner.workload import RequestedTarget
 from proxy.api.requests import LOCAL, QueryRequest
 from proxy.engine.engine import Engine
-from proxy.sources.public_table import PublicTable
+from proxy.sources.public.table import PublicTable
 from proxy.synthetic_tables.store import SyntheticStore
 from proxy.tables.private_table import ServedTable
 from proxy.wire.postgres.pg_types import type_of_arrow

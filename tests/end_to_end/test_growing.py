@@ -17,7 +17,7 @@ from planner.workload import RequestedTarget
 from proxy.api.requests import LOCAL, SOURCE_MEASURED, QueryRequest, QueryResult
 from proxy.bootstrap import Service, build
 from proxy.cli import app as cli
-from proxy.config.growing import Closing
+from proxy.config.columns import Closing
 from proxy.config.settings import load
 
 LOW = dt.date(2026, 9, 1)

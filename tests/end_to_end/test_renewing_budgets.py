@@ -27,7 +27,7 @@ from proxy.config.settings import load
 from proxy.monitoring.logs import configure_logs
 from proxy.monitoring.metrics import Metrics
 from proxy.reporting.html import to_html
-from proxy.reporting.reading import read_report
+from proxy.reporting.report import read_report
 from proxy.reporting.tables import to_json
 from tests.support.postgres_wire import postgres_serving
 from tests.support.serving import serving

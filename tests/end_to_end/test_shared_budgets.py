@@ -19,8 +19,7 @@ from proxy.api.requests import LOCAL, BudgetStatus, QueryRequest
 from proxy.bootstrap import Service, build
 from proxy.cli import app as cli
 from proxy.config.settings import load
-from proxy.reporting.make import ReportFormat, make_report
-from proxy.reporting.reading import read_report
+from proxy.reporting.report import ReportFormat, make_report, read_report
 from tests.support.audited import rewritten, to
 
 HEAD = '[ledger]\npath = "a.ledger"\n'

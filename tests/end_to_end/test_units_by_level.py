@@ -11,7 +11,7 @@ import pytest
 from accountant.auditor.verify import verify
 from cube.refusals import LedgerMismatch
 from proxy.bootstrap import Service
-from proxy.reporting.make import ReportFormat, make_report
+from proxy.reporting.report import ReportFormat, make_report
 from tests.support.configured import ask, configured, spent
 
 N_CUSTOMERS, M, K = 500, 2, 12

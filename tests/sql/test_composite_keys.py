@@ -27,7 +27,7 @@ from planner.domain.public import PublicRelation
 from planner.planner import Planner
 from proxy.api.requests import QueryRequest
 from proxy.engine.engine import Engine
-from proxy.sources.public_table import PublicTable
+from proxy.sources.public.table import PublicTable
 from proxy.tables.private_table import ServedTable
 from tests.sql.comparing import oracle_rows, rows_of, same_rows
 from tests.support.examples import examples

@@ -22,7 +22,7 @@ from cube.schema import Schema
 from cube.target import AccuracyTarget
 from proxy.api.requests import QueryRequest
 from proxy.engine.engine import Engine
-from proxy.sources.public_table import PublicTable
+from proxy.sources.public.table import PublicTable
 from proxy.tables.private_table import ServedTable
 from tests.sql.comparing import oracle_rows, rows_of, same_rows
 from tests.support.fakes import KnownTable, NoNoise

@@ -32,7 +32,7 @@ from proxy.config.settings import load
 from proxy.engine.engine import Engine
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
-from proxy.sources.public_table import PublicTable
+from proxy.sources.public.table import PublicTable
 from proxy.tables.private_table import ServedTable
 from tests.planner.people import block_of
 from tests.sql.comparing import ABSOLUTE_ERROR_MAX, Row, oracle_rows, rows_of, same_rows

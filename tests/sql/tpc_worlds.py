@@ -21,7 +21,7 @@ from cube.axis import Axis, CategoryAxis, DateAxis, IntegerAxis, MeasureAxis
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from proxy.engine.engine import Engine
-from proxy.sources.public_table import PublicTable
+from proxy.sources.public.table import PublicTable
 from proxy.tables.private_table import ServedTable
 from tests.support.fakes import KnownTable, NoNoise
 

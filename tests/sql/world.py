@@ -34,7 +34,7 @@ from cube.schema import Schema
 from cube.target import AccuracyTarget
 from planner.measuring.strategy import Strategy
 from proxy.engine.engine import Engine
-from proxy.sources.public_table import PublicTable
+from proxy.sources.public.table import PublicTable
 from proxy.synthetic_tables.store import SyntheticStore
 from proxy.tables.private_table import ServedTable
 from tests.support.fakes import KnownTable

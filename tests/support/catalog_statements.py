@@ -14,7 +14,7 @@ from typing import Final
 import pyarrow as pa
 
 from proxy.engine.engine import Engine
-from proxy.sources.public_table import PublicTable
+from proxy.sources.public.table import PublicTable
 from tests.support.worlds import people_served, random_rows
 
 FOLDER: Final = Path(__file__).parent.parent / "catalog_statements"

@@ -19,7 +19,8 @@ from accountant.gate.release import Release
 from accountant.noise.laplace import LatticeNoise
 from accountant.source import CellCounts
 from cube.measurement import Weight
-from proxy.sources import bounding, loading
+from proxy.sources import bounding
+from proxy.sources import reading as loading
 from proxy.sources.duckdb_source import DuckDbSource
 from tests.support.recorded_worlds import SYNTHETIC, World
 

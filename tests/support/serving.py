@@ -11,7 +11,7 @@ from proxy.collections.service import CollectionService
 from proxy.identity.authenticate import Authenticator
 from proxy.identity.presented import PresentedCredentials
 from proxy.scheduling.fair_share import DEFAULT_TIMES, CallTimes
-from proxy.sources.public_table import PublicTable
+from proxy.sources.public.table import PublicTable
 from proxy.streams.service import NO_STREAMS, StreamService
 from proxy.synthetic_tables.service import NO_TABLES, SyntheticTableService
 from proxy.wire.server import start_server

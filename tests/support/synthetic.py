@@ -18,9 +18,9 @@ from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.laplace import SystemNoise
 from cube.refusals import Refused
 from proxy.api.requests import LOCAL, Caller, QueryRequest
-from proxy.config.synthetic_limits import DEFAULT_LIMITS, SyntheticLimits
+from proxy.config.memory import DEFAULT_LIMITS, SyntheticLimits
 from proxy.engine.engine import Engine
-from proxy.sources.public_table import PublicTable
+from proxy.sources.public.table import PublicTable
 from proxy.synthetic_tables.record import SyntheticRecord
 from proxy.synthetic_tables.request import Method
 from proxy.synthetic_tables.store import SyntheticStore

@@ -14,7 +14,7 @@ from sqlalchemy.engine.url import make_url
 
 import tacit_client
 from proxy.engine.engine import Engine
-from proxy.sources.public_table import PublicTable
+from proxy.sources.public.table import PublicTable
 from tacit_client.sqlalchemy_dialect import TacitDialect
 from tests.support.serving import serving
 from tests.support.synthetic import spent

@@ -32,7 +32,7 @@ from proxy.identity.interceptor import FailureLog
 from proxy.monitoring.health import Monitoring, Readiness
 from proxy.monitoring.metrics import Metrics
 from proxy.monitoring.service import watching
-from proxy.reporting.make import ReportFormat, make_report
+from proxy.reporting.report import ReportFormat, make_report
 from proxy.scheduling.fair_share import FairShare
 from proxy.wire.postgres.connection import House
 from proxy.wire.postgres.listener import PostgresListener

@@ -1,7 +1,7 @@
 """What commands draw, each as an SVG file of its own: plans, tests on noisy counts, networks.
 
-Not figures of a page: those take the colours of the page (`proxy.reporting.svg`). Charts have one
-size, colours, and axes whose numbers are written out:
+Not figures of a page: those take the colours of the page (`proxy.reporting.charts`). Charts have
+one size, colours, and axes whose numbers are written out:
 
 - a plan for a collection: how the precision grows with the respondents;
 - how much a test on noisy counts is worth: over epsilon before, by table after;
@@ -26,7 +26,7 @@ from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from local_dp.campaign import EPSILON_UNITS_MAX
 from proxy.collections.plan import Plan
 from proxy.collections.robustness import NoiseKind, NoisyTest
-from proxy.reporting.svg import INK, LIMIT, SPENT, drawing
+from proxy.reporting.charts import INK, LIMIT, SPENT, drawing
 from streams.planning import half_width_of
 from synthesis.networks.learned import LearnedNetwork
 

@@ -13,8 +13,8 @@ from typing import Protocol
 import pyarrow as pa
 from sqlglot import exp
 
+from proxy.sources.axis_sql import SourceColumn
 from proxy.sources.pushdown.dialect import Dialect
-from proxy.sources.source_column import SourceColumn
 
 
 class Failure(StrEnum):

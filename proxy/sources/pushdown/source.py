@@ -1,11 +1,12 @@
 """A private table that stays in its engine: surveyed when it opens, then counted scope by scope.
 
 The survey is one statement over all rows: whether they are as declared, and sums of a keyed digest
-of each, by which the ledger knows them. Before counts leave `measure`, the rows that were counted
-are known to be those of the survey: the engine says that it is the same table and, where tables may
-be written, that no row is younger and none is missing; otherwise the survey is made again, of the
-same snapshot, and must be the same. Proof: accountant/proofs/refinement.md, "Data that stays where
-it is".
+of each, by which the ledger knows them. Which rows are not as declared, and how many, is private: a
+message names columns alone. Before counts leave `measure`, the rows that were counted are known to
+be those of the survey: the engine says that it is the same table and, where tables may be written,
+that no row is younger and none is missing; otherwise the survey is made again, of the same
+snapshot, and must be the same. Proof: accountant/proofs/refinement.md, "Data that stays where it
+is".
 
 Only the accountant's gate may call `measure` and `measure_units`.
 """
@@ -24,11 +25,11 @@ from accountant.source import CellCounts, UnitCells
 from cube.encoding import canonical_json
 from cube.refusals import ConfigurationInvalid, SourceUnavailable
 from cube.schema import Schema
-from proxy.sources.axis_sql import LEFT_OUT
+from proxy.sources.axis_sql import LEFT_OUT, SourceColumn, can_read
+from proxy.sources.problems import Problems
 from proxy.sources.pushdown.dialect import N_DIGEST_PARTS
 from proxy.sources.pushdown.engine import Engine, EngineError, Failure, Identity, Reading
-from proxy.sources.pushdown.fitting import check_columns, check_survey
-from proxy.sources.pushdown.numbers import TooManyEdgesError
+from proxy.sources.pushdown.positions import TooManyEdgesError
 from proxy.sources.pushdown.statements import (
     AGE,
     COUNT,
@@ -41,6 +42,47 @@ from proxy.sources.pushdown.statements import (
     RowLook,
     Statements,
 )
+
+
+def check_columns(schema: Schema, label: str, columns: Mapping[str, SourceColumn]) -> None:
+    """Raise ConfigurationInvalid unless every declared column is there, of a type that fits."""
+    problems = Problems(label)
+    for axis in schema.axes:
+        column = columns.get(axis.name.casefold())
+        keys = ("tables", schema.table, "columns", axis.name)
+        if column is None:
+            problems.add(keys, "the source has no such column")
+        elif not can_read(axis, column):
+            unlike = "in the source, which does not fit the declared kind"
+            problems.add(keys, f"is {column.type_name} {unlike}")
+    if schema.unit is not None and schema.unit.casefold() not in columns:
+        problems.add(("tables", schema.table, "unit"), f"the source has no column {schema.unit}")
+    problems.raise_if_any()
+
+
+def check_survey(schema: Schema, label: str, found: Mapping[str, Any]) -> None:
+    """Raise ConfigurationInvalid unless the rows are as declared."""
+    problems = Problems(label)
+    for place, axis in enumerate(schema.axes):
+        if found[f"wrong_{place}"]:
+            of_axis = ("tables", schema.table, "columns", axis.name)
+            problems.add(of_axis, f"the source holds a value that is not of type {axis.sql_type}")
+    keys = ("tables", schema.table, "unit")
+    if found.get("has_no_unit"):
+        problems.add(keys, "the source holds NULL; every row should be about a unit")
+    if found.get("has_several"):
+        problems.add(
+            keys,
+            "the source holds a value twice; a table that is counted where it is should have one "
+            'row for each unit; or declare rows_per_unit_max, and extract = "file"',
+        )
+    problems.raise_if_any()
+    if found["has_too_many"]:
+        raise ConfigurationInvalid(
+            f"{label} holds more records than tables.{schema.table}.n_records_max allows.",
+            hint="Declare a public upper bound that is surely true.",
+        )
+
 
 Result = TypeVar("Result")
 

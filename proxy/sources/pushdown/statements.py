@@ -13,11 +13,19 @@ from sqlglot import exp
 
 from accountant.grouping import BY_ITSELF, Grouping, LevelRuns
 from cube.schema import Schema
-from proxy.sources.axis_sql import LEFT_OUT, WRONG_TYPE
-from proxy.sources.pushdown.dialect import N_DIGEST_PARTS, Dialect
+from proxy.sources.axis_sql import LEFT_OUT, WRONG_TYPE, SourceColumn
+from proxy.sources.pushdown.dialect import (
+    BIG,
+    N_DIGEST_PARTS,
+    Dialect,
+    both,
+    call,
+    case,
+    name,
+    text,
+    whole,
+)
 from proxy.sources.pushdown.positions import Position, key_of, position, same_text
-from proxy.sources.pushdown.trees import BIG, both, call, case, name, text, whole
-from proxy.sources.source_column import SourceColumn
 
 AGE: Final = "age_of_row"
 WRITER: Final = "writer_of_row"

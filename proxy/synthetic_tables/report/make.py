@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from cube.encoding import declare
 from proxy.reporting.declared import DeclaredTable
-from proxy.reporting.make import drawn_with_matplotlib, versions
+from proxy.reporting.report import drawn_with_matplotlib, versions
 from proxy.synthetic_tables.encoding import levels_of
 from proxy.synthetic_tables.record import SyntheticRecord
 from proxy.synthetic_tables.report.compare import Integers, TableComparison, compare

@@ -4,10 +4,19 @@ Private, public and synthetic tables are listed alike, except that a synthetic t
 not unique is in a schema named after its source, as in SQL. Each metadata command is a schema and a
 function from the list of tables to rows. Everything here is public; nothing here can charge or read
 data.
+
+The server's description of itself is here too: SqlInfo and the SQL types. The numbers are those
+that Flight SQL publishes for its `SqlInfo` and ODBC for its type codes. Only known facts are
+listed; a request for another number gets no row.
+
+In the search patterns of requests ``%`` is any text, ``_`` one character, and a backslash escapes.
+They are no regular expressions, because one made from a hostile pattern can take forever: a pattern
+here takes at most ``len(pattern) * len(name)`` steps.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
@@ -20,11 +29,118 @@ from proxy.api.requests import CATALOG, DB_SCHEMA, PRIVATE, TableInfo
 from proxy.api.rows_kept import about_rows
 from proxy.engine.own_views import LISTED_VIEWS
 from proxy.protocol import flight_sql_pb2 as sql
-from proxy.sources.public_table import PublicTable
+from proxy.sources.public.table import PublicTable
 from proxy.synthetic_tables.record import SyntheticRecord
 from proxy.wire.arrow_ipc import schema_bytes
-from proxy.wire.flight.like_pattern import matches
-from proxy.wire.flight.sql_info import SQL_INFO_SCHEMA, sql_info_table
+
+ESCAPE: Final = "\\"
+
+_ANY_TEXT: Final = ("any text", "")
+_ANY_CHARACTER: Final = ("any character", "")
+_WILDCARDS: Final = {"%": _ANY_TEXT, "_": _ANY_CHARACTER}
+
+
+def matches(pattern: str, name: str) -> bool:
+    r"""Whether a whole name matches a pattern.
+
+    Walks both once; a mismatch goes back only to the last ``%`` and lets it take one more
+    character. That is enough, since an earlier ``%`` could not do better.
+
+    >>> matches("ad%t", "adult"), matches("a_ult", "adult"), matches(r"a\_b", "axb")
+    (True, True, False)
+    """
+    items = _items(pattern)
+    item_at = name_at = 0
+    percent_at, percent_taken_to = -1, 0
+    while name_at < len(name):
+        item = items[item_at] if item_at < len(items) else None
+        if item == _ANY_TEXT:
+            percent_at, percent_taken_to = item_at, name_at
+            item_at += 1
+        elif item in (_ANY_CHARACTER, ("literal", name[name_at])):
+            item_at, name_at = item_at + 1, name_at + 1
+        elif percent_at >= 0:
+            percent_taken_to += 1
+            item_at, name_at = percent_at + 1, percent_taken_to
+        else:
+            return False
+    return all(item == _ANY_TEXT for item in items[item_at:])
+
+
+def _items(pattern: str) -> list[tuple[str, str]]:
+    items: list[tuple[str, str]] = []
+    characters = iter(pattern)
+    for character in characters:
+        if character == ESCAPE:
+            items.append(("literal", next(characters, ESCAPE)))
+        else:
+            items.append(_WILDCARDS.get(character, ("literal", character)))
+    return items
+
+
+InfoValue: TypeAlias = str | bool | int
+
+_CASE_INSENSITIVE = 1
+_NO_TRANSACTIONS = 0
+
+SQL_INFO: Final[dict[int, InfoValue]] = {
+    0: "Tacit",  # server name
+    1: version("tacit-dp"),  # server version
+    2: pa.__version__,  # Arrow version
+    3: True,  # read-only
+    4: True,  # supports SQL
+    5: False,  # supports Substrait plans
+    8: _NO_TRANSACTIONS,
+    9: False,  # can cancel a query
+    10: True,  # takes uploads: of a stream's users
+    11: False,  # in transactions
+    500: False,  # creates catalogs
+    501: False,  # creates schemas
+    502: False,  # creates tables
+    503: _CASE_INSENSITIVE,  # identifiers
+    504: '"',  # quotes an identifier
+    506: True,  # every listed table can be queried
+    513: ESCAPE,  # in search patterns
+    529: "schema",
+    531: "catalog",
+}
+
+_UNION_MEMBERS: Final = (
+    pa.field("string_value", pa.string()),
+    pa.field("bool_value", pa.bool_()),
+    pa.field("bigint_value", pa.int64()),
+    pa.field("int32_bitmask", pa.int32()),
+    pa.field("string_list", pa.list_(pa.string())),
+    pa.field("int32_to_int32_list_map", pa.map_(pa.int32(), pa.list_(pa.int32()))),
+)
+_MEMBER_OF: Final[dict[type, int]] = {str: 0, bool: 1, int: 3}
+
+SQL_INFO_SCHEMA: Final = pa.schema(
+    [
+        pa.field("info_name", pa.uint32(), nullable=False),
+        pa.field("value", pa.dense_union(list(_UNION_MEMBERS)), nullable=False),
+    ]
+)
+
+
+def sql_info_table(numbers: list[int]) -> pa.Table:
+    """The facts with these numbers, or all of them if none is named."""
+    chosen = [number for number in SQL_INFO if not numbers or number in numbers]
+    held: list[list[InfoValue]] = [[] for _ in _UNION_MEMBERS]
+    members, offsets = [], []
+    for number in chosen:
+        member = _MEMBER_OF[type(SQL_INFO[number])]
+        members.append(member)
+        offsets.append(len(held[member]))
+        held[member].append(SQL_INFO[number])
+    union = pa.UnionArray.from_dense(
+        pa.array(members, pa.int8()),
+        pa.array(offsets, pa.int32()),
+        [pa.array(values, field.type) for values, field in zip(held, _UNION_MEMBERS, strict=True)],
+        [field.name for field in _UNION_MEMBERS],
+    )
+    return pa.Table.from_arrays([pa.array(chosen, pa.uint32()), union], schema=SQL_INFO_SCHEMA)
+
 
 TABLE_TYPE: Final = "TABLE"
 VIEW_TYPE: Final = "VIEW"

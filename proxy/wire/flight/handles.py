@@ -6,16 +6,29 @@ store may forget its least recently used items. Nothing here is durable.
 
 If a server has several workers, a key begins with the place of the one that holds its item, and the
 others ask that one. Whether the caller may have it is decided where it is held.
+
+A prepared statement is kept as its text; what is bound to its parameters holds until something else
+is bound. An answer is kept as Flight carries it: messages, columns, and what it cost, made once.
 """
 
+import json
 import secrets
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable
-from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Generic, Self, TypeVar
 
-from cube.refusals import UnknownTicket
+import pyarrow as pa
+
+from cube.refusals import InvalidRequest, UnknownTicket
+from planner.sql.parameter_types import LIST
+from planner.sql.parameters import Parameter, Parameters, list_of, parameter_of
+from proxy.api.arrow_types import arrow_type
+from proxy.api.receipts import left_fields
+from proxy.api.requests import QueryResult, Receipt
+from proxy.protocol import flight_pb2
+from proxy.wire.arrow_ipc import flight_messages, schema_bytes, sent_table
 from proxy.workers.crew import ALONE, Crew
 
 KEY_BYTES = 16
@@ -149,3 +162,103 @@ class HandleStore(Generic[Item]):
 
     def _is_over_full(self) -> bool:
         return len(self._held) > self._n_items_max or self._n_bytes > self._n_bytes_max
+
+
+VALUES_BYTES_MAX: Final = 2**20
+
+
+@dataclass(slots=True)
+class PreparedStatement:
+    """The text of a statement, and the values that are bound to it.
+
+    Parameters
+    ----------
+    text : str
+    parameters : mapping
+        The SQL types of its parameters by their names: numbers from 1, or words.
+    bound : tuple of Parameter
+    """
+
+    text: str
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    bound: Parameters = ()
+
+    @property
+    def parameter_schema(self) -> pa.Schema:
+        """One column for each parameter."""
+        return pa.schema(
+            [pa.field(name, _bound_as(kind)) for name, kind in self.parameters.items()]
+        )
+
+    def bind(self, messages: Iterable[flight_pb2.FlightData]) -> None:
+        """Bind the one row of a table that a client sends.
+
+        Raises
+        ------
+        InvalidRequest
+            If it has several rows, or is no table.
+        InvalidSql, TooLarge
+            If a value is of no type that a parameter can have; if they are too many.
+        """
+        table = sent_table(
+            messages, VALUES_BYTES_MAX, "the values of parameters", "Send one value for each."
+        )
+        if table.num_rows != 1:
+            raise InvalidRequest(
+                f"{table.num_rows} rows of values came for the parameters of one statement.",
+                hint="Execute it once for each row of values.",
+            )
+        self.bound = tuple(
+            _parameter(column[0].as_py(), name)
+            for name, column in zip(table.column_names, table.columns, strict=True)
+        )
+
+
+def _bound_as(sql_type: str) -> pa.DataType:
+    """The Arrow type of the values for a parameter; a decimal number of any digits is a double."""
+    if sql_type.endswith(LIST):
+        return pa.list_(_bound_as(sql_type.removesuffix(LIST)))
+    return pa.float64() if sql_type == "DECIMAL" else arrow_type(sql_type)
+
+
+def _parameter(value: object, name: str) -> Parameter:
+    return list_of(value, name) if isinstance(value, list) else parameter_of(value, name)
+
+
+@dataclass(frozen=True, slots=True)
+class PackedResult:
+    """An answer in bytes.
+
+    Parameters
+    ----------
+    messages : tuple of FlightData
+        The schema, then every batch.
+    n_bytes : int
+        The size of these.
+    schema : bytes
+    cost : bytes
+        What it cost and what is left, as JSON; empty for an answer without a receipt.
+    """
+
+    messages: tuple[flight_pb2.FlightData, ...]
+    n_bytes: int
+    schema: bytes
+    cost: bytes
+
+    @classmethod
+    def of(cls, result: QueryResult) -> Self:
+        """An answer of the engine."""
+        messages = flight_messages(result.data)
+        n_bytes = sum(message.ByteSize() for message in messages)
+        cost = b"" if result.receipt is None else _cost_json(result.receipt)
+        return cls(messages, n_bytes, schema_bytes(result.data.schema), cost)
+
+
+def _cost_json(receipt: Receipt) -> bytes:
+    """Epsilon spent and left; doubles hold the exact cost, a whole number of 2**-40."""
+    cost = {
+        "table": receipt.table,
+        "epsilon_spent": float(receipt.epsilon_spent),
+        **left_fields(receipt),
+    }
+    return json.dumps(cost).encode()

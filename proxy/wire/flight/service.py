@@ -28,12 +28,12 @@ from proxy.api.requests import (
     QueryRequest,
     QueryResult,
 )
-from proxy.identity.call_context import caller_of
+from proxy.identity.interceptor import caller_of
 from proxy.identity.presented import HEADER, presented_token
 from proxy.identity.roles import check_asks
 from proxy.protocol import flight_pb2, flight_pb2_grpc
 from proxy.protocol import flight_sql_pb2 as sql
-from proxy.sources.public_table import PublicTable
+from proxy.sources.public.table import PublicTable
 from proxy.streams.service import NO_STREAMS, StreamService
 from proxy.synthetic_tables.service import NO_TABLES, SyntheticTableService
 from proxy.wire.arrow_ipc import flight_messages, schema_bytes
@@ -42,18 +42,17 @@ from proxy.wire.flight.catalog import METADATA_COMMANDS, Catalog, metadata_schem
 from proxy.wire.flight.commands import (
     PUT_BY_NAME,
     READ_ONLY,
+    SESSION_ACTIONS,
     UPDATES,
+    ingest,
     quoted,
     refuse_transaction,
+    session_action,
     unwrapped,
     updated,
     wrapped,
 )
-from proxy.wire.flight.handles import HandleStore
-from proxy.wire.flight.ingesting import ingest
-from proxy.wire.flight.packed import PackedResult
-from proxy.wire.flight.prepared import PreparedStatement
-from proxy.wire.flight.session_options import SESSION_ACTIONS, session_action
+from proxy.wire.flight.handles import HandleStore, PackedResult, PreparedStatement
 from proxy.wire.sessions.sessions import Sessions
 from proxy.workers.crew import ALONE, Crew
 

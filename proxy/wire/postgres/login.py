@@ -22,15 +22,19 @@ from planner.sql.settings import (
 )
 from proxy.api.requests import CATALOG, Caller
 from proxy.identity.authenticate import PasswordAuthenticator, RejectionReason
-from proxy.identity.certificates import names_in
-from proxy.identity.presented import PresentedCredentials
+from proxy.identity.presented import PresentedCredentials, names_in
 from proxy.identity.roles import check_asks
 from proxy.identity.scram import login_failed
 from proxy.wire.postgres import backend, frontend
-from proxy.wire.postgres.client_settings import REPORTED, canonical, checked, default
+from proxy.wire.postgres.client_settings import (
+    REPORTED,
+    SessionSettings,
+    canonical,
+    checked,
+    default,
+)
 from proxy.wire.postgres.frontend import CancelRequest, EncryptionRequest, First, Startup
 from proxy.wire.postgres.sqlstates import StateError
-from proxy.wire.postgres.transaction import SessionSettings
 from proxy.wire.postgres.transport import Transport
 from proxy.wire.sessions.sessions import applied
 

@@ -49,7 +49,16 @@ from planner.sql.synthetic_statements import CreateSynthetic, DropSynthetic
 from planner.sql.transactions import DiscardAll, Savepoint, TransactionWord, Unlisten
 from proxy.api.notice_text import notice_lines
 from proxy.api.requests import Caller, QueryEngine, QueryRequest, Receipt
-from proxy.wire.postgres.client_settings import USER, canonical, checked, style_of
+from proxy.wire.postgres.client_settings import (
+    DEFAULTS,
+    USER,
+    SessionSettings,
+    Transaction,
+    canonical,
+    checked,
+    shown,
+    style_of,
+)
 from proxy.wire.postgres.pg_types import PgType, type_of_sql
 from proxy.wire.postgres.portals import (
     HELD_BYTES_MAX,
@@ -61,7 +70,6 @@ from proxy.wire.postgres.portals import (
     Shelf,
     has_untyped,
 )
-from proxy.wire.postgres.shown import DEFAULTS, shown
 from proxy.wire.postgres.sqlstates import (
     NO_TRANSACTION,
     NOTICE,
@@ -70,7 +78,6 @@ from proxy.wire.postgres.sqlstates import (
     WARNING,
     StateError,
 )
-from proxy.wire.postgres.transaction import SessionSettings, Transaction
 from proxy.wire.sessions.sessions import applied
 
 NOISY: Final = "Values are noisy: SET tacit.notices = on tells how wide their intervals are."

@@ -52,7 +52,7 @@ from planner.sql.statements import SessionStatement, check_alone, read_text
 from planner.sql.transactions import DiscardAll, Savepoint, TransactionWord, Unlisten
 from planner.sql.words import FILE, ONE_STATEMENT, TextLimits
 from planner.workload import RequestedTarget
-from proxy.identity.call_context import caller_of
+from proxy.identity.interceptor import caller_of
 
 N_SESSIONS_MAX = 10_000
 IDLE_SECONDS_MAX = 3600.0

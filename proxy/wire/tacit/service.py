@@ -1,17 +1,22 @@
 """`tacit.v1`: Tacit's own service, for clients that want targets and receipts as typed messages.
 
-Translates between protobuf messages and the engine's values; decides nothing.
+Translates between protobuf messages and the engine's values; decides nothing. Users of streams are
+noted here as well; what that does is the service of streams'.
 """
 
-# ruff: noqa: ARG002, N802 - the protocol fixes the names and signatures of its methods
 
+# ruff: noqa: N802 - the protocol fixes the names of its methods
+
+# ruff: noqa: ARG002, N802 - the protocol fixes the names and signatures of its methods
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
 import grpc
+import numpy as np
 
 from accountant.ledger.limits import SubjectKind
+from cube.pace import checkpoint
 from cube.refusals import InvalidRequest, InvalidTarget
 from planner.sql.options import fallback_named
 from planner.sql.words import FILE, ONE_STATEMENT
@@ -24,6 +29,7 @@ from proxy.api.requests import (
     PRIVATE,
     SYNTHETIC,
     BatchRequest,
+    Caller,
     LimitStatus,
     QueryEngine,
     QueryRequest,
@@ -33,23 +39,72 @@ from proxy.api.requests import (
 )
 from proxy.api.rows_kept import about_rows
 from proxy.collections.service import CollectionService
-from proxy.identity.call_context import caller_of
-from proxy.protocol import tacit_pb2
-from proxy.streams.service import NO_STREAMS, StreamService
+from proxy.identity.interceptor import caller_of
+from proxy.protocol import tacit_pb2, tacit_pb2_grpc
+from proxy.scheduling.slow_clients import CallSlots
+from proxy.streams.service import NO_STREAMS, Stream, StreamService
 from proxy.synthetic_tables.record import SyntheticRecord
 from proxy.synthetic_tables.service import NO_TABLES, SyntheticTableService
 from proxy.wire.arrow_ipc import stream_bytes, stream_chunks
-from proxy.wire.errors import NotOffered, report_epsilon
+from proxy.wire.errors import NotOffered, leave_no_trace, report_epsilon
 from proxy.wire.sessions.sessions import Sessions, check_in_range
-from proxy.wire.tacit.best_report import belief_of
-from proxy.wire.tacit.collection_plans import PlanningMethods
-from proxy.wire.tacit.collections import CollectionMethods
-from proxy.wire.tacit.independence import check_is_test, independence_reply, independence_sql
-from proxy.wire.tacit.marginals import marginals_replies, marginals_request
-from proxy.wire.tacit.observing import StreamMethods
-from proxy.wire.tacit.parameters import parameter_in
-from proxy.wire.tacit.receipts import budget_message, limit_message, receipt_message
+from proxy.wire.tacit.collections import CollectionMethods, PlanningMethods
+from proxy.wire.tacit.messages import (
+    belief_of,
+    budget_message,
+    check_is_test,
+    independence_reply,
+    independence_sql,
+    limit_message,
+    marginals_replies,
+    marginals_request,
+    parameter_in,
+    receipt_message,
+)
 from proxy.wire.tacit.synthesis import SyntheticMethods
+from streams.arrivals import Arrivals
+
+# A collector may send as slowly as people come, and holds a thread meanwhile; others need some too.
+N_CALLS_OF_ONE_MAX: Final = 4
+N_CALLS_MAX: Final = 16
+EVERYBODY: Final = ""
+
+
+class StreamMethods(tacit_pb2_grpc.TacitServicer):
+    """The methods of `tacit.v1` for streams.
+
+    Parameters
+    ----------
+    streams : StreamService
+    """
+
+    def __init__(self, streams: StreamService) -> None:
+        self._streams = streams
+        self._of_one = CallSlots(N_CALLS_OF_ONE_MAX)
+        self._of_all = CallSlots(N_CALLS_MAX)
+
+    def Observe(
+        self, request_iterator: Iterator[tacit_pb2.ObserveRequest], context: grpc.ServicerContext
+    ) -> tacit_pb2.ObserveReply:
+        """Note users, message by message; the reply says that the disk has all of them."""
+        leave_no_trace(context)
+        caller = caller_of(context)
+        with self._of_one.taken_by(caller.payer.analyst), self._of_all.taken_by(EVERYBODY):
+            self._observe(request_iterator, caller)
+        return tacit_pb2.ObserveReply()
+
+    def _observe(self, requests: Iterator[tacit_pb2.ObserveRequest], caller: Caller) -> None:
+        touched: dict[str, Stream] = {}
+        for request in requests:
+            checkpoint()
+            ids = np.fromiter(request.ids, dtype=np.int64, count=len(request.ids))
+            where = dict.fromkeys(request.where, True)
+            stream = self._streams.observed(caller, request.stream)
+            stream.observe(Arrivals(ids, not request.left, where))
+            touched[request.stream] = stream
+        for stream in touched.values():
+            stream.sync()
+
 
 REPORT_CHUNK_BYTES: Final = 2**20
 

@@ -16,7 +16,7 @@ import grpc
 
 from planner.sql.synthetic_statements import CreateSynthetic
 from proxy.api.epsilon import exact_epsilon
-from proxy.identity.call_context import caller_of
+from proxy.identity.interceptor import caller_of
 from proxy.protocol import tacit_pb2, tacit_pb2_grpc
 from proxy.synthetic_tables.conditional_law import LawQuestion
 from proxy.synthetic_tables.record import SyntheticRecord
@@ -26,7 +26,7 @@ from proxy.synthetic_tables.statements import check_cap, receipt_of
 from proxy.wire.arrow_ipc import stream_chunks
 from proxy.wire.errors import report_epsilon
 from proxy.wire.sessions.sessions import Sessions
-from proxy.wire.tacit.receipts import budget_message, receipt_message
+from proxy.wire.tacit.messages import budget_message, receipt_message
 
 REPORT_CHUNK_BYTES: Final = 2**20
 

@@ -15,7 +15,7 @@ from proxy.catalog.pg_relations import PG_ROWS
 from proxy.catalog.postgresql import relations
 from proxy.engine.engine import Engine
 from proxy.sources.duckdb_source import DuckDbSource
-from proxy.sources.public_table import PublicTable
+from proxy.sources.public.table import PublicTable
 from tests.support.catalog_statements import Asked, asked_of_catalog, catalog_engine, numbers_of
 from tests.support.worlds import people_served, random_rows
 

@@ -13,7 +13,7 @@ from cube.schema import Schema
 from proxy.cli import app as cli
 from proxy.config.settings import load
 from proxy.sources.duckdb_source import DuckDbSource
-from proxy.sources.public_file import load_public_tables
+from proxy.sources.public.file import load_public_tables
 from tests.support.groupings import each
 
 CANARY = "Müller"

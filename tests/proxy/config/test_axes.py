@@ -19,8 +19,7 @@ from cube.axis import (
     TimestampAxis,
 )
 from cube.refusals import ConfigurationInvalid
-from proxy.config.axes import read_axis
-from proxy.config.levels_from import LevelFiles
+from proxy.config.columns import LevelFiles, read_axis
 from proxy.sources.problems import Problems
 from tests.support.config_files import GOOD, loaded, problems, write_people
 

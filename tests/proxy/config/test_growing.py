@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cube.axis import STEPS, Axis, DateAxis, IntegerAxis, TimestampAxis
 from cube.refusals import InvalidRequest
 from cube.schema import Schema
-from proxy.config.growing import Closing, levels_through, read_level
+from proxy.config.columns import Closing, levels_through, read_level
 
 AXES: dict[str, Axis] = {
     "date": DateAxis(name="at", low=dt.date(2026, 1, 30), high=dt.date(2026, 3, 2)),

@@ -8,9 +8,7 @@ import pytest
 
 from cube.axis import Axis
 from cube.refusals import ConfigurationInvalid
-from proxy.config.axes import read_axis
-from proxy.config.growing import GrowsSection, grows_section
-from proxy.config.levels_from import LevelFiles
+from proxy.config.columns import GrowsSection, LevelFiles, grows_section, read_axis
 from proxy.sources.problems import Problems
 
 DAYS = {"low": dt.date(2026, 1, 1), "high": dt.date(2026, 12, 31), "other": dt.date(1970, 1, 1)}

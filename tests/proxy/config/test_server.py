@@ -7,9 +7,8 @@ import pytest
 
 from cube.refusals import ConfigurationInvalid
 from proxy.cli.serving.running import who_may_come_in
-from proxy.config.memory import DEFAULT_MEMORY, MemoryLimits
+from proxy.config.memory import DEFAULT_MEMORY, MemoryLimits, SyntheticLimits
 from proxy.config.server import ServerSettings, TlsFiles, read_server
-from proxy.config.synthetic_limits import SyntheticLimits
 from proxy.scheduling.fair_share import CallTimes
 from proxy.sources.problems import Problems
 

@@ -11,7 +11,7 @@ from cube.refusals import ConfigurationInvalid
 from cube.schema import Neighbours
 from cube.target import AccuracyTarget
 from planner.measuring.gaussian_opening import GaussianOffer
-from proxy.config.exact import parse_epsilon
+from proxy.config.budgets import parse_epsilon
 from proxy.config.ledger import LedgerSettings
 from proxy.config.settings import load
 from proxy.config.sharing import Sharing

@@ -25,8 +25,7 @@ from cube.measurement import PlannedMeasurement, Weight
 from cube.query import Factor, QueryBlock, counting
 from cube.refusals import ConfigurationInvalid
 from cube.schema import Schema
-from proxy.config.axes import as_written, read_axis
-from proxy.config.levels_from import LevelFiles
+from proxy.config.columns import LevelFiles, as_written, read_axis
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
 from proxy.sources.problems import Problems

@@ -27,7 +27,7 @@ from proxy.api.notice_text import notice_lines
 from proxy.api.receipts import RECEIPT_KEY
 from proxy.api.requests import LOCAL, BatchRequest, Caller, QueryRequest, QueryResult
 from proxy.engine.engine import Engine
-from proxy.wire.tacit.receipts import receipt_message
+from proxy.wire.tacit.messages import receipt_message
 from tacit_client.receipts import receipt_of
 from tests.support.own_tables import CountedTable
 from tests.support.worlds import SCHEMA as PEOPLE

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.identity.look_alikes import warnings_beside, warnings_of
+from proxy.identity.issuing import warnings_beside, warnings_of
 from tests.proxy.cli.test_serve import CONFIGURATION
 from tests.support.commands import Run, command_runner
 

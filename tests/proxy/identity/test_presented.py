@@ -8,8 +8,13 @@ from cryptography import x509
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.identity.certificates import names_in
-from proxy.identity.presented import Malformed, PresentedCredentials, presented_by, presented_token
+from proxy.identity.presented import (
+    Malformed,
+    PresentedCredentials,
+    names_in,
+    presented_by,
+    presented_token,
+)
 from proxy.identity.tokens import token_hash
 from tests.support.certificates import Authority
 

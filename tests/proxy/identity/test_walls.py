@@ -43,7 +43,7 @@ def test_only_one_module_reads_a_header_and_one_a_certificate() -> None:
         "sources/extract_file.py",
         "sources/rows_digest.py",
     }  # nobody's certificate
-    assert naming("cryptography") - own - enciphers == {"identity/certificates.py"}
+    assert naming("cryptography") - own - enciphers == {"identity/presented.py"}
     assert naming("names_in") == {"identity/presented.py", "wire/postgres/login.py"}
 
 

@@ -17,7 +17,7 @@ from accountant.auditor.transfer import exported
 from accountant.ledger.entries import Entry
 from cube.refusals import ConfigurationInvalid, LedgerCorrupt
 from proxy.cli.ledger import report
-from proxy.reporting.make import ReportFormat, make_report
+from proxy.reporting.report import ReportFormat, make_report
 from tests.proxy.reporting.ledgers import judged, write_year
 
 app = typer.Typer()

@@ -13,8 +13,7 @@ from accountant.ledger.limits import Limit, Payer, Subject, SubjectKind, Window
 from accountant.ledger.mending import correct_clock
 from accountant.ledger.open_ledger import open_ledger
 from cube.measurement import UNITS_PER_EPSILON
-from proxy.reporting.make import ReportFormat, make_report
-from proxy.reporting.reading import read_report
+from proxy.reporting.report import ReportFormat, make_report, read_report
 from tests.support.short_ledger import CHARGE, OPENED, WEIGHT, appended
 
 STEP = dt.timedelta(days=10**5)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from accountant.ledger.entries import Entry
-from proxy.reporting.make import ReportFormat, make_report
+from proxy.reporting.report import ReportFormat, make_report
 from tests.proxy.reporting.ledgers import (
     SCRIPT,
     judged,

@@ -16,7 +16,7 @@ import pytest
 
 from accountant.ledger.entries import GENESIS, Entry, chained_digest
 from accountant.ledger.open_ledger import open_ledger
-from proxy.reporting.make import ReportFormat, make_report
+from proxy.reporting.report import ReportFormat, make_report
 from tests.proxy.reporting.ledgers import judged, write_year
 
 ANOTHER_PROCESS = """
@@ -24,7 +24,7 @@ import sys
 from pathlib import Path
 from accountant.auditor.verify import verify
 from accountant.ledger.stores.sqlite_store import SqliteReader
-from proxy.reporting.make import ReportFormat, make_report
+from proxy.reporting.report import ReportFormat, make_report
 entries = list(SqliteReader(Path(sys.argv[1])).entries_after(0))
 page = make_report(entries, ReportFormat(sys.argv[2]), verdict=verify(entries, has_columns=True))
 sys.stdout.buffer.write(page)

@@ -19,9 +19,8 @@ from accountant.ledger.ledger import Ledger
 from accountant.ledger.stores.sqlite_store import SqliteReader
 from accountant.ledger.stream_entries import EpochBegun, EpochReleased
 from local_dp.campaign_text import campaign_digest, campaign_text
-from proxy.reporting.make import ReportFormat, make_report
-from proxy.reporting.own_tables import N_EPOCHS_TOLD
-from proxy.reporting.reading import read_report
+from proxy.reporting.model import N_EPOCHS_TOLD
+from proxy.reporting.report import ReportFormat, make_report, read_report
 from streams.estimates import count_interval
 from streams.population import Everyone
 from tests.support.a_stream import DAILY, MECHANISM, UNITS, ledger_on, noted, write_a_stream

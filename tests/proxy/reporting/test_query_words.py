@@ -19,8 +19,7 @@ from cube.axis import (
 from cube.encoding import declare
 from cube.query import Factor, LinearQuery, Partition, QueryBlock, Term, counting
 from cube.schema import Schema
-from proxy.reporting.declared import DeclaredTable
-from proxy.reporting.query_words import query_text
+from proxy.reporting.declared import DeclaredTable, query_text
 
 AXES: tuple[Axis, ...] = (
     IntegerAxis(name="age", low=17, high=90, other=-1),

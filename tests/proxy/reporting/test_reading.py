@@ -22,7 +22,7 @@ from cube.schema import RowsByLevel, Schema
 from cube.statistic import Distance, PlannedStatistic
 from proxy.reporting.amounts import of_units
 from proxy.reporting.model import LedgerReport, TableReport
-from proxy.reporting.reading import read_report
+from proxy.reporting.report import read_report
 from tests.proxy.reporting.ledgers import SCRIPT, UNIT, judged, write_year
 from tests.support.fakes import KnownTable
 from tests.support.gaussian import BILLIONTH, TERMS, with_gaussian_noise

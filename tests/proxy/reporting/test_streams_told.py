@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from accountant.auditor.verify import verify
 from accountant.ledger.stores.sqlite_store import SqliteReader
 from proxy.cli.audit import app
-from proxy.reporting.reading import read_report
+from proxy.reporting.report import read_report
 from proxy.reporting.tables import to_json
 from tests.support.a_stream import UNITS, WATCHED, ledger_on, noted, write_a_stream
 

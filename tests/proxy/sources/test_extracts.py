@@ -21,7 +21,8 @@ from cube.schema import Schema
 from proxy.sources import extract_file, reading
 from proxy.sources.bounding import RowsRead
 from proxy.sources.duckdb_source import DuckDbSource
-from proxy.sources.extract import cells_on_disk, order_on_disk
+from proxy.sources.extract import cells_on_disk
+from proxy.sources.extract import cells_on_disk as order_on_disk
 from proxy.sources.extract_file import ExtractPlace, make_extract, open_extract
 from proxy.sources.location import Location, SourceFiles, SourceLocation, UnitRows
 from tests.support.groupings import each

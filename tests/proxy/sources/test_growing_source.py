@@ -11,8 +11,8 @@ import pytest
 from cube.axis import DateAxis, IntegerAxis
 from cube.refusals import ConfigurationInvalid
 from cube.schema import Schema
-from proxy.sources.growing_source import GrowingFile
 from proxy.sources.location import SourceLocation
+from proxy.sources.opening import GrowingFile
 from tests.support.groupings import each
 
 KEY = b"k" * 32

@@ -31,8 +31,8 @@ from cube.schema import Schema
 from proxy.sources import postgres_rows
 from proxy.sources.bounding import RowsRead
 from proxy.sources.duckdb_source import DuckDbSource
-from proxy.sources.growing_source import GrowingFile
 from proxy.sources.location import PostgresRows, SourceLocation, UnitRows
+from proxy.sources.opening import GrowingFile
 from tests.support.groupings import each
 from tests.support.postgres import PostgresServer
 

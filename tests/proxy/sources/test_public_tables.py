@@ -18,10 +18,10 @@ from cube.refusals import ConfigurationInvalid
 from proxy.api.arrow_types import arrow_type
 from proxy.config.settings import Settings, load
 from proxy.protocol import flight_sql_pb2 as sql
-from proxy.sources import public_file
-from proxy.sources import public_table as public_tables
-from proxy.sources.public_file import PublicSettings, load_public_table, load_public_tables
-from proxy.sources.public_table import Key, PublicTable, sql_type_of
+from proxy.sources.public import file as public_file
+from proxy.sources.public import table as public_tables
+from proxy.sources.public.file import PublicSettings, load_public_table, load_public_tables
+from proxy.sources.public.table import Key, PublicTable, sql_type_of
 from proxy.wire.flight.catalog import TYPE_NAME_KEY, Catalog, metadata_table, public_schema
 from proxy.wire.server import start_server
 from tests.support.config_files import GOOD

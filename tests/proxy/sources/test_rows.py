@@ -22,7 +22,8 @@ from cube.measurement import PlannedMeasurement, Weight
 from cube.query import QueryBlock, counting
 from cube.refusals import ConfigurationInvalid, DataChanged, SourceUnavailable
 from cube.schema import Schema
-from proxy.sources import cells_in_order, files
+from proxy.sources import cells as cells_in_order
+from proxy.sources import files
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import Location, PrivateView, SourceLocation
 from tests.support.examples import examples

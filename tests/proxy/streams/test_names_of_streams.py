@@ -15,7 +15,7 @@ from local_dp.campaign_text import campaign_text
 from planner.sql.stream_statements import CreateStream
 from proxy.api.requests import LOCAL
 from proxy.collections.service import CollectionService
-from proxy.config.synthetic_limits import DEFAULT_LIMITS
+from proxy.config.memory import DEFAULT_LIMITS
 from proxy.engine.engine import Engine
 from proxy.streams.service import StreamService
 from proxy.synthetic_tables.store import SyntheticStore

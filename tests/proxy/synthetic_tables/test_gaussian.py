@@ -16,7 +16,7 @@ from cube.refusals import BudgetExhausted, InvalidRequest
 from cube.target import AccuracyTarget
 from inference.posterior import Posterior
 from planner.workload import Wanted
-from proxy.config.synthetic_limits import SyntheticLimits
+from proxy.config.memory import SyntheticLimits
 from proxy.engine.engine import Engine
 from proxy.synthetic_tables.make import make
 from proxy.synthetic_tables.pairwise_measurer import known_now

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cube.refusals import Refused
 from planner.domain.table_names import SyntheticName, TableNames, WrittenName
 from proxy.api.requests import LOCAL, Caller, QueryRequest
-from proxy.config.synthetic_limits import SyntheticLimits
+from proxy.config.memory import SyntheticLimits
 from proxy.engine.engine import Engine
 from proxy.engine.own_views import LISTED_VIEWS
 from proxy.protocol import flight_sql_pb2

@@ -11,7 +11,7 @@ from accountant.ledger.limits import Payer
 from cube.refusals import Refused
 from planner.workload import RequestedTarget
 from proxy.api.requests import LOCAL, Caller, QueryRequest
-from proxy.config.synthetic_limits import SyntheticLimits
+from proxy.config.memory import SyntheticLimits
 from proxy.engine.engine import Engine
 from tests.support.synthetic import (
     ANN,

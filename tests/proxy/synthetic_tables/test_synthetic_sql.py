@@ -9,7 +9,7 @@ import pytest
 from cube.refusals import Refused
 from proxy.api.receipts import RECEIPT_KEY
 from proxy.api.requests import LOCAL, QueryRequest
-from proxy.config.synthetic_limits import SyntheticLimits
+from proxy.config.memory import SyntheticLimits
 from proxy.engine.engine import Engine
 from proxy.synthetic_tables.statements import CREATED_SCHEMA, DROPPED_SCHEMA, PREVIEW_SCHEMA
 from tests.support.synthetic import (

@@ -17,7 +17,7 @@ from cube.refusals import TargetNotReached
 from planner.fallback import Fallback
 from planner.workload import RequestedTarget
 from proxy.api.requests import LOCAL, BatchRequest, QueryRequest
-from proxy.config.synthetic_limits import DEFAULT_LIMITS
+from proxy.config.memory import DEFAULT_LIMITS
 from proxy.engine.engine import Engine
 from proxy.monitoring.events import Unwatched
 from proxy.monitoring.logs import configure_logs

@@ -11,12 +11,12 @@ from proxy.wire.arrow_ipc import (
     BATCH_BYTES,
     CHUNK_BYTES,
     flight_messages,
+    may_be_compressed,
     schema_bytes,
     sent_table,
     stream_bytes,
     stream_chunks,
 )
-from proxy.wire.ipc_header import may_be_compressed
 
 DESCRIBED = pa.schema([pa.field("a", pa.int64(), nullable=False)], metadata={b"k": b"v"})
 TABLES = {

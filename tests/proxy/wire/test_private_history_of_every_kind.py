@@ -32,8 +32,7 @@ from proxy.engine.engine import Engine
 from proxy.engine.own_views import LISTED_VIEWS
 from proxy.protocol import tacit_pb2
 from proxy.protocol.tacit_pb2_grpc import TacitStub
-from proxy.sources.opening import Extracted
-from proxy.sources.table_rows import table_rows
+from proxy.sources.opening import Extracted, table_rows
 from proxy.synthetic_tables.store import SyntheticStore
 from proxy.synthetic_tables.system_view import SYNTHETIC_VIEW
 from proxy.tables.private_table import ServedTable

@@ -20,12 +20,11 @@ from cube.schema import Schema
 from proxy.sources.bounding import RowsRead
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.extract_file import ExtractPlace
-from proxy.sources.location import PostgresRows, SourceLocation
+from proxy.sources.location import PostgresRows, SourceLocation, SparkTable
 from proxy.sources.opening import open_rows
 from proxy.sources.pushdown.postgres import Postgres
 from proxy.sources.pushdown.source import PushedDownSource
 from proxy.sources.pushdown.spark import Spark
-from proxy.sources.spark_table import SparkTable
 from tests.support.postgres import PostgresServer
 from tests.support.sail import SailServer
 

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from cube.refusals import ConfigurationInvalid
+from proxy.sources.location import SparkTable
 from proxy.sources.pushdown.source import PushedDownSource
 from proxy.sources.pushdown.spark import Spark
-from proxy.sources.spark_table import SparkTable
 from tests.proxy.sources.conformance.places import KEY
 from tests.proxy.sources.pushdown.test_rows_that_change import SCHEMA, TABLE, n_rows
 from tests.support.groupings import each

@@ -21,7 +21,7 @@ from proxy.protocol import flight_sql_pb2 as sql
 from proxy.protocol.flight_pb2_grpc import FlightServiceStub
 from proxy.wire.arrow_ipc import flight_messages
 from proxy.wire.errors import NotOffered
-from proxy.wire.flight.ingesting import UPLOAD_BYTES_MAX, ingest
+from proxy.wire.flight.commands import UPLOAD_BYTES_MAX, ingest
 from tests.support.serving import serving
 from tests.support.streaming import COUNT, CREATE, EACH, WATCHED, Streaming, streaming
 

@@ -4,7 +4,7 @@ import duckdb
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.wire.flight.like_pattern import matches
+from proxy.wire.flight.catalog import matches
 
 TEXT = st.text("ab%_\\\n", max_size=8)
 

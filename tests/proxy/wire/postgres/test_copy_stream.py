@@ -4,8 +4,8 @@ import pyarrow as pa
 import pytest
 
 from planner.sql.copying import CopyFormat, CopyOut
-from proxy.wire.postgres.copy_stream import stream
 from proxy.wire.postgres.portals import columns_of
+from proxy.wire.postgres.values import stream
 from tests.support.postgres import PostgresServer
 
 ROWS = pa.table(

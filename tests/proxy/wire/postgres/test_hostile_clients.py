@@ -12,7 +12,7 @@ import pytest
 from proxy.api.requests import Caller
 from proxy.identity.authenticate import LedgerAuthenticator
 from proxy.wire.postgres import connection as connection_module
-from proxy.wire.postgres import conversation
+from proxy.wire.postgres import connection as conversation
 from proxy.wire.postgres.frontend import MESSAGE_BYTES_MAX
 from proxy.wire.tls import server_context
 from tests.support.certificates import LOOPBACK, Authority

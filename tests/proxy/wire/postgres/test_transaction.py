@@ -6,9 +6,8 @@ import pytest
 
 from planner.sql.transactions import Savepoint, SavepointWord, TransactionWord
 from proxy.wire.postgres.backend import Standing
-from proxy.wire.postgres.client_settings import checked, milliseconds
+from proxy.wire.postgres.client_settings import SessionSettings, Transaction, checked, milliseconds
 from proxy.wire.postgres.sqlstates import StateError
-from proxy.wire.postgres.transaction import SessionSettings, Transaction
 
 BEGIN, COMMIT, ROLLBACK = TransactionWord.BEGIN, TransactionWord.COMMIT, TransactionWord.ROLLBACK
 FIRST = SessionSettings(client=(("application_name", "a test"),))

@@ -18,7 +18,7 @@ from planner.sql.transactions import DiscardAll, TransactionWord
 from planner.sql.words import FILE, N_SETTINGS_MAX
 from planner.workload import RequestedTarget
 from proxy.api.requests import LOCAL, Caller
-from proxy.identity.call_context import note_caller
+from proxy.identity.interceptor import note_caller
 from proxy.wire.sessions.sessions import (
     HEADERS,
     IDLE_SECONDS_MAX,

@@ -8,7 +8,7 @@ import pytest
 from cube.refusals import InvalidSql
 from planner.sql.parameters import parameter_of
 from proxy.protocol import tacit_pb2
-from proxy.wire.tacit.parameters import parameter_in
+from proxy.wire.tacit.messages import parameter_in
 
 
 @pytest.mark.parametrize(

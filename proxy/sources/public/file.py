@@ -24,7 +24,7 @@ from proxy.sources.closed import closed_database, name_sql
 from proxy.sources.files import FileState, Relation, decoded, opened, reachable
 from proxy.sources.location import SourceKind, SourceLocation
 from proxy.sources.problems import Problems
-from proxy.sources.public_table import (
+from proxy.sources.public.table import (
     N_BYTES_MAX,
     N_ROWS_MAX,
     TYPE_NAMES,

@@ -1,7 +1,7 @@
 """Public tables: small dimension tables that anybody may see, declared beside the private ones.
 
 A public table is a value: its name, its key and its rows as Arrow. Reading it costs nothing, and it
-holds nothing private. `sources.public_file` reads it from a file; the planner decides what may be
+holds nothing private. `sources.public.file` reads it from a file; the planner decides what may be
 asked of it, alone or joined with a private table.
 """
 
