@@ -26,7 +26,7 @@ from accountant.gate.open_table import open_table
 from accountant.grouping import Grouping
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from benchmarks.report import Bar, progress, run, wants_quick
 from cube.query import Factor, Partition, QueryBlock, counting
 from cube.schema import Schema

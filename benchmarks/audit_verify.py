@@ -36,7 +36,7 @@ from accountant.ledger.entries import (
 )
 from accountant.ledger.entry_json import write
 from accountant.ledger.limits import Payer
-from accountant.noise.laplace import LatticeNoise
+from accountant.noise.lattice_noise import LatticeNoise
 from benchmarks.report import Bar, progress, run, wants_quick
 from cube.axis import Axis, CategoryAxis
 from cube.encoding import canonical_json

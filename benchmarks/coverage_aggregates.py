@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from accountant.gate.open_table import open_table
 from accountant.ledger.open_ledger import open_ledger
-from accountant.noise.laplace import NoiseSource, SystemNoise
+from accountant.noise.lattice_noise import NoiseSource, SystemNoise
 from benchmarks.report import Bar, progress, run, wants_quick
 from cube.axis import CategoryAxis, MeasureAxis
 from cube.schema import Schema

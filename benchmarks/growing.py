@@ -26,7 +26,7 @@ from accountant.cost.history_cost import CostState
 from accountant.gate.open_table import open_table
 from accountant.ledger.entries import Tally
 from accountant.ledger.open_ledger import open_ledger
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from benchmarks.orders import N_DAYS, N_ORDERS, day_at, of_analysts, tiles, write_orders
 from benchmarks.report import Bar, progress, run, wants_quick
 from cube.encoding import fingerprint

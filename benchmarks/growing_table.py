@@ -15,7 +15,7 @@ from accountant.gate.gate import Gate
 from accountant.gate.open_table import open_table
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from benchmarks.thrift import NoRecords
 from cube.measurement import Measurement
 from cube.schema import Schema

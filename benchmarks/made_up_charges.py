@@ -9,11 +9,11 @@ from typing import Final
 
 import numpy as np
 
-from accountant.cost.profile import profile_of
+from accountant.cost.row_cost import profile_of
 from accountant.ledger.charged import ChargedBlock
 from accountant.ledger.entries import Charge
 from accountant.ledger.limits import Payer
-from accountant.noise.laplace import LatticeNoise
+from accountant.noise.lattice_noise import LatticeNoise
 from cube.axis import Axis
 from cube.measurement import Weight
 from cube.query import Factor, Partition, QueryBlock, counting

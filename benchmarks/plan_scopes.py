@@ -22,7 +22,7 @@ from time import process_time
 import numpy as np
 
 from accountant.gate.pricing import Pricing
-from accountant.ledger.table_history import TableHistory
+from accountant.ledger.history.table_history import TableHistory
 from benchmarks.report import Bar, progress, run, wants_quick
 from cube.query import Factor, LinearQuery, Partition, QueryBlock, Scope, counting
 from cube.schema import Schema

@@ -40,7 +40,7 @@ from accountant.gate.open_table import open_table
 from accountant.ledger.entries import LimitSet
 from accountant.ledger.limits import Limit, Subject, SubjectKind
 from accountant.ledger.open_ledger import open_ledger
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from benchmarks.first_asked import COUNT, KINDS, Asked, Draw
 from benchmarks.first_statements import Shown, beside
 from benchmarks.first_tables import TABLES, Declared, write_table

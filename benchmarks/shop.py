@@ -27,7 +27,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from accountant.cost.profile import profile_of
+from accountant.cost.row_cost import profile_of
 from accountant.gate.open_table import open_table
 from accountant.ledger.entries import Tally
 from accountant.ledger.open_ledger import open_ledger

@@ -21,7 +21,7 @@ from accountant.gate.open_table import open_table
 from accountant.grouping import Grouping
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from accountant.source import CellCounts, UnitCells
 from cube.encoding import fingerprint
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement

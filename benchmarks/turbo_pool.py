@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from accountant.gate.open_table import open_table
 from accountant.ledger.open_ledger import open_ledger
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from benchmarks.histogram_source import HistogramSource
 from benchmarks.report import Bar, progress, run, wants_quick
 from cube.axis import IntegerAxis

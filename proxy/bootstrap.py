@@ -10,7 +10,7 @@ from typing import Final
 from accountant.gate.gate import Gate
 from accountant.gate.open_table import open_table
 from accountant.ledger.ledger import Ledger
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from accountant.source import Source
 from cube.refusals import ConfigurationInvalid, LedgerUnavailable, TacitError
 from proxy.admin.head_signing import HeadSigner

@@ -1,22 +1,27 @@
 """The content of each kind of entry, read from its JSON and checked by itself.
 
 An entry of an unknown kind is wrong: an auditor who skips what they cannot read has audited
-something else. Whether entries agree with each other is checked in accounts.py, purchases.py and
-access.py.
+something else. Whether entries about a table agree with each other is checked in book.py.
+
+Entries about credentials, who was given access and whose ended, are here with the rule between
+them: each credential is issued once, and only a valid one can be revoked. What is said of a
+collection, a stream, a generation or the ledger itself is read where its rules are.
 """
 
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final, TypeAlias
 
+from accountant.auditor.chain import EventBody, read_clock, read_rollback
 from accountant.auditor.collections import CollectionBody, closed_collection, opened_collection
-from accountant.auditor.credentials import Granted, Revoked, granted, revoked
-from accountant.auditor.events import EventBody, read_clock, read_rollback
+from accountant.auditor.costs.units import AtLevel
 from accountant.auditor.fields import (
     EPSILON_MAX,
     Fields,
     Json,
+    Wrong,
     check_name,
     check_set,
     fields_of,
@@ -28,18 +33,72 @@ from accountant.auditor.fields import (
     text,
     whole,
 )
-from accountant.auditor.gaussian import RowNoise, Terms, row_noise_of, terms_of
 from accountant.auditor.generations import Begun, begun
-from accountant.auditor.noises import Noise, noise_of
+from accountant.auditor.noise import Noise, RowNoise, Terms, noise_of, row_noise_of, terms_of
 from accountant.auditor.rows import Block, BlockReader
 from accountant.auditor.statistics import Gaussian, Statistic, statistic_of
 from accountant.auditor.streams import READERS as STREAM_READERS
 from accountant.auditor.streams import StreamBody
-from accountant.auditor.unit_rows import AtLevel
-from accountant.auditor.wrong import Wrong
 from cube.axis import N_LEVELS_MAX
 from cube.measurement import UNITS_PER_EPSILON
 from cube.schema import N_ROWS_PER_UNIT_MAX
+
+ROLES: Final = ("analyst", "owner", "auditor", "collector")
+PROOFS: Final = ("token", "certificate")
+_KEY: Final = re.compile("[0-9a-f]{64}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """A credential was issued."""
+
+    id: str
+    shown: tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Revoked:
+    """A credential gives no access any more."""
+
+    id: str
+
+
+def granted(value: Json) -> Granted:
+    """A credential that was issued; Wrong if it is not a valid one."""
+    required = ("id", "analyst", "groups", "role", "tables", "proof", "shown_as", "expires", "by")
+    fields = fields_of(value, required, ("scram",))
+    for name in (text(fields, "analyst"), *check_set(list_of(fields, "groups", str), "groups")):
+        check_name(name)
+    check_set(list_of(fields, "tables", str), "tables")
+    one_of(fields, "role", ROLES)
+    text(fields, "by")
+    optional(fields, "expires", text)
+    shown_as = text(fields, "shown_as")
+    if not shown_as:
+        raise Wrong("a credential that anybody could show")
+    proof = one_of(fields, "proof", PROOFS)
+    if "scram" in fields:
+        _check_scram(fields["scram"], proof)
+    return Granted(check_name(text(fields, "id")), (proof, shown_as))
+
+
+def _check_scram(value: Json, proof: str) -> None:
+    """A password is a token, and two keys stand for it."""
+    if proof != "token":
+        raise Wrong("a password without a token")
+    names = ("stored_key", "server_key")
+    keys = fields_of(value, names)
+    for name in names:
+        if _KEY.fullmatch(text(keys, name)) is None:
+            raise Wrong(f"{name} is not 64 hexadecimal digits")
+
+
+def revoked(value: Json) -> Revoked:
+    """A credential that was revoked; Wrong if it is not a valid one."""
+    fields = fields_of(value, ("id", "by"))
+    text(fields, "by")
+    return Revoked(text(fields, "id"))
+
 
 N_WIDTHS: Final = 5  # bins of the share of the promised width, by which answers are counted
 VALUE_MAX: Final = 2**63 - 1  # noisy values are clamped within it
@@ -403,3 +462,23 @@ _READERS: Final[dict[str, Callable[[Json], Body]]] = {
     "collection_closed": closed_collection,
     **STREAM_READERS,
 }
+
+
+@dataclass(slots=True)
+class Access:
+    """Credentials by their names, and by their proofs."""
+
+    issued: set[str] = field(default_factory=set)
+    in_force: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    def take(self, body: AccessBody) -> None:
+        """Apply an entry; Wrong if it cannot follow those before it."""
+        if isinstance(body, Granted):
+            if body.id in self.issued:
+                raise Wrong("a credential issued under a name that was used before")
+            if body.shown in self.in_force.values():
+                raise Wrong("a credential that is shown as another in force is")
+            self.issued.add(body.id)
+            self.in_force[body.id] = body.shown
+        elif self.in_force.pop(body.id, None) is None:
+            raise Wrong("a credential revoked that is not in force")

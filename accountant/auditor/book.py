@@ -1,19 +1,36 @@
-"""The book of one table: everything that its entries record, up to any of them.
+"""The book of one table: its budget and limits, its purchases, and all that its entries record.
 
-Budgets and limits are in accounts.py, rows and noise in purchases.py, Gaussian noise in
-gaussian.py, counts of units in unit_counts.py, and the cost of rows in cost.py; here they are
-combined.
+Which budget and limits were in force when a charge was made, and what was left:
+
+    charge = spent before and after: continues the charge before, within the table's budget, or
+             within its allowance of that window if the budget renews
+    limit  = in its window, and for one charge, of the analyst and of each of their groups
+
+A limit for each analyst applies to those without a limit of their own. What an account spent is the
+sum of what its charges added to the table's cost. Proof: proofs/ledger.md, "Budgets, limits,
+noise"; proofs/gate.md, "Budgets that renew".
+
+Of the rows of each charge there is one measurement. A charge that was taken over is measured in its
+latest turn, so that nobody can choose between draws. Finer noise for a row that was measured before
+(a raise) is on the same lattice, smaller, and made once: see proofs/refinement.md. A raise with
+Gaussian noise is another value of the row, with noise of its own: only what the two cost together
+is limited.
+
+Gaussian noise is in noise.py, counts of units in statistics.py, and whether charges cover their
+rows in costs/history.py; here they are combined, up to any entry.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Final
 
-from accountant.auditor.accounts import Accounts
 from accountant.auditor.bodies import (
     Accepted,
     Advanced,
     Body,
+    Bought,
     Budget,
     Charge,
     Joined,
@@ -22,22 +39,347 @@ from accountant.auditor.bodies import (
     Opened,
     Pinned,
     TakenOver,
+    units_of,
 )
-from accountant.auditor.by_level import follow_levels
-from accountant.auditor.changes import ChangedLevels
-from accountant.auditor.columns import ColumnCost, column_costs
-from accountant.auditor.cost import Finding, Paid, follow
-from accountant.auditor.gaussian import GaussianAccount
+from accountant.auditor.costs.columns import ColumnCost, column_costs
+from accountant.auditor.costs.history import Finding, Paid, follow
+from accountant.auditor.costs.tables import Row
+from accountant.auditor.costs.units import ONE_ROW, UnitRows, follow_levels
+from accountant.auditor.fields import Wrong, window_start
 from accountant.auditor.generations import Begun, Generations, all_columns
-from accountant.auditor.growth import Readable
-from accountant.auditor.prices import Price
-from accountant.auditor.purchases import Purchases
-from accountant.auditor.unit_rows import UnitRows
+from accountant.auditor.growth import ChangedLevels, Readable
+from accountant.auditor.noise import (
+    UNCLAMPED_MAX,
+    GaussianAccount,
+    Noise,
+    Price,
+    RowNoise,
+    Terms,
+    check_gaussian,
+    check_noise,
+    check_row_noise,
+    price_per_square,
+    refined_by,
+)
+from accountant.auditor.rows import LevelArray, Share
+from accountant.auditor.statistics import Choice, Distance, Gaussian, UnitCount, UnitCounts
 from accountant.auditor.verdict import Renewal, TableVerdict
-from accountant.auditor.windows import window_start
-from accountant.auditor.wrong import Wrong
 from accountant.ledger.entries import Entry
-from cube.measurement import UNITS_PER_EPSILON
+from cube.measurement import PRECISION_UNITS_MAX, UNITS_PER_EPSILON
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """A block that was measured; with Gaussian noise, at a precision in all of its values."""
+
+    seq: int
+    bought: Bought
+    may_be_clamped: bool
+    precision_units: int = 0
+
+
+class Purchases:
+    """The charges and measurements of one table.
+
+    Parameters
+    ----------
+    unit : UnitRows
+        The most rows of one unit: what a row costs counts this many times.
+
+    Attributes
+    ----------
+    pending : dict of int to Charge
+        Charges without a measurement, by their numbers.
+    measurements : list of Measurement
+        Of the present generation, in the order of purchase; raises name them by their places.
+    earlier : list of Measurement
+        Of all earlier generations.
+    completed : list of int
+        The numbers of the measurement entries, ascending.
+    unit_counts : UnitCounts
+        The counts of units, which are no rows.
+    """
+
+    def __init__(self, unit: UnitRows = ONE_ROW) -> None:
+        self._unit = unit
+        self.pending: dict[int, Charge] = {}
+        self.measurements: list[Measurement] = []
+        self.earlier: list[Measurement] = []
+        self.completed: list[int] = []
+        self.unit_counts = UnitCounts(unit.n_rows)
+        self._raised: set[int] = set()
+        self._turns: dict[int, int] = {}
+        self._n_levels: dict[str, int] = {}
+
+    def charge(self, seq: int, charge: Charge) -> tuple[Row, ...]:
+        """The rows paid for, with the weights that were added; Wrong if they are not valid."""
+        if not (charge.bought or charge.statistics):
+            raise Wrong("a charge for nothing")
+        rows = [self._row(bought, charge.terms) for bought in charge.bought]
+        for statistic in charge.statistics:
+            for array in statistic.arrays:
+                self._check_levels(array)
+            if isinstance(statistic, Gaussian):
+                check_gaussian(statistic.noise, statistic.sensitivity)
+            elif not isinstance(statistic, UnitCount):
+                rows.append(self._cost_of(statistic))
+        counts = [one for one in charge.statistics if isinstance(one, UnitCount)]
+        if counts:
+            self.unit_counts.charge(seq, counts)
+        self.pending[seq] = charge
+        return tuple(rows)
+
+    def drop(self, is_of: Callable[[Share], bool]) -> None:
+        """Forget measurements of rows that have changed, and give up charges that wait for them."""
+        for place, one in enumerate(self.measurements):
+            if is_of(one.bought.block.share):
+                self._raised.add(place)  # nothing is raised from it any more
+        self.pending = {
+            seq: charge
+            for seq, charge in self.pending.items()
+            if not charge.statistics and not any(is_of(one.block.share) for one in charge.bought)
+        }
+
+    def begin_anew(self) -> None:
+        """Go on with other data: nothing is raised from before, and what waits is given up."""
+        self.earlier += self.measurements
+        self.measurements, self._raised, self.pending, self._turns = [], set(), {}, {}
+        self.unit_counts.begin_anew()
+
+    def take_over(self, seq: int, body: TakenOver) -> None:
+        """Begin a new turn to measure a charge; Wrong if the charge is not pending."""
+        if body.charge not in self.pending:
+            raise Wrong(f"{body.charge} taken over, which is not a pending charge")
+        self._turns[body.charge] = seq
+
+    def measure(self, seq: int, body: Measured) -> None:
+        """Apply the measurement of one charge; Wrong if it does not fit the charge."""
+        charge = self.pending.get(body.charge)
+        if charge is None:
+            raise Wrong(f"a measurement under {body.charge}, which is not a pending charge")
+        if body.turn != self._turns.pop(body.charge, 0):
+            raise Wrong("a measurement of a turn that was taken over")
+        if [len(values) for values in body.values] != [one.block.n_rows for one in charge.bought]:
+            raise Wrong("a measurement without exactly one value for each charged row")
+        self._measure_statistics(charge, body)
+        del self.pending[body.charge]
+        self.completed.append(seq)
+        for bought, values in zip(charge.bought, body.values, strict=True):
+            may_be_clamped = any(abs(value) > UNCLAMPED_MAX for value in values)
+            precision = self._precision(bought)
+            self.measurements.append(Measurement(seq, bought, may_be_clamped, precision))
+
+    def _measure_statistics(self, charge: Charge, body: Measured) -> None:
+        """Apply the released numbers of a charge's statistics."""
+        if len(body.released) != sum(one.n_released for one in charge.statistics):
+            raise Wrong("a measurement without exactly one number for each statistic, or row of it")
+        place = 0
+        for statistic in charge.statistics:
+            numbers = body.released[place : place + statistic.n_released]
+            place += statistic.n_released
+            if isinstance(statistic, UnitCount):
+                self.unit_counts.measure(statistic, numbers)
+            else:
+                for number in numbers:
+                    statistic.check(number)
+
+    def _row(self, bought: Bought, terms: Terms | None) -> Row:
+        for array in bought.block.share.arrays:
+            self._check_levels(array)
+        earlier = self._raised_measurement(bought)
+        noise = bought.noise
+        if isinstance(noise, RowNoise):
+            return Row(bought.block.share, self._price_of_another(bought, noise, terms))
+        check_noise(noise)
+        if earlier is None:
+            return Row(bought.block.share, self._price(noise.weight_units))
+        before = earlier.bought.noise
+        if not isinstance(before, Noise):
+            raise Wrong("a measurement raised with noise of another kind")
+        added = refined_by(noise, before, may_be_clamped=earlier.may_be_clamped)
+        return Row(bought.block.share, self._price(added))
+
+    def _cost_of(self, statistic: Distance | Choice) -> Row:
+        """The cost of a statistic for each cell, as a row."""
+        if isinstance(statistic, Distance):
+            check_noise(statistic.noise)
+        return Row(statistic.share, self._price(statistic.weight_units))
+
+    def _price(self, weight_units: int) -> Price:
+        """What a weight costs a cell."""
+        return Price(self._unit.times * weight_units)
+
+    def _price_of_another(self, bought: Bought, noise: RowNoise, terms: Terms | None) -> Price:
+        """The price of a value with Gaussian noise, the first of its row or a further one."""
+        check_row_noise(noise)
+        if self._precision(bought) > PRECISION_UNITS_MAX:
+            raise Wrong(f"a measurement raised to a precision of {self._precision(bought)} units")
+        if terms is None:
+            raise Wrong("Gaussian noise without terms")
+        return price_per_square(noise, terms, self._unit.times_squared(bought.block))
+
+    def _precision(self, bought: Bought) -> int:
+        """The precision of the row so far, with this value of it; 0 for Laplace noise."""
+        if not isinstance(bought.noise, RowNoise):
+            return 0
+        place = bought.raised_from
+        before = 0 if place is None else self.measurements[place].precision_units
+        return before + bought.noise.precision_units
+
+    def _raised_measurement(self, bought: Bought) -> Measurement | None:
+        place = bought.raised_from
+        if place is None:
+            return None
+        if place >= len(self.measurements):
+            raise Wrong("a measurement raised that was never made")
+        if place in self._raised:
+            raise Wrong("a measurement raised twice")
+        earlier = self.measurements[place]
+        if earlier.bought.block is not bought.block:
+            raise Wrong("a measurement raised for other rows than it is of")
+        if type(earlier.bought.noise) is not type(bought.noise):
+            raise Wrong("a measurement raised with noise of another kind")
+        self._raised.add(place)
+        return earlier
+
+    def _check_levels(self, array: LevelArray) -> None:
+        for axis, n_levels in zip(array.axes, array.shape, strict=True):
+            if self._n_levels.setdefault(axis, n_levels) != n_levels:
+                raise Wrong(f"{axis} has {self._n_levels[axis]} levels before and {n_levels} here")
+
+
+EVERYBODY: Final = ""  # the account on which all counts that a table spends
+
+
+class Accounts:
+    """The budget, limits and charges of one table.
+
+    Parameters
+    ----------
+    seq : int
+        The number of the entry that opened it.
+    budget : Fraction
+        In epsilon.
+    renews : str
+        The window in which it may be spent.
+    """
+
+    def __init__(self, seq: int, budget: Fraction, renews: str = "never") -> None:
+        self._budgets = [(seq, budget, renews)]  # each with the entry from which it applies
+        self._spent = [(seq, 0, "")]  # the sum after an entry, and the entry's time
+        self._corrected: list[tuple[int, str]] = []  # clocks: by which entry, to which time
+        self._limits: dict[str, Limit] = {}
+        self._spent_by: dict[str, tuple[list[str], list[int]]] = {}
+
+    @property
+    def units_spent(self) -> int:
+        """The units spent so far."""
+        return self._spent[-1][1]
+
+    def budget_after(self, seq: int) -> tuple[Fraction, str]:
+        """The budget in force after an entry, and its window."""
+        _, budget, renews = self._budgets[bisect_left(self._budgets, (seq + 1,)) - 1]
+        return budget, renews
+
+    def spent_after(self, seq: int) -> int:
+        """The units that were spent after an entry."""
+        return self._spent[bisect_left(self._spent, (seq + 1,)) - 1][1]
+
+    def spent_since(self, moment: str, seq: int) -> int:
+        """The part of them that counts as spent since a moment."""
+        part, before = 0, 0
+        for entry, spent, at in self._spent[: bisect_left(self._spent, (seq + 1,))]:
+            corrected = [to for place, to in self._corrected if entry < place <= seq]
+            part += spent - before if min([at, *corrected]) >= moment else 0
+            before = spent
+        return part
+
+    def set_budget(self, seq: int, budget: Fraction, renews: str) -> None:
+        """Set the owner's new budget; what is spent stays spent, whatever the budget is."""
+        self._budgets.append((seq, budget, renews))
+
+    def set_limit(self, limit: Limit) -> None:
+        """Set the owner's new limit for a subject, in place of the old one."""
+        self._limits.pop(limit.subject, None)
+        if limit.epsilon is not None or limit.per_query is not None:
+            self._limits[limit.subject] = limit
+
+    def charge(self, seq: int, at: str, charge: Charge, sharing: "Sequence[Accounts]" = ()) -> None:
+        """Apply a charge; Wrong if it starts from another sum, or exceeds a budget or a limit.
+
+        `sharing` are the other tables that spend from the same budget: what they have spent counts
+        towards it and towards limits, and their limits apply, too.
+        """
+        if charge.units_before != self.units_spent:
+            raise Wrong(
+                f"charged on top of {charge.units_before} units, but {self.units_spent} were spent"
+            )
+        units = charge.units_after - charge.units_before
+        if units < 0:
+            raise Wrong("a charge that lowers what is spent")
+        tables = (self, *sharing)
+        self._check_budget(units, at, tables)
+        for account in charge.accounts:
+            for one in tables:
+                one._check_limit(account, units, at, tables)  # noqa: SLF001 - of this class
+        for account in (EVERYBODY, *charge.accounts):
+            self._count(account, at, units)
+        self._spent.append((seq, charge.units_after, at))
+
+    def accept(self, seq: int, at: str, before: int, after: int) -> None:
+        """Spend more, on nobody's account and beyond any budget, as closed rows have changed."""
+        if before != self.units_spent:
+            raise Wrong(f"accepted on top of {before} units, but {self.units_spent} were spent")
+        if after < before:
+            raise Wrong("accepted changes that lower what is spent")
+        self._count(EVERYBODY, at, after - before)
+        self._spent.append((seq, after, at))
+
+    def correct_clock(self, seq: int, at: str) -> None:
+        """Count charges with a later time at time `at`, as the clock was corrected."""
+        self._corrected.append((seq, at))
+        for times, _ in self._spent_by.values():
+            times[:] = [min(one, at) for one in times]
+
+    def _count(self, account: str, at: str, units: int) -> None:
+        """Count what an account spends at a moment."""
+        times, sums = self._spent_by.setdefault(account, ([], [0]))
+        times.append(at)
+        sums.append(sums[-1] + units)
+
+    def _check_budget(self, units: int, at: str, tables: "Sequence[Accounts]") -> None:
+        """Wrong if a charge is beyond the budget, or beyond what it allows in its window."""
+        _, epsilon, renews = self._budgets[-1]
+        start = window_start(renews, at)
+        spent = units + sum(one._spent_since(EVERYBODY, start) for one in tables)  # noqa: SLF001 - of this class
+        if units and spent > units_of(epsilon):
+            window = "" if renews == "never" else f" of one {renews}"
+            raise Wrong(
+                f"{spent} units are spent, and the table's budget{window} is {units_of(epsilon)}"
+            )
+
+    def _check_limit(self, account: str, units: int, at: str, tables: "Sequence[Accounts]") -> None:
+        """Wrong if a charge to one of some tables is beyond this table's limit for all of them."""
+        limit = self._limits.get(account)
+        if limit is None and account.startswith("analyst:"):
+            limit = self._limits.get("each_analyst")
+        if limit is None or not units:
+            return
+        if limit.per_query is not None and units > units_of(limit.per_query):
+            raise Wrong(f"a charge of {units} units, beyond the limit of {account} for one query")
+        if limit.epsilon is not None:
+            allowed = units_of(limit.epsilon)
+            start = window_start(limit.window, at)
+            spent = sum(one._spent_since(account, start) for one in tables)  # noqa: SLF001 - the same
+            if spent + units > allowed:
+                raise Wrong(
+                    f"{account} spends {spent + units} units, and {allowed} is the limit "
+                    f"(window: {limit.window})"
+                )
+
+    def _spent_since(self, account: str, start: str) -> int:
+        times, sums = self._spent_by.get(account, ([], [0]))
+        return sums[-1] - sums[bisect_left(times, start)]
 
 
 class Book:

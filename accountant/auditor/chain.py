@@ -1,18 +1,23 @@
-"""The chain: numbers without gaps, digests that cover all entries before, times that never go back.
+"""The chain of entries: unbroken but for what an owner accepted, in times that never go back.
 
-An entry's digest is the SHA-256 of a JSON list: the digest before it (64 zeros before the first),
-its number, time, kind, table and body. A change anywhere changes every digest after it.
+Numbers have no gaps, and digests cover all entries before. An entry's digest is the SHA-256 of a
+JSON list: the digest before it (64 zeros before the first), its number, time, kind, table and body.
+A change anywhere changes every digest after it. proofs/ledger.md explains what the chain cannot
+show, and signed heads can.
 
-proofs/ledger.md explains what the chain cannot show, and signed heads can.
+The owner may state two things about the ledger itself. An accepted loss must state correctly where
+the remaining ledger ended. What it states about the lost entries cannot be checked, and the verdict
+warns of it: they are in no sum. A corrected clock is the only reason for which an entry may be
+earlier than the one before. Proof: proofs/ledger.md, "What an owner accepts".
 """
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
-from accountant.auditor.fields import check_moment
-from accountant.auditor.wrong import Wrong
+from accountant.auditor.fields import Json, Wrong, check_moment, fields_of, optional, text, whole
 from accountant.ledger.entries import GENESIS, Entry
 
 CLOCK_CORRECTED: Final = "clock_corrected"  # the only kind of entry with which time may go back
@@ -66,3 +71,110 @@ class Chain:
         linked = [before, entry.seq, entry.at, entry.kind, entry.table, entry.body]
         written = json.dumps(linked, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(written.encode("ascii")).hexdigest()
+
+
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackAccepted:
+    """A ledger of `found` entries continues, of the `vouched` it had; None if that is unknown."""
+
+    vouched: int | None
+    vouched_digest: str | None
+    found: int
+    found_digest: str
+    by: str
+
+    def covers(self, n_entries: int) -> bool:
+        """Whether the owner accepted that an entry with this number may be gone."""
+        return self.found < n_entries and (self.vouched is None or n_entries <= self.vouched)
+
+
+@dataclass(frozen=True, slots=True)
+class ClockCorrected:
+    """From here on the time is not the time of the entry before."""
+
+    was: str
+    by: str
+
+
+EventBody: TypeAlias = RollbackAccepted | ClockCorrected
+
+
+def read_rollback(value: Json) -> RollbackAccepted:
+    """The body of a `rollback_accepted`."""
+    names = ("vouched_entries", "vouched_digest", "found_entries", "found_digest", "by")
+    fields = fields_of(value, names)
+    vouched = optional(fields, "vouched_entries", whole)
+    vouched_digest = optional(fields, "vouched_digest", text)
+    if (vouched is None) != (vouched_digest is None):
+        raise Wrong("entries vouched for without a digest, or the other way round")
+    found_digest = text(fields, "found_digest")
+    for one in (vouched_digest, found_digest):
+        if one is not None and not _DIGEST.fullmatch(one):
+            raise Wrong("a digest that is not 64 hexadecimal digits")
+    found = whole(fields, "found_entries")
+    return RollbackAccepted(vouched, vouched_digest, found, found_digest, text(fields, "by"))
+
+
+def read_clock(value: Json) -> ClockCorrected:
+    """The body of a `clock_corrected`."""
+    fields = fields_of(value, ("was", "by"))
+    was = text(fields, "was")
+    if was:  # empty if there was no entry before
+        check_moment(was, "was")
+    return ClockCorrected(was, text(fields, "by"))
+
+
+@dataclass(slots=True)
+class Events:
+    """The events of one ledger, each with its entry."""
+
+    rollbacks: list[tuple[Entry, RollbackAccepted]] = field(default_factory=list)
+    clocks: list[tuple[Entry, ClockCorrected]] = field(default_factory=list)
+
+    def take(self, entry: Entry, body: EventBody, *, digest: str, at: str) -> None:
+        """Apply an entry that follows a digest and a time; Wrong if it states them differently."""
+        if entry.table:
+            raise Wrong("an entry about the ledger itself that names a table")
+        if isinstance(body, ClockCorrected):
+            if body.was != at:
+                raise Wrong(f"a clock corrected from {body.was!r}, and the entry before has {at!r}")
+            self.clocks.append((entry, body))
+        else:
+            if (body.found, body.found_digest) != (entry.seq - 1, digest):
+                raise Wrong("a rollback accepted of another ledger than it stands in")
+            self.rollbacks.append((entry, body))
+
+    def covering(self, n_entries: int) -> tuple[Entry, RollbackAccepted] | None:
+        """The first accepted loss that may include entry `n_entries`."""
+        return next((one for one in self.rollbacks if one[1].covers(n_entries)), None)
+
+    def warnings(self, n_good: int) -> list[str]:
+        """What every reader of the first entries must know before they rely on a sum."""
+        warnings = []
+        for entry, body in self.rollbacks:
+            if entry.seq <= n_good:
+                warnings.append(
+                    f"entry {entry.seq}: the ledger was set back, and {body.by} accepted it on "
+                    f"{entry.at}: {_lost(body)}. What was spent in entries that are gone is not "
+                    "known, and in no sum here: this ledger does not prove that the budgets were "
+                    "kept"
+                )
+        return warnings
+
+    def notes(self, n_good: int) -> list[str]:
+        """What readers should know about the times of entries."""
+        return [
+            f"entry {entry.seq}: the clock was corrected by {body.by}, from {body.was} to "
+            f"{entry.at}; what was charged at later times counts as of then"
+            for entry, body in self.clocks
+            if entry.seq <= n_good
+        ]
+
+
+def _lost(body: RollbackAccepted) -> str:
+    if body.vouched is None:
+        return f"{body.found} entries were found, and how many there had been is not known"
+    return f"{body.vouched} entries were vouched for, and {body.found} found"

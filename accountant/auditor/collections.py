@@ -16,6 +16,7 @@ from typing import Final, TypeAlias
 from accountant.auditor.fields import (
     Fields,
     Json,
+    Wrong,
     check_name,
     fields_of,
     list_of,
@@ -24,7 +25,6 @@ from accountant.auditor.fields import (
     whole,
 )
 from accountant.auditor.verdict import CollectionVerdict
-from accountant.auditor.wrong import Wrong
 from cube.measurement import UNITS_PER_EPSILON
 
 EPSILON_MAX: Final = 16  # beyond it, an answer is no secret

@@ -1,7 +1,11 @@
 """Reading the JSON of an entry strictly: its canonical text, known fields, exact types.
 
 A missing field has no default, and an unknown field is not ignored: an auditor who reads half of an
-entry has not read it. Nothing here knows the kinds of entry.
+entry has not read it. What is not valid is `Wrong`, which says why. Nothing here knows the kinds of
+entry.
+
+Moments are text that sorts. They lie in windows: of limits, of budgets that renew, and of the
+epochs of streams.
 """
 
 import datetime as dt
@@ -12,8 +16,26 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
-from accountant.auditor.wrong import Wrong
 from cube.encoding import canonical_json
+
+
+class Wrong(Exception):
+    """An entry that is not valid, or not valid in its place; the text says why."""
+
+
+def window_start(window: str, at: str) -> str:
+    """A text that sorts before every moment of the window of `at`, and after all earlier ones.
+
+    >>> window_start("month", "2026-11-21T20:07:49.123+00:00")
+    '2026-11'
+    """
+    if window == "week":
+        day = dt.date.fromisoformat(at[:10])
+        return (day - dt.timedelta(days=day.weekday())).isoformat()
+    if window == "quarter":
+        return f"{at[:5]}{(int(at[5:7]) - 1) // 3 * 3 + 1:02}"
+    return at[: {"day": 10, "month": 7, "year": 4, "never": 0}[window]]
+
 
 NAME_LENGTH_MAX: Final = 200
 NUMBER_MAX: Final = (

@@ -2,16 +2,16 @@
 
 A unit's rows may be others in each generation, so what it has lost is at most the sum of what the
 dearest unit has lost in each: the rows of each are added up by themselves, and the sums are added.
-Written apart from the server's own (ledger/next_generation.py). Proof: proofs/generations.md.
+Written apart from the server's own (ledger/history/changed_rows.py).
+Proof: proofs/generations.md.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from accountant.auditor.columns import ColumnCost
-from accountant.auditor.cost import Finding
-from accountant.auditor.fields import Json, fields_of, text, whole
-from accountant.auditor.wrong import Wrong
+from accountant.auditor.costs.columns import ColumnCost
+from accountant.auditor.costs.history import Finding
+from accountant.auditor.fields import Json, Wrong, fields_of, text, whole
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,8 +27,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
 )
 
-from accountant.auditor.fields import check_moment, fields_of, one_of, parsed, text, whole
-from accountant.auditor.wrong import Wrong
+from accountant.auditor.fields import Wrong, check_moment, fields_of, one_of, parsed, text, whole
 from cube.encoding import canonical_json
 from cube.refusals import CannotStart, LedgerCorrupt
 

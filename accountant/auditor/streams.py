@@ -17,16 +17,16 @@ from accountant.auditor.fields import (
     NUMBER_MAX,
     Fields,
     Json,
+    Wrong,
     check_name,
     fields_of,
     list_of,
     one_of,
     text,
     whole,
+    window_start,
 )
 from accountant.auditor.verdict import StreamVerdict
-from accountant.auditor.windows import window_start
-from accountant.auditor.wrong import Wrong
 from accountant.ledger.entries import Entry
 from cube.measurement import UNITS_PER_EPSILON
 

@@ -14,10 +14,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from typing import Final
 
-from accountant.auditor.fields import Fields, fields_of, parsed, text, whole
+from accountant.auditor.fields import Fields, Wrong, fields_of, parsed, text, whole
 from accountant.auditor.verdict import Verdict
 from accountant.auditor.verify import verify
-from accountant.auditor.wrong import Wrong
 from accountant.ledger.entries import GENESIS, Entry
 from accountant.ledger.stores.store import Store
 from cube.encoding import canonical_json

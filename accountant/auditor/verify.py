@@ -12,19 +12,16 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final, TypeAlias
 
-from accountant.auditor.access import Access
-from accountant.auditor.bodies import Body, Opened, body_of
+from accountant.auditor.bodies import Access, Body, Granted, Opened, Revoked, body_of
 from accountant.auditor.book import Book
-from accountant.auditor.chain import Chain
+from accountant.auditor.chain import Chain, ClockCorrected, EventBody, Events, RollbackAccepted
 from accountant.auditor.collections import (
     CollectionBody,
     CollectionClosed,
     CollectionOpened,
     Collections,
 )
-from accountant.auditor.credentials import Granted, Revoked
-from accountant.auditor.events import ClockCorrected, EventBody, Events, RollbackAccepted
-from accountant.auditor.fields import parsed
+from accountant.auditor.fields import Wrong, parsed
 from accountant.auditor.generations import Begun
 from accountant.auditor.rows import BlockReader
 from accountant.auditor.signed_head import Head, SignedHead
@@ -37,7 +34,6 @@ from accountant.auditor.streams import (
     StreamOpened,
 )
 from accountant.auditor.verdict import Verdict
-from accountant.auditor.wrong import Wrong
 from accountant.ledger.entries import Entry
 
 PROBLEM_LENGTH_MAX: Final = 400  # characters

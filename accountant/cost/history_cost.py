@@ -8,7 +8,7 @@ neighbours that differ by one record added or removed, and it holds for rows and
 adaptively. A row with Gaussian noise costs order * precision * coefficient**2 in the same sum
 (row_cost.py); what it costs beside that is in zcdp_account.py. Where a unit has up to k records, a
 cell pays for k of them, and the loss is that of a unit (proofs/units.md); where it has at most m at
-each level of an axis, level_costs.py finds the largest sum. Costs are whole units of 2**-40
+each level of an axis, summed_costs.py finds the largest sum. Costs are whole units of 2**-40
 epsilon; no float is involved, and where the maximum is out of reach it is replaced by a proved
 upper bound, never by an estimate.
 

@@ -12,11 +12,10 @@ from typing import NoReturn
 from accountant.cost.history_cost import Price
 from accountant.gate.gate import Gate
 from accountant.gate.pricing import Pricing
-from accountant.ledger.budget import Budget
+from accountant.ledger.history.payments import BindingLimit, Payment
+from accountant.ledger.history.table_history import Budget, TableHistory
 from accountant.ledger.limits import Payer
-from accountant.ledger.payments import BindingLimit, Payment
-from accountant.ledger.table_history import TableHistory
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
 from cube.refusals import GenerationOver, SourceUnavailable
 from cube.shortfall import Shortfall

@@ -15,30 +15,26 @@ as rows that cost every cell no less, charged, then read; counts of units at a p
 Gaussian noise is priced on the terms of the table's account of it (`zcdp_account.py`): of rows cell
 by cell, of statistics on top of that.
 
-What is read is compared with the ledger first (growing.py, snapshots.py). Only release.py reads;
-nothing else has exact values or recovered noise. Proof: proofs/gate.md.
+What is read is compared with the ledger first (known_rows.py). Only release.py reads; nothing else
+has exact values or recovered noise. Proof: proofs/gate.md.
 """
 
 from collections.abc import Collection, Sequence
 from fractions import Fraction
 
 from accountant.cost.history_cost import Price
-from accountant.gate.growing import ClosedPeriods
-from accountant.gate.pricing import Pricing
+from accountant.gate.known_rows import ClosedPeriods, Snapshot
+from accountant.gate.pricing import Pricing, charged_statistic, terms_of
 from accountant.gate.release import Release
-from accountant.gate.snapshots import Snapshot
-from accountant.gate.statistics import charged_statistic
-from accountant.gate.terms import terms_of
-from accountant.ledger.acceptance import acceptance
-from accountant.ledger.budget import Budget
 from accountant.ledger.charged import ChargedBlock
 from accountant.ledger.entries import Charge, HorizonAdvanced, Measured, Period, TakenOver
+from accountant.ledger.history.changed_rows import acceptance
+from accountant.ledger.history.payments import BindingLimit, Payment
+from accountant.ledger.history.raises import StalePlan
+from accountant.ledger.history.table_history import Budget, TableHistory
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer, Window
-from accountant.ledger.payments import BindingLimit, Payment
-from accountant.ledger.raises import StalePlan
-from accountant.ledger.table_history import TableHistory
-from accountant.noise.laplace import NoiseSource
+from accountant.noise.lattice_noise import NoiseSource
 from accountant.source import CellCounts, GrowingSource, ReadRows, Source, WatchedSource
 from cube.measurement import Measurement, PlannedMeasurement
 from cube.schema import Schema

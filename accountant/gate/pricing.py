@@ -4,9 +4,15 @@ The planner prices one plan after another, each a little longer than the last. S
 checked is not checked again, and the cost of a plan starts from the cost of its beginning
 (cost/history_cost.py). The gate prices what it charges by the same code.
 
-Inputs are the plan, the schema and the history of charges: nothing private, and no noisy values
-except those that decide whether an earlier answer can still be raised. Proof: proofs/gate.md,
-"Decisions".
+Statistics, releases that are not rows, are checked and priced here, and written into a charge. A
+noisy distance or a choice costs what rows would cost; counts of units have an account of their own
+(`ledger/history/unit_counts.py`), and so has Gaussian noise: on the table's terms, or for the first
+time on those asked for.
+
+Inputs are the plan, the public schema and the history of charges: nothing private, and no noisy
+values except those that decide whether an earlier answer can still be raised. Proof:
+proofs/gate.md, "Decisions" and "Statistics"; proofs/gaussian_noise.md, "Why the order never
+changes"; proofs/units.md, "Distinct units".
 """
 
 from collections.abc import Sequence
@@ -14,24 +20,152 @@ from dataclasses import replace
 from fractions import Fraction
 
 from accountant.cost.history_cost import Price, price_of
+from accountant.cost.zcdp_account import GaussianAccount
 from accountant.exact.counted_together import check_read
-from accountant.exact.exact_answers import answer_bound
-from accountant.gate.statistics import (
-    check_fits,
-    check_statistic,
-    rows_costing,
-    units_of_counts,
+from accountant.exact.exact_answers import answer_bound, statistic_bound
+from accountant.ledger.charged import (
+    ChargedChoice,
+    ChargedDistance,
+    ChargedGaussian,
+    ChargedStatistic,
+    ChargedUnitCount,
 )
-from accountant.gate.terms import account_with, on_terms
-from accountant.ledger.budget import Renewal
+from accountant.ledger.history.table_history import Renewal, TableHistory
+from accountant.ledger.history.unit_counts import UnitCounts
 from accountant.ledger.limits import Payer, Window
-from accountant.ledger.table_history import TableHistory
+from accountant.noise.lattice_noise import GaussianNoise, LatticeNoise, OnLattice, sensitivity_of
 from cube.encoding import fingerprint
-from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
-from cube.refusals import BudgetExhausted, CostAboveCap, LimitReached
+from cube.grid import arrays_of
+from cube.measurement import UNITS_PER_EPSILON, GaussianTerms, PlannedMeasurement
+from cube.query import QueryBlock, counting, shape_of
+from cube.refusals import BudgetExhausted, CostAboveCap, InvalidRequest, LimitReached
 from cube.schema import Schema
 from cube.shortfall import Shortfall
-from cube.statistic import Asked
+from cube.statistic import (
+    Asked,
+    Choice,
+    Distance,
+    PlannedGaussian,
+    PlannedStatistic,
+    PlannedUnitCount,
+)
+
+
+def check_fits(block: QueryBlock, schema: Schema) -> None:
+    """Raise ValueError unless the block's arrays are over axes of the schema."""
+    for axes, numbers in arrays_of([block]):
+        if not schema.by_name.keys() >= set(axes) or shape_of(numbers) != schema.sizes(axes):
+            raise ValueError(f"a block over {axes} does not fit the schema of {schema.table}")
+
+
+def check_statistic(asked: Asked, schema: Schema, known: UnitCounts) -> None:
+    """Check a statistic before it is charged, on a table with these counts of units.
+
+    Raises
+    ------
+    ValueError, TooLarge, StalePlan
+    InvalidRequest
+        If it is a choice, or of units with rows left out, and the table grows.
+    """
+    if isinstance(asked, PlannedUnitCount):
+        if asked.count.only_cut and schema.grows is not None:
+            raise InvalidRequest(
+                f"Which rows are left out changes as {schema.table} grows.",
+                hint="COUNT(DISTINCT ..) without WAS_CUT counts units that are there.",
+            )
+        check_fits(asked.count.block, schema)
+        known.noise_for(asked).lattice_bound(answer_bound(asked.count.block, schema))
+        return
+    statistic = asked.statistic
+    if isinstance(statistic, Choice):
+        if schema.grows is not None:
+            raise InvalidRequest(
+                f"A choice among columns is about every row, and {schema.table} grows.",
+                hint="Make the synthetic table with a method that counts pairs of columns.",
+            )
+        for view in statistic.views:
+            check_fits(QueryBlock(counting(), view), schema)
+        return
+    check_fits(statistic.block, schema)
+    check_read(statistic.block, schema)
+    if isinstance(asked, PlannedGaussian):
+        noise: OnLattice = GaussianNoise.for_rho(asked.rho, sensitivity_of(statistic))
+    else:
+        noise = LatticeNoise.for_weight(asked.weight)
+    noise.lattice_bound(statistic_bound(statistic, schema))
+
+
+def charged_statistic(asked: Asked, known: UnitCounts) -> ChargedStatistic:
+    """A statistic with the noise that is paid for, on a table with these counts of units."""
+    if isinstance(asked, PlannedUnitCount):
+        return ChargedUnitCount(asked.count, known.noise_for(asked), asked.raised_from)
+    if isinstance(asked, PlannedGaussian):
+        noise = GaussianNoise.for_rho(asked.rho, sensitivity_of(asked.statistic))
+        return ChargedGaussian(asked.statistic, noise)
+    if isinstance(asked.statistic, Distance):
+        return ChargedDistance(asked.statistic, LatticeNoise.for_weight(asked.weight))
+    return ChargedChoice(asked.statistic, asked.weight)
+
+
+def rows_costing(statistics: Sequence[Asked]) -> list[PlannedMeasurement]:
+    """Rows with the same cost for every cell as the distances and choices."""
+    return [asked.costing for asked in statistics if isinstance(asked, PlannedStatistic)]
+
+
+def units_of_counts(statistics: Sequence[Asked], known: UnitCounts) -> int:
+    """What counts of units will have cost, with those among some statistics, in units."""
+    return known.units + known.added(
+        [asked for asked in statistics if isinstance(asked, PlannedUnitCount)]
+    )
+
+
+def account_with(
+    account: GaussianAccount, plan: Sequence[PlannedMeasurement], statistics: Sequence[Asked]
+) -> GaussianAccount:
+    """The account of Gaussian noise once a plan and statistics are paid for.
+
+    Rows add nothing to it but the terms: they are paid for cell by cell.
+
+    Raises
+    ------
+    InvalidRequest
+        As `terms_of`.
+    """
+    terms = terms_of(account, plan, statistics)
+    if terms is None:
+        return account
+    with_gaussian = (asked for asked in statistics if isinstance(asked, PlannedGaussian))
+    return account.followed_by(sum(asked.rho.units for asked in with_gaussian), terms)
+
+
+def terms_of(
+    account: GaussianAccount, plan: Sequence[PlannedMeasurement], statistics: Sequence[Asked]
+) -> GaussianTerms | None:
+    """The terms for Gaussian noise: the table's, if it has any. None if nothing asked has it.
+
+    Raises
+    ------
+    InvalidRequest
+        If the table has another delta.
+    """
+    wanted = {planned.terms for planned in plan if planned.terms is not None}
+    wanted |= {asked.terms for asked in statistics if isinstance(asked, PlannedGaussian)}
+    if not wanted:
+        return None
+    terms = account.terms or min(wanted, key=lambda one: one.order)
+    if any(one.delta != terms.delta for one in wanted):
+        raise InvalidRequest(
+            "The table's Gaussian noise is already accounted with another delta.",
+            hint=f"Ask with delta {float(terms.delta):g}.",
+        )
+    return terms
+
+
+def on_terms(
+    plan: Sequence[PlannedMeasurement], terms: GaussianTerms | None
+) -> list[PlannedMeasurement]:
+    """The same plan with its Gaussian rows on these terms."""
+    return [replace(one, terms=terms) if one.is_gaussian else one for one in plan]
 
 
 class Pricing:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
+from accountant.exact.choices import chosen
 from accountant.exact.counted_together import grouping_for, groupings_for
 from accountant.exact.exact_answers import (
     answer_bound,
@@ -20,7 +21,6 @@ from accountant.exact.exact_answers import (
     exact_distance,
     statistic_bound,
 )
-from accountant.exact.exponential_mechanism import chosen
 from accountant.exact.unit_counts import exact_unit_counts
 from accountant.grouping import Grouping
 from accountant.ledger.charged import (
@@ -32,9 +32,8 @@ from accountant.ledger.charged import (
     ChargedUnitCount,
 )
 from accountant.ledger.entries import Charge
-from accountant.ledger.table_history import TableHistory
-from accountant.noise.gaussian import GaussianNoise
-from accountant.noise.laplace import LatticeNoise, NoiseSource
+from accountant.ledger.history.table_history import TableHistory
+from accountant.noise.lattice_noise import GaussianNoise, LatticeNoise, NoiseSource
 from accountant.source import CellCounts, ReadRows, Source, UnitCells
 from cube.measurement import Measurement
 from cube.query import QueryBlock

@@ -1,14 +1,13 @@
 """What a charge pays for: rows and statistics, each with the noise that it gets.
 
 These are values of an entry of the ledger (entries.py), which check themselves. What they cost is
-not here (accountant/cost), nor is their text (charge_json.py). Proof: proofs/gate.md.
+not here (accountant/cost), nor is their text (entry_json.py). Proof: proofs/gate.md.
 """
 
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from accountant.noise.gaussian import GaussianNoise
-from accountant.noise.laplace import LatticeNoise
+from accountant.noise.lattice_noise import GaussianNoise, LatticeNoise
 from cube.measurement import PlannedMeasurement, Precision, Rho, Weight
 from cube.query import QueryBlock
 from cube.statistic import Choice, Distance, GaussianCounts, GaussianStatistic, UnitCount

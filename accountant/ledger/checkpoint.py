@@ -8,32 +8,299 @@ and checked as ever.
 The file is sealed under a key derived from the ledger's, and is of one version of the code. One
 changed byte, another ledger's file, other code, or anybody's who lacks the key, and every entry is
 read. So it is if some entries, drawn at random, say something else than the state, or if a kept sum
-of costs is below what the rows themselves cost a cell that is drawn at random.
+of costs is below what the rows themselves cost a cell that is drawn at random. Each is looked at
+alone: an entry is read as a start reads it, a cost is added up from what rows are. This finds
+mistakes of whoever wrote or read a checkpoint; that it was not forged is for the seal to show.
+
+The state is a pickle of values. Nothing but the values that a history consists of is ever written
+or read: frozen dataclasses and enumerations of the modules named below, by their fields alone, and
+a few containers. Bytes of other code mean nothing, so `code_digest` is a part of every file. What a
+process knows beside the entries is left out: which of them it made itself.
 
 The file holds nothing that the ledger does not; it may be deleted at any time. The auditor never
 reads it. Proof: proofs/checkpoint.md.
 """
 
+import dataclasses
 import hashlib
 import hmac
 import json
 import pickle
+import platform
 import secrets
-from collections.abc import Callable, Collection, Iterable, Iterator
+import sys
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
+from copyreg import __newobj__  # type: ignore[attr-defined]
 from dataclasses import dataclass, field
+from enum import Enum
+from fractions import Fraction
+from functools import cache
+from io import BytesIO
 from itertools import islice
 from pathlib import Path
-from typing import Final, Self, TypeAlias
+from types import FunctionType, MappingProxyType
+from typing import Any, Final, Self, TypeAlias
 
-from accountant.ledger.append_only import GrowingSet
-from accountant.ledger.entries import GENESIS, Entry
-from accountant.ledger.kept_state import code_digest, state_bytes, state_of
-from accountant.ledger.replay import NOT_AN_ENTRY, Replay
-from accountant.ledger.sampled import agrees_with_cell, agrees_with_entry
+import numpy as np
+from numpy.typing import NDArray
+
+from accountant.cost.cost_at_cell import is_below
+from accountant.cost.history_cost import CostState
+from accountant.ledger.charged import ChargedBlock
+from accountant.ledger.entries import GENESIS, Charge, Entry, Measured
+from accountant.ledger.entry_json import read_text, write
+from accountant.ledger.history.replay import NOT_AN_ENTRY, Replay
+from accountant.ledger.history.table_history import TableHistory
 from accountant.ledger.stores import durable_file
-from accountant.ledger.successor import successor
-from cube.encoding import canonical_json
+from accountant.ledger.values import AppendOnly, GrowingSet, successor
+from cube.encoding import (
+    ArrayName,
+    canonical_json,
+    factor_named,
+    fingerprint,
+    name_of_factor,
+    named,
+)
+from cube.grid import arrays_of
+from cube.measurement import PlannedMeasurement
+from cube.pieces import Pieces
+from cube.query import Factor, QueryBlock, shape_of
+
+
+def agrees_with_entry(replay: Replay, entry: Entry) -> bool:
+    """Whether what an entry says is in a state: a charge as it was paid, a measurement's values."""
+    body = read_text(entry.kind, entry.body)
+    if not isinstance(body, Charge | Measured):
+        return True
+    history = replay.histories[entry.table]
+    if isinstance(body, Charge):
+        place = bisect_left(history.payments, entry.seq, key=lambda one: one.seq)
+        found = history.payments[place]
+        return found.seq == entry.seq and write(found.charge) == write(body)
+    of_each = (*history.earlier, history)
+    return any(_has_measured(one, body) for one in of_each)
+
+
+def agrees_with_cell(history: TableHistory) -> bool:
+    """Whether the sum of costs of a table is not below what its rows cost one cell, by themselves.
+
+    The cell is from the system's entropy. Rows that were raised, and those that wait to be
+    measured, are left out: the sum has these, too.
+    """
+    kept, later = history.cost.kept
+    if kept is None or later:
+        return not history.measurements  # a table without a sum has no rows
+    rows, sizes = _rows_of(history), dict[str, int]()
+    for axes, numbers in arrays_of(row.block for row in rows):
+        sizes.update(zip(axes, shape_of(numbers), strict=True))
+    for function in kept.functions:
+        classes = zip(function.axes, function.classes, strict=True)
+        sizes.update((axis, one.n_levels) for axis, one in classes)
+    cell = {axis: secrets.randbelow(size) for axis, size in sizes.items()}
+    return is_below(rows, kept.functions, cell, history.cost.rows_per_unit, history.cost.by)
+
+
+def _rows_of(history: TableHistory) -> list[PlannedMeasurement]:
+    """Rows that a table's cost is at least the cost of."""
+    if history.growth is not None:  # what was measured of rows that have changed costs otherwise
+        return list(history.paid)
+    terms = history.gaussian.terms
+    return [
+        PlannedMeasurement(one.block, one.weight, terms=terms if one.is_gaussian else None)
+        for place, one in enumerate(history.measurements)
+        if place not in history.superseded
+    ]
+
+
+def _has_measured(history: TableHistory, body: Measured) -> bool:
+    """Whether a history has the values of a measurement, and what it released."""
+    charge = next((one.charge for one in history.payments if one.seq == body.charge), None)
+    released = history.released_under(body.charge)
+    if charge is None or (released is not None and released.released != body.released):
+        return False
+    found = history.measured_under(body.charge)
+    return len(found) == len(body.lattice_values) and all(
+        _is_average(charged) or one.lattice_values == values
+        for charged, one, values in zip(charge.blocks, found, body.lattice_values, strict=True)
+    )
+
+
+def _is_average(charged: ChargedBlock) -> bool:
+    """Whether what is known is not the value that was drawn, but an average with an earlier one."""
+    return charged.is_gaussian and charged.raised_from is not None
+
+
+PROTOCOL: Final = 5
+OUR_MODULES: Final = ("accountant.cost.", "accountant.ledger.", "accountant.noise.", "cube.")
+
+Recipe: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...]]
+"""How a value is made again: a function and its arguments."""
+
+
+class NotAState(pickle.PickleError):
+    """The bytes are no state, or a state holds what is no value."""
+
+
+def state_bytes(replay: Replay) -> bytes:
+    """A state as bytes; one that another thread goes on from meanwhile.
+
+    Raises
+    ------
+    NotAState
+        If it holds anything but the values that a ledger is read into.
+    """
+    nothing_read = {
+        name: successor(one, read=GrowingSet()) for name, one in replay.histories.items()
+    }
+    stream = BytesIO()
+    known = nothing_read, replay.access, replay.end, replay.collections, replay.streams
+    _Writer(stream, PROTOCOL).dump(known)
+    return stream.getvalue()
+
+
+def state_of(content: bytes) -> Replay:
+    """The state that `state_bytes` wrote, as of a process that has read no entry.
+
+    Raises
+    ------
+    PickleError, EOFError, AttributeError, ValueError, KeyError, TypeError, IndexError
+        If it is none.
+    """
+    histories, access, end, collections, streams = _Reader(BytesIO(content)).load()
+    return Replay(histories, access, end.n_entries, end.digest, end.at, collections, streams)
+
+
+@cache
+def code_digest() -> bytes:
+    """A digest of the code that makes a state of entries and gives it its meaning.
+
+    To be asked for when a process starts: of the code that it runs. Code without its text has a
+    digest that no other process has.
+    """
+    return _digest_of(sys.modules[name.rstrip(".")].__file__ for name in OUR_MODULES)
+
+
+def _digest_of(packages: Iterable[str | None]) -> bytes:
+    runs_on = platform.python_version(), np.__version__, sys.byteorder
+    digest = hashlib.sha256(" ".join(runs_on).encode())
+    for package in packages:
+        modules = sorted(Path(package).parent.rglob("*.py")) if package else []
+        for module in modules:
+            digest.update(hashlib.sha256(module.read_bytes()).digest())
+        if not modules:
+            digest.update(secrets.token_bytes(32))
+    return digest.digest()
+
+
+class _Writer(pickle.Pickler):
+    """Writes values alone."""
+
+    def reducer_override(self, value: Any) -> Any:
+        kind: Any = type(value)
+        recipe = _RECIPES.get(kind)
+        if recipe is not None:
+            return recipe(value)
+        if isinstance(value, type | FunctionType):
+            return NotImplemented  # by its name, which is looked up when it is read
+        if not _is_value(kind):
+            raise NotAState(f"a state with a {kind.__name__}")
+        if issubclass(kind, Enum):
+            return NotImplemented
+        names = _field_names(kind)
+        if hasattr(value, "__dict__"):  # which has what was computed of the fields, too
+            return __newobj__, (kind,), {name: getattr(value, name) for name in names}
+        return _made, (kind, *(getattr(value, name) for name in names))
+
+
+class _Reader(pickle.Unpickler):
+    """Makes values alone."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        known = _MAKERS.get((module, name))
+        if known is not None:
+            return known
+        if module.startswith(OUR_MODULES) and module in sys.modules:
+            found: Any = getattr(sys.modules[module], name, None)
+            if isinstance(found, type) and _is_value(found):
+                return found
+        raise NotAState("something that is no value")
+
+
+@cache
+def _is_value(kind: Any) -> bool:
+    """Whether it is an enumeration or a frozen dataclass, of the modules that values are from."""
+    if not kind.__module__.startswith(OUR_MODULES):
+        return False
+    parameters = getattr(kind, "__dataclass_params__", None)
+    return issubclass(kind, Enum) or (parameters is not None and parameters.frozen)
+
+
+@cache
+def _field_names(kind: Any) -> tuple[str, ...]:
+    return tuple(one.name for one in dataclasses.fields(kind))
+
+
+def _made(kind: Any, *fields: Any) -> Any:
+    """A value by its fields, which were checked when it was made first."""
+    value = object.__new__(kind)
+    for name, known in zip(_field_names(kind), fields, strict=True):
+        object.__setattr__(value, name, known)
+    return value
+
+
+def _factor(name: ArrayName, numbers: NDArray[Any] | Pieces) -> Factor:
+    return factor_named(name, lambda: _made(Factor, name[0], numbers))
+
+
+def _array_of(content: bytes | Sequence[int], shape: tuple[int, ...]) -> NDArray[Any]:
+    """An array of whole numbers from bytes, or of Python's integers from a list."""
+    if isinstance(content, bytes):
+        return np.frombuffer(content, dtype=np.int64).reshape(shape)
+    array = np.empty(len(content), dtype=object)
+    array[:] = content
+    return array.reshape(shape)
+
+
+def _recipe_of_array(array: NDArray[Any]) -> Recipe:
+    if array.dtype == object:
+        return _array_of, ([int(one) for one in array.ravel().tolist()], array.shape)
+    if array.dtype != np.int64:
+        raise NotAState(f"a state with numbers of type {array.dtype}")
+    return _array_of, (array.tobytes(), array.shape)
+
+
+def _cost_of(*kept: Any) -> CostState:
+    return CostState.of_kept(*kept)
+
+
+def _recipe_of_cost(state: CostState) -> Recipe:
+    return _cost_of, (*state.kept, state.n_cells_max, state.rows_per_unit, state.by)
+
+
+def _read_only(content: dict[Any, Any]) -> MappingProxyType[Any, Any]:
+    return MappingProxyType(content)
+
+
+_RECIPES: Final[dict[type[Any], Callable[[Any], Recipe]]] = {
+    AppendOnly: lambda sequence: (AppendOnly, (sequence[:],)),
+    GrowingSet: lambda numbers: (GrowingSet, (numbers.numbers,)),
+    MappingProxyType: lambda mapping: (_read_only, (dict(mapping),)),
+    Fraction: lambda number: (Fraction, (number.numerator, number.denominator)),
+    Factor: lambda factor: (_factor, (name_of_factor(factor), factor.numbers)),
+    QueryBlock: lambda block: (named, (block.query, block.partition, fingerprint(block))),
+    CostState: _recipe_of_cost,
+    np.ndarray: _recipe_of_array,
+}
+_MAKERS: Final[dict[tuple[str, str], Any]] = {
+    (one.__module__, one.__qualname__): one
+    for one in (
+        *(AppendOnly, GrowingSet, Fraction, named),
+        *(_array_of, _cost_of, _factor, _made, _read_only),
+    )
+}
+
 
 HEAD: Final = b"tacit-checkpoint-2\n"
 SEAL_BYTES: Final = hashlib.sha256().digest_size

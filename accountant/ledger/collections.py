@@ -17,8 +17,8 @@ from dataclasses import astuple, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
-from accountant.ledger.json_fields import Fields, typed
 from accountant.ledger.limits import check_name
+from accountant.ledger.values import Fields, typed
 
 _DIGEST: Final = re.compile("[0-9a-f]{64}", re.ASCII)
 

@@ -8,7 +8,10 @@
     horizon_advanced  more of a table that grows is readable, and what was read of it
     changes_accepted  closed rows of some periods are others now: what was measured of the earlier
                     ones is no history of these, and what it cost stays spent
-    generation_begun  all of a table's data is other data now; see generations.py
+    generation_begun  all of the data of a table that does not grow is other data now, under the
+                    same budget. Nothing is known of its rows, and nothing is forgotten of what the
+                    earlier ones cost: a person may have had other rows in each generation, and has
+                    paid for all of them. Here, too, is what a history keeps of those there were
     limit_set       the owner changed what an analyst or a group may spend
     charge          rows were paid for: by whom, which, at which weight, cost before and after;
                     a row that was measured before may be raised, and names that measurement;
@@ -18,23 +21,26 @@
     measurement     the noisy values of the rows of one charge, and of its statistics
     served          how many answers were given, free and paid, and how wide they were
     access_granted, access_revoked   a credential was issued, or revoked
-    rollback_accepted, clock_corrected   about the ledger itself; see ledger_events.py
+    rollback_accepted  about the ledger itself, by its owner: a ledger that lacks entries continues;
+                    how many there were, how many are left
+    clock_corrected    the same: from here on another time is valid, earlier or much later
     collection_opened, collection_closed   of randomised answers; see collections.py
     stream_opened, epoch_begun, epoch_released, stream_dropped
-                    about a stream, whose name stands where others have a table's; see
-                    stream_entries.py
+                    about a stream, whose name stands where others have a table's; see streams.py
 
 Those about access, collections and the ledger itself are about no table; their table is the empty
 text. A ledger with an entry of any other kind is refused as a whole, not read in part.
 
-Entries contain public things and released values only. Nothing here does input or output, checks
-whether entries agree with each other (table_history.py does), or knows their text (entry_json.py).
+Entries contain public things and released values only. Nothing here does input or output or knows
+their text (entry_json.py). Whether entries agree with each other is checked in history/, but for
+the rules that depend only on the place in the ledger. Proof: proofs/generations.md;
+proofs/ledger.md, "What an owner accepts"; proofs/gate.md, "Limits".
 """
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Final, TypeAlias
+from typing import Final, Self, TypeAlias
 
 from accountant.ledger.charged import (
     ChargedBlock,
@@ -46,14 +52,145 @@ from accountant.ledger.charged import (
 )
 from accountant.ledger.collections import CollectionBody
 from accountant.ledger.credentials import Credential
-from accountant.ledger.generations import GenerationBegun
-from accountant.ledger.ledger_events import EventBody
 from accountant.ledger.limits import NAME_LENGTH_MAX, Limit, Payer, Window
-from accountant.ledger.stream_entries import StreamBody
+from accountant.ledger.streams import StreamBody
 from cube.axis import N_LEVELS_MAX
 from cube.encoding import canonical_json
 from cube.measurement import GaussianTerms, PlannedMeasurement
 from cube.schema import N_ROWS_PER_UNIT_MAX, RowsByLevel
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationBegun:
+    """The data of a table is other data from now on; who said so.
+
+    Parameters
+    ----------
+    data_fingerprint, rows_fingerprint : str
+        The identity of the new data, and of the rows that are read from it.
+    units_before : int
+        What the table has spent until then, in units of 2**-40 epsilon. It stays spent.
+    by : str
+    """
+
+    data_fingerprint: str
+    rows_fingerprint: str
+    units_before: int
+    by: str
+
+    def __post_init__(self) -> None:
+        if not (self.data_fingerprint and self.rows_fingerprint):
+            raise ValueError("a generation without data")
+
+
+@dataclass(frozen=True, slots=True)
+class Generations:
+    """The generations of one table so far, the present one last.
+
+    Parameters
+    ----------
+    data : tuple of str
+        The identity of the data of each.
+    begun_at : tuple of str
+        When each began: the first when the table was opened.
+    units : int
+        What was charged for rows of all but the present one.
+    n_payments : int
+        How many payments there were before the present one.
+    ended_at : str
+        Of an earlier one, as it is kept: when the next began.
+    """
+
+    data: tuple[str, ...] = ()
+    begun_at: tuple[str, ...] = ()
+    units: int = 0
+    n_payments: int = 0
+    ended_at: str = ""
+
+    @property
+    def number(self) -> int:
+        """The number of the present generation: 1 for a table that was never renewed."""
+        return max(1, len(self.data))
+
+    def corrected(self, at: str) -> Self:
+        """With none that began later than `at`, as the clock was corrected."""
+        if not self.begun_at or self.begun_at[-1] <= at:
+            return self
+        return replace(self, begun_at=tuple(min(one, at) for one in self.begun_at))
+
+    def followed_by(self, data: str, at: str, units: int, n_payments: int) -> Self:
+        """With one more, which begins after so much was charged for rows, in so many payments."""
+        return replace(
+            self,
+            data=(*self.data, data),
+            begun_at=(*self.begun_at, at),
+            units=units,
+            n_payments=n_payments,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEnd:
+    """The end of a ledger: its number of entries, the digest and the time of the last."""
+
+    n_entries: int
+    digest: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackAccepted:
+    """The owner continues with a ledger that lacks entries; what these spent is not known.
+
+    Parameters
+    ----------
+    vouched_entries, vouched_digest : int and str, optional
+        The least position that the ledger had reached; None if nothing is left to show it.
+    found_entries, found_digest : int and str
+        The position at which the remaining ledger ends.
+    by : str
+        Who accepted it.
+    """
+
+    vouched_entries: int | None
+    vouched_digest: str | None
+    found_entries: int
+    found_digest: str
+    by: str
+
+    def __post_init__(self) -> None:
+        if (self.vouched_entries is None) != (self.vouched_digest is None):
+            raise ValueError("a position needs both a number of entries and a digest")
+
+    def check_follows(self, end: LedgerEnd) -> None:
+        """Raise ValueError unless it states correctly where the ledger ends."""
+        if (self.found_entries, self.found_digest) != (end.n_entries, end.digest):
+            raise ValueError("a rollback accepted of another ledger than it stands in")
+
+
+@dataclass(frozen=True, slots=True)
+class ClockCorrected:
+    """The owner confirms that the clock is right now, whatever the times of earlier entries.
+
+    Parameters
+    ----------
+    was : str
+        The time of the entry before.
+    by : str
+    """
+
+    was: str
+    by: str
+
+    def check_follows(self, end: LedgerEnd) -> None:
+        """Raise ValueError unless it states correctly the time of the entry before."""
+        if self.was != end.at:
+            raise ValueError("a clock corrected from another time than that of the entry before")
+
+
+EventBody: TypeAlias = RollbackAccepted | ClockCorrected
+EVENTS: Final = (RollbackAccepted, ClockCorrected)
+
 
 GENESIS: Final = "0" * 64  # the digest before the first entry
 NO_TABLE: Final = ""  # of entries that are about no table
@@ -347,7 +484,7 @@ RuleBody: TypeAlias = (
     TableOpened | DataPinned | TableDeclared | BudgetSet | BudgetJoined | HorizonAdvanced | LimitSet
 )
 SimpleBody: TypeAlias = RuleBody | Charge | TakenOver | Measured | Served
-RewritingBody: TypeAlias = ChangesAccepted | GenerationBegun  # see acceptance.py
+RewritingBody: TypeAlias = ChangesAccepted | GenerationBegun  # see history/changed_rows.py
 TableBody: TypeAlias = SimpleBody | RewritingBody
 Body: TypeAlias = TableBody | AccessBody | EventBody | CollectionBody | StreamBody
 

@@ -21,16 +21,21 @@ from accountant.ledger.checkpoint import Checkpoint
 from accountant.ledger.clock import ClockGuard, utc_now
 from accountant.ledger.collections import CollectionBody, CollectionBook
 from accountant.ledger.credentials import AccessBook
-from accountant.ledger.entries import NO_TABLE, AccessBody, Body, Entry, TableBody
+from accountant.ledger.entries import (
+    NO_TABLE,
+    AccessBody,
+    Body,
+    Entry,
+    EventBody,
+    LedgerEnd,
+    TableBody,
+)
 from accountant.ledger.group_commit import GroupCommit
-from accountant.ledger.ledger_events import EventBody, LedgerEnd
-from accountant.ledger.replay import Replay
-from accountant.ledger.stores.mark import Position
-from accountant.ledger.stores.marked_store import holds
+from accountant.ledger.history.replay import Replay
+from accountant.ledger.history.table_history import TableHistory
+from accountant.ledger.stores.mark import Position, holds
 from accountant.ledger.stores.store import Store, unreadable
-from accountant.ledger.stream_book import StreamBook
-from accountant.ledger.stream_entries import StreamBody
-from accountant.ledger.table_history import TableHistory
+from accountant.ledger.streams import StreamBody, StreamBook
 from cube.refusals import LedgerLost, LedgerUnavailable
 from cube.runtime import uncollected
 

@@ -6,7 +6,7 @@ limit only divides it. When the window of a limit ends, every day or month, its 
 again; a limit is no promise about what is learnt in total.
 
 What an analyst spent is the sum of what their charges added to the table's cost. Values only; the
-history (table_history.py) keeps the sums and refuses a charge beyond a limit. Proof:
+history (history/table_history.py) keeps the sums and refuses a charge beyond a limit. Proof:
 proofs/gate.md, "Limits".
 """
 

@@ -11,8 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from accountant.ledger.entries import ClockCorrected, LedgerEnd, RollbackAccepted
 from accountant.ledger.ledger import Ledger
-from accountant.ledger.ledger_events import ClockCorrected, LedgerEnd, RollbackAccepted
 from accountant.ledger.open_ledger import open_unmarked
 from accountant.ledger.stores.key_file import is_marked, note_marked
 from accountant.ledger.stores.mark import MarkFile, Position, mark_beside

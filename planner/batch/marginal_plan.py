@@ -15,7 +15,7 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.cost.profile import profile_of
+from accountant.cost.row_cost import profile_of
 from cube.measurement import UNITS_PER_EPSILON, WEIGHT_UNITS_MAX, PlannedMeasurement, Weight
 from cube.pace import checkpoint
 from cube.query import QueryBlock, Scope

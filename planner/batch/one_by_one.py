@@ -17,7 +17,7 @@ from accountant.cost.history_cost import Price
 from accountant.ledger.charged import ChargedBlock
 from accountant.ledger.entries import Charge
 from accountant.ledger.limits import Payer
-from accountant.noise.laplace import LatticeNoise
+from accountant.noise.lattice_noise import LatticeNoise
 from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement
 from cube.pace import checkpoint
 from planner.measuring.choose import plan_purchases

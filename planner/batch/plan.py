@@ -19,7 +19,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.noise.laplace import may_be_clamped
+from accountant.noise.lattice_noise import may_be_clamped
 from cube.encoding import fingerprint
 from cube.measurement import (
     UNITS_PER_EPSILON,

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import TypeAlias
 
-from accountant.ledger.append_only import AppendOnly, GrowingSet
-from accountant.ledger.raises import Raises
+from accountant.ledger.history.raises import Raises
+from accountant.ledger.values import AppendOnly, GrowingSet
 from cube.encoding import fingerprint
 from cube.measurement import UNITS_PER_EPSILON, UNITS_PER_PRECISION, WEIGHT_UNITS_MAX, Measurement
 from cube.pace import checkpoint

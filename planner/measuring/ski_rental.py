@@ -31,8 +31,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TypeAlias
 
-from accountant.cost.levels_touched import rows_in_block
-from accountant.cost.row_cost import units_per_square
+from accountant.cost.row_cost import rows_in_block, units_per_square
 from accountant.ledger.charged import ChargedBlock
 from accountant.ledger.entries import Charge
 from cube.encoding import fingerprint

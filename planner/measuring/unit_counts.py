@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, TypeAlias
 
-from accountant.ledger.unit_counts import Name, UnitCounts, name_of
+from accountant.ledger.history.unit_counts import Name, UnitCounts, name_of
 from cube.measurement import Measurement, Weight
 from cube.query import QueryBlock
 from cube.refusals import TooLarge

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from accountant.gate.gate import Gate
 from accountant.ledger.entries import Period
-from accountant.ledger.growth import Growth
+from accountant.ledger.history.table_history import Growth
 from accountant.ledger.ledger import Ledger
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from cube.axis import Axis
 from cube.horizon import until
 from cube.refusals import CannotStart, InvalidRequest, SourceUnavailable

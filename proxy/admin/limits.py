@@ -10,9 +10,9 @@ from fractions import Fraction
 from typing import Final
 
 from accountant.ledger.entries import LimitSet
+from accountant.ledger.history.table_history import TableHistory
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Limit, Subject, SubjectKind, Window
-from accountant.ledger.table_history import TableHistory
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import InvalidRequest
 from planner.sql.messages import suggestion

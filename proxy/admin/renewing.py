@@ -8,10 +8,9 @@ import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from accountant.gate.next_snapshot import renew_table
-from accountant.ledger.budget import Budget
+from accountant.gate.open_table import renew_table
+from accountant.ledger.history.table_history import Budget, TableHistory
 from accountant.ledger.ledger import Ledger
-from accountant.ledger.table_history import TableHistory
 from accountant.source import Source
 from cube.refusals import InvalidRequest
 from proxy.config.table_settings import TableSettings

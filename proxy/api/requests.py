@@ -12,8 +12,8 @@ from typing import Final, Protocol
 
 import pyarrow as pa
 
-from accountant.ledger.budget import Renewal
 from accountant.ledger.credentials import EVERY_TABLE, Role
+from accountant.ledger.history.table_history import Renewal
 from accountant.ledger.limits import Payer
 from cube.refusals import UnknownName
 from cube.schema import Schema

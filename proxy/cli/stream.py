@@ -15,7 +15,7 @@ import typer
 from numpy.typing import NDArray
 from rich.table import Table
 
-from accountant.ledger.stream_entries import N_PREDICATES_MAX
+from accountant.ledger.streams import N_PREDICATES_MAX
 from cube.exponential import EPSILON_MAX
 from cube.refusals import ConfigurationInvalid, InvalidRequest, InvalidTarget
 from proxy.api.epsilon import exact_epsilon

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from accountant.ledger.collections import CollectionBody, CollectionBook
-from accountant.ledger.stream_book import StreamBook
+from accountant.ledger.streams import StreamBook
 
 
 class CollectionLedger(Protocol):

@@ -1,7 +1,7 @@
 """The `[budgets.NAME]` sections: budgets that several tables about the same units spend together.
 
 Epsilons and deltas are exact numbers, as a configuration file writes them. Nothing here opens the
-data. That costs add up is the ledger's work (accountant/ledger/replay.py).
+data. That costs add up is the ledger's work (accountant/ledger/history/replay.py).
 """
 
 import re

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from accountant.ledger.raises import StalePlan
+from accountant.ledger.history.raises import StalePlan
 from cube.refusals import BudgetExhausted, CannotStart, InvalidRequest, LimitReached
 from cube.target import AccuracyTarget
 from inference.block_estimates import RowEstimates

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 import pyarrow as pa
 
-from accountant.ledger.budget import Budget
+from accountant.ledger.history.table_history import Budget
 from accountant.ledger.limits import Window
 from cube.encoding import declare
 from cube.measurement import UNITS_PER_EPSILON, Measurement

@@ -11,8 +11,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Final
 
-from accountant.cost.levels_touched import rows_in_block
-from accountant.cost.profile import profile_of
+from accountant.cost.row_cost import profile_of, rows_in_block
 from accountant.ledger.clock import utc_now
 from accountant.ledger.entries import WIDTH_BINS, Served, Tally
 from accountant.ledger.ledger import Ledger

@@ -16,7 +16,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from accountant.ledger.budget import Renewal
+from accountant.ledger.history.table_history import Renewal
 from cube.refusals import NotAuthenticated, Refused
 from proxy.api.requests import BudgetStatus
 from proxy.monitoring.buckets import BUCKETS, edge_of

@@ -15,7 +15,7 @@ from typing import Final
 from jinja2 import Environment
 from markupsafe import Markup
 
-from accountant.auditor.columns import ColumnCost
+from accountant.auditor.costs.columns import ColumnCost
 from accountant.ledger.entries import WIDTH_BINS
 from proxy.reporting import charts
 from proxy.reporting.amounts import of_units

@@ -15,19 +15,14 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Final
 
-from accountant.auditor.columns import ColumnCost
+from accountant.auditor.costs.columns import ColumnCost
 from accountant.auditor.signed_head import SignedHead
 from accountant.auditor.verdict import CollectionVerdict, StreamVerdict, TableVerdict, Verdict
 from accountant.ledger.collections import CollectionClosed, CollectionOpened
 from accountant.ledger.credentials import Credential
 from accountant.ledger.entries import WIDTH_BINS, Body, Entry
 from accountant.ledger.limits import Limit, Payer, Subject, Window
-from accountant.ledger.stream_entries import (
-    EpochBegun,
-    EpochReleased,
-    StreamDropped,
-    StreamOpened,
-)
+from accountant.ledger.streams import EpochBegun, EpochReleased, StreamDropped, StreamOpened
 from proxy.reporting.amounts import of_units
 from proxy.reporting.declared import DeclaredTable
 from streams.declared import epoch_of

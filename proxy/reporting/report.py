@@ -18,10 +18,9 @@ from importlib.metadata import PackageNotFoundError, version
 from itertools import islice, pairwise
 from typing import Any, Final, TypeAlias
 
-from accountant.auditor.columns import ColumnCost
+from accountant.auditor.costs.columns import ColumnCost
 from accountant.auditor.signed_head import SignedHead
 from accountant.auditor.verdict import TableVerdict, Verdict
-from accountant.ledger.acceptance import is_given_up, levels_of
 from accountant.ledger.credentials import AccessBook
 from accountant.ledger.entries import (
     AccessGranted,
@@ -31,15 +30,16 @@ from accountant.ledger.entries import (
     BudgetSet,
     ChangesAccepted,
     Charge,
+    ClockCorrected,
     Entry,
+    GenerationBegun,
     LimitSet,
     Served,
     TableDeclared,
     TableOpened,
 )
 from accountant.ledger.entry_json import read
-from accountant.ledger.generations import GenerationBegun
-from accountant.ledger.ledger_events import ClockCorrected
+from accountant.ledger.history.changed_rows import is_given_up, levels_of
 from accountant.ledger.limits import Limit, Payer, Subject, SubjectKind, Window
 from cube.refusals import InvalidRequest
 from proxy.reporting import tables, wording

@@ -17,17 +17,18 @@ from accountant.ledger.entries import (
     BudgetJoined,
     BudgetSet,
     ChangesAccepted,
+    ClockCorrected,
     DataPinned,
     Entry,
+    GenerationBegun,
     HorizonAdvanced,
     LimitSet,
+    RollbackAccepted,
     TableDeclared,
     TableOpened,
 )
-from accountant.ledger.generations import GenerationBegun
-from accountant.ledger.ledger_events import ClockCorrected, RollbackAccepted
 from accountant.ledger.limits import Limit, Window
-from accountant.ledger.stream_entries import StreamDropped, StreamOpened
+from accountant.ledger.streams import StreamDropped, StreamOpened
 from cube.encoding import decode_block
 from cube.measurement import UNITS_PER_EPSILON
 from proxy.reporting.amounts import exact_text

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Window
-from accountant.ledger.stream_book import StreamHistory
+from accountant.ledger.streams import StreamHistory
 from streams.declared import epoch_of
 from streams.epoch import Epoch
 

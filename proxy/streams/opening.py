@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Final
 
 from accountant.ledger.limits import Window
-from accountant.ledger.stream_entries import StreamOpened
+from accountant.ledger.streams import StreamOpened
 from cube.exponential import EPSILON_MAX
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import InvalidTarget

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from accountant.ledger.ledger import Ledger
-from accountant.ledger.stream_book import StreamBook
-from accountant.ledger.stream_entries import EpochBegun, EpochReleased, StreamDropped
+from accountant.ledger.streams import EpochBegun, EpochReleased, StreamBook, StreamDropped
 from cube.pace import waiting
 from cube.refusals import DataChanged, InvalidRequest, StoreUnavailable, TacitError
 from proxy.streams.noted_stream import NotedStream

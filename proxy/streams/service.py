@@ -15,8 +15,7 @@ from typing import Final, TypeAlias
 
 from accountant.ledger.credentials import Role
 from accountant.ledger.ledger import Ledger
-from accountant.ledger.stream_book import StreamBook
-from accountant.ledger.stream_entries import StreamOpened
+from accountant.ledger.streams import StreamBook, StreamOpened
 from cube.refusals import (
     CannotStart,
     InvalidRequest,

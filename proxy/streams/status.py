@@ -7,8 +7,7 @@ cannot keep states.
 from dataclasses import dataclass
 from fractions import Fraction
 
-from accountant.ledger.stream_book import StreamHistory
-from accountant.ledger.stream_entries import StreamOpened
+from accountant.ledger.streams import StreamHistory, StreamOpened
 from cube.measurement import UNITS_PER_EPSILON
 
 

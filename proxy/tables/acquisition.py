@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
+from accountant.ledger.history.raises import StalePlan
 from accountant.ledger.limits import Payer
-from accountant.ledger.raises import StalePlan
 from cube.measurement import UNITS_PER_EPSILON
 from cube.pace import checkpoint
 from cube.refusals import Refused

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Final
 
+from accountant.ledger.history.payments import Payment
+from accountant.ledger.history.raises import StalePlan
 from accountant.ledger.limits import Payer
-from accountant.ledger.payments import Payment
-from accountant.ledger.raises import StalePlan
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Precision, Weight
 from cube.query import Partition, QueryBlock, counting
 from cube.refusals import TooLarge

@@ -13,10 +13,9 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Final, Self
 
-from accountant.ledger.budget import Budget
-from accountant.ledger.payments import Payment
-from accountant.ledger.table_history import TableHistory
-from accountant.ledger.unit_counts import UnitCounts
+from accountant.ledger.history.payments import Payment
+from accountant.ledger.history.table_history import Budget, TableHistory
+from accountant.ledger.history.unit_counts import UnitCounts
 from cube.measurement import Measurement
 from cube.refusals import NotAllowed
 from proxy.api.requests import BudgetStatus, Caller, LimitStatus

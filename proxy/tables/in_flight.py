@@ -18,10 +18,10 @@ from fractions import Fraction
 from typing import Final, TypeAlias
 
 from accountant.gate.gate import Gate, n_come
+from accountant.ledger.history.payments import Payment
+from accountant.ledger.history.raises import StalePlan
+from accountant.ledger.history.unit_counts import Name, name_of
 from accountant.ledger.limits import Payer
-from accountant.ledger.payments import Payment
-from accountant.ledger.raises import StalePlan
-from accountant.ledger.unit_counts import Name, name_of
 from cube.measurement import Measurement, PlannedMeasurement
 from cube.pace import checkpoint, note_paid, seconds_left, waiting
 from cube.statistic import Asked

@@ -7,7 +7,7 @@ how long a start takes: what fails is logged, once. Nothing here sees rows.
 import logging
 from typing import Final
 
-from accountant.ledger.kept_state import NotAState
+from accountant.ledger.checkpoint import NotAState
 from accountant.ledger.ledger import Ledger
 from cube.refusals import TacitError
 from proxy.monitoring.background import Background

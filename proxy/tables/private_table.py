@@ -13,8 +13,8 @@ from types import MappingProxyType
 
 from accountant.gate.ended_generation import EndedGeneration
 from accountant.gate.gate import Gate
+from accountant.ledger.history.payments import BindingLimit
 from accountant.ledger.limits import Payer
-from accountant.ledger.payments import BindingLimit
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
 from cube.schema import Schema
 from cube.statistic import Asked

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from accountant.gate.gate import Gate
-from accountant.ledger.raises import StalePlan
+from accountant.ledger.history.raises import StalePlan
 from cube.encoding import fingerprint
 from planner.measuring.choose import meets
 from planner.measuring.offers import PurchasePlan

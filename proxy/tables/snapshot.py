@@ -12,11 +12,11 @@ from fractions import Fraction
 from accountant.cost.history_cost import Price
 from accountant.gate.ended_generation import generation_over
 from accountant.gate.pricing import Pricing
+from accountant.ledger.history.payments import Payment
+from accountant.ledger.history.raises import StalePlan
+from accountant.ledger.history.table_history import TableHistory
+from accountant.ledger.history.unit_counts import Name, UnitCounts, name_of
 from accountant.ledger.limits import Payer
-from accountant.ledger.payments import Payment
-from accountant.ledger.raises import StalePlan
-from accountant.ledger.table_history import TableHistory
-from accountant.ledger.unit_counts import Name, UnitCounts, name_of
 from cube.measurement import PlannedMeasurement
 from cube.pace import checkpoint
 from cube.statistic import PlannedUnitCount, UnitCount

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from accountant.cost.history_cost import Price
 from accountant.gate.pricing import Pricing
-from accountant.ledger.table_history import TableHistory
+from accountant.ledger.history.table_history import TableHistory
 from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement
 from cube.pace import checkpoint
 from cube.statistic import PlannedUnitCount

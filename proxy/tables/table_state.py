@@ -11,7 +11,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Final
 
 from accountant.gate.gate import Gate
-from accountant.ledger.table_history import TableHistory
+from accountant.ledger.history.table_history import TableHistory
 from cube.pace import checkpoint
 from cube.runtime import uncollected
 from inference.block_estimates import RowEstimates

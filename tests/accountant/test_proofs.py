@@ -17,30 +17,17 @@ PROOFS_ELSEWHERE = {
 }
 # What only holds or carries values, and promises nothing by itself.
 WITHOUT_A_GUARANTEE = (
-    {"source"}
-    | {f"ledger/{name}" for name in ("append_only", "charge_json", "entries", "entry_json")}
-    | {"ledger/successor"}
-    | {"ledger/json_fields", "ledger/stream_entries", "ledger/stream_json"}
-    | {"ledger/open_ledger", "auditor/wrong"}
-    | {
-        f"auditor/{name}"
-        for name in (
-            "access",
-            "bodies",
-            "book",
-            "classes",
-            "credentials",
-            "fields",
-            "transfer",
-            "verdict",
-            "windows",
-        )
-    }
+    {"source", "ledger/values", "ledger/entry_json", "ledger/open_ledger"}
+    | {f"auditor/{name}" for name in ("bodies", "fields", "transfer", "verdict")}
     | {
         f"ledger/stores/{name}"
         for name in (
-            *("store", "durable_file", "key_file", "postgres", "postgres_connection"),
-            *("postgres_location", "postgres_reader", "postgres_schema"),
+            "store",
+            "durable_file",
+            "key_file",
+            "postgres_database",
+            "postgres_location",
+            "postgres_reader",
         )
     }
 )

@@ -18,7 +18,7 @@ import pytest
 from accountant.gate.open_table import open_table
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.open_ledger import open_ledger
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from cube.axis import CategoryAxis, DateAxis, IntegerAxis
 from cube.schema import Schema
 from cube.target import AccuracyTarget

@@ -34,8 +34,7 @@ from accountant.gate.gate import Gate
 from accountant.gate.open_table import open_table
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
-from accountant.noise.gaussian import GaussianNoise
-from accountant.noise.laplace import LatticeNoise, NoiseSource, SystemNoise
+from accountant.noise.lattice_noise import GaussianNoise, LatticeNoise, NoiseSource, SystemNoise
 from cube.axis import IntegerAxis
 from cube.measurement import PlannedMeasurement, Precision, Weight
 from cube.query import Factor, Partition, QueryBlock, counting

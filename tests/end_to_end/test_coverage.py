@@ -14,8 +14,7 @@ import pytest
 
 from accountant.gate.open_table import open_table
 from accountant.ledger.open_ledger import open_ledger
-from accountant.noise.gaussian import GaussianNoise
-from accountant.noise.laplace import LatticeNoise, SystemNoise
+from accountant.noise.lattice_noise import GaussianNoise, LatticeNoise, SystemNoise
 from cube.target import AccuracyTarget
 from planner.measuring.strategy import Strategy
 from proxy.api.requests import QueryRequest

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from accountant.gate.open_table import open_table
 from accountant.ledger.open_ledger import open_ledger
-from accountant.noise.laplace import NoiseSource, SystemNoise
+from accountant.noise.lattice_noise import NoiseSource, SystemNoise
 from planner.measuring.gaussian_opening import GaussianOffer
 from planner.measuring.strategy import Strategy
 from planner.workload import RequestedTarget

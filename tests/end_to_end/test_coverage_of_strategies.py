@@ -16,7 +16,7 @@ import pytest
 from accountant.gate.open_table import open_table
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
-from accountant.noise.laplace import NoiseSource, SystemNoise
+from accountant.noise.lattice_noise import NoiseSource, SystemNoise
 from cube.axis import BooleanAxis, IntegerAxis
 from cube.measurement import PlannedMeasurement
 from cube.schema import Schema

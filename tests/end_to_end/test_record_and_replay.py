@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from accountant.noise.laplace import LatticeNoise, SystemNoise
+from accountant.noise.lattice_noise import LatticeNoise, SystemNoise
 from cube.exponential import epsilon_units_of
 from local_dp.campaign import Attribute, Campaign, Combination
 from local_dp.campaign_text import campaign_text

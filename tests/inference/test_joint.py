@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from accountant.noise.refinement import Refinement
+from accountant.noise.sampling import Refinement
 from cube.axis import IntegerAxis
 from cube.measurement import Measurement, Weight
 from cube.query import Factor, LinearQuery, Partition, QueryBlock, counting

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from accountant.gate.release import Noisy, Release
 from accountant.ledger.entries import Charge
 from accountant.ledger.entry_json import write
-from accountant.ledger.table_history import TableHistory
-from accountant.noise.gaussian import GaussianNoise
-from accountant.noise.laplace import LatticeNoise, NoiseSource
+from accountant.ledger.history.table_history import TableHistory
+from accountant.noise.lattice_noise import GaussianNoise, LatticeNoise, NoiseSource
 from accountant.source import ReadRows, Source
 from planner.measuring.strategy import Strategy
 from proxy.engine.engine import Engine

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple, Self
 
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from cube import refusals
 from cube.refusals import (
     BudgetExhausted,

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from accountant.noise.laplace import NoiseSource, SystemNoise
+from accountant.noise.lattice_noise import NoiseSource, SystemNoise
 from tests.end_to_end.test_coverage import ScaledNoise
 from tests.sql import world
 from tests.sql.cases import Case, cases, request

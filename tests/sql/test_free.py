@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from proxy.engine.engine import Engine
 from tests.sql import world
 from tests.sql.cases import Case, cases, parameters, request, spent

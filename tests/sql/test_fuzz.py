@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from accountant.gate.snapshots import Snapshot
+from accountant.gate.known_rows import Snapshot
 from cube.refusals import UnsupportedSql
 from cube.schema import Schema
 from planner.lowering.summands import Product, summed

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from cube import refusals
 from cube.axis import IntegerAxis
 from cube.query import Factor, LinearQuery, QueryBlock, Term

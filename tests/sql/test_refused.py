@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from cube.refusals import Refused
 from proxy.api.requests import LOCAL, QueryRequest
 from proxy.engine.engine import Engine

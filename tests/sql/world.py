@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from accountant.gate.open_table import open_table
 from accountant.ledger.open_ledger import open_ledger
-from accountant.noise.laplace import NoiseSource
+from accountant.noise.lattice_noise import NoiseSource
 from cube.axis import (
     Axis,
     BooleanAxis,

@@ -9,7 +9,7 @@ from pathlib import Path
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Window
 from accountant.ledger.open_ledger import open_ledger, open_unmarked
-from accountant.ledger.stream_entries import (
+from accountant.ledger.streams import (
     EpochBegun,
     EpochReleased,
     StreamBody,

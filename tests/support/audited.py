@@ -25,11 +25,11 @@ from accountant.ledger.entries import (
     Tally,
     chained_digest,
 )
+from accountant.ledger.history.replay import Replay
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Limit, Payer, Subject, SubjectKind, Window
 from accountant.ledger.open_ledger import open_ledger
-from accountant.ledger.replay import Replay
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from cube.encoding import canonical_json
 from cube.measurement import PlannedMeasurement, Weight
 from cube.query import Factor, Partition, QueryBlock, counting

@@ -15,7 +15,7 @@ from accountant.gate.open_table import open_table
 from accountant.grouping import Grouping
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
-from accountant.noise.laplace import NoiseSource, SystemNoise
+from accountant.noise.lattice_noise import NoiseSource, SystemNoise
 from accountant.source import CellCounts, UnitCells
 from cube.axis import CategoryAxis, IntegerAxis
 from cube.measurement import PlannedMeasurement, Weight

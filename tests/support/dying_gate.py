@@ -19,7 +19,7 @@ from accountant.gate.gate import Gate
 from accountant.gate.open_table import open_table
 from accountant.ledger.entries import Charge, Measured
 from accountant.ledger.limits import Payer
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from cube.axis import IntegerAxis
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Precision, Weight
 from cube.query import Partition, QueryBlock, counting

@@ -11,11 +11,11 @@ import numpy as np
 
 from accountant.gate.gate import Gate
 from accountant.gate.open_table import open_table
+from accountant.ledger.history.raises import StalePlan
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
-from accountant.ledger.raises import StalePlan
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from cube.axis import CategoryAxis, IntegerAxis
 from cube.horizon import Horizon
 from cube.measurement import PlannedMeasurement, Weight

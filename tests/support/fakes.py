@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 from accountant.gate.gate import CellCounts, Source
 from accountant.grouping import Grouping
 from accountant.ledger.entries import Body, TableBody
+from accountant.ledger.history.table_history import TableHistory
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.stores.key_file import fingerprint_key, key_beside
 from accountant.ledger.stores.sqlite_store import SqliteStore
-from accountant.ledger.table_history import TableHistory
-from accountant.noise.gaussian import GaussianNoise
-from accountant.noise.laplace import LatticeNoise, NoiseSource, SystemNoise
+from accountant.noise.lattice_noise import GaussianNoise, LatticeNoise, NoiseSource, SystemNoise
 from accountant.source import UnitCells
 from cube.schema import Schema
 from tests.support.groupings import counted_levels

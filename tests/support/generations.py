@@ -7,12 +7,11 @@ from numpy.typing import NDArray
 
 from accountant.auditor.verify import verify
 from accountant.gate.gate import Gate
-from accountant.gate.next_snapshot import renew_table
-from accountant.gate.open_table import Funds
+from accountant.gate.open_table import Funds, renew_table
 from accountant.ledger.entries import Entry
+from accountant.ledger.history.replay import Replay
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
-from accountant.ledger.replay import Replay
 from cube.measurement import PlannedMeasurement, Weight
 from cube.query import QueryBlock
 from cube.schema import Schema

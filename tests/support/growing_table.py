@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from accountant.gate.gate import Gate
 from accountant.gate.open_table import open_table
 from accountant.ledger.ledger import Ledger
-from accountant.noise.laplace import NoiseSource, SystemNoise
+from accountant.noise.lattice_noise import NoiseSource, SystemNoise
 from cube.axis import CategoryAxis, IntegerAxis
 from cube.schema import Schema
 from tests.support.fakes import KnownTable

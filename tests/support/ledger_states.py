@@ -8,8 +8,8 @@ import numpy as np
 
 from accountant.cost.cell_function import CellFunction
 from accountant.cost.history_cost import CostState
-from accountant.ledger.append_only import AppendOnly, GrowingSet
-from accountant.ledger.replay import Replay
+from accountant.ledger.history.replay import Replay
+from accountant.ledger.values import AppendOnly, GrowingSet
 from cube.encoding import encode_block, fingerprint
 from cube.query import QueryBlock
 

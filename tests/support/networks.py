@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.exact.scores import Contingency, grid_scores, sensitivity
+from accountant.exact.choices import Contingency, grid_scores, sensitivity
 from cube.query import Partition
 from cube.statistic import Choice, ChoiceCandidate
 from synthesis.privbayes.attributes import Attribute

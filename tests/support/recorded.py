@@ -33,11 +33,10 @@ from unittest import mock
 import numpy as np
 
 from accountant.cost.zcdp_account import cost_of
-from accountant.exact import exponential_mechanism
+from accountant.exact import choices as exponential_mechanism
 from accountant.gate import release
 from accountant.gate.release import Release
 from accountant.grouping import Grouping
-from accountant.ledger.charge_json import write_charge
 from accountant.ledger.charged import (
     ChargedBlock,
     ChargedChoice,
@@ -47,9 +46,8 @@ from accountant.ledger.charged import (
     ChargedUnitCount,
 )
 from accountant.ledger.entries import Charge
-from accountant.noise.gaussian import GaussianNoise
-from accountant.noise.laplace import LatticeNoise, SystemNoise
-from accountant.noise.lattice import OnLattice
+from accountant.ledger.entry_json import write_charge
+from accountant.noise.lattice_noise import GaussianNoise, LatticeNoise, OnLattice, SystemNoise
 from accountant.source import CellCounts, UnitCells
 from cube.encoding import canonical_json
 from cube.measurement import UNITS_PER_EPSILON, Weight

@@ -9,10 +9,10 @@ from pathlib import Path
 from accountant.ledger.charged import ChargedBlock
 from accountant.ledger.clock import ClockGuard
 from accountant.ledger.entries import BudgetSet, Charge, Entry, TableOpened
+from accountant.ledger.history.table_history import TableHistory
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer, Window
 from accountant.ledger.stores.sqlite_store import SqliteStore
-from accountant.ledger.table_history import TableHistory
 from cube.measurement import UNITS_PER_EPSILON
 from tests.support.audited import Change, rewritten
 from tests.support.short_ledger import COUNT, NOISE, WEIGHT

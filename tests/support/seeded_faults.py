@@ -13,10 +13,11 @@ from unittest import mock
 import numpy as np
 
 from accountant.cost import history_cost
-from accountant.exact import exponential_mechanism, unit_counts
+from accountant.exact import choices as exponential_mechanism
+from accountant.exact import unit_counts
 from accountant.gate import release
 from accountant.gate.release import Release
-from accountant.noise.laplace import LatticeNoise
+from accountant.noise.lattice_noise import LatticeNoise
 from accountant.source import CellCounts
 from cube.measurement import Weight
 from proxy.sources import bounding

@@ -10,7 +10,7 @@ from accountant.ledger.entries import BudgetSet, Charge, Measured, TableBody, Ta
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
-from accountant.noise.laplace import LatticeNoise
+from accountant.noise.lattice_noise import LatticeNoise
 from cube.measurement import Weight
 from cube.query import Factor, Partition, QueryBlock, counting
 

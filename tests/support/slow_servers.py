@@ -17,7 +17,7 @@ from accountant.gate.open_table import open_table
 from accountant.grouping import Grouping
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.open_ledger import open_ledger
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from accountant.source import UnitCells
 from planner.workload import RequestedTarget
 from proxy.api.requests import LOCAL, Caller, QueryRequest, QueryResult

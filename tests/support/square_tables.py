@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from accountant.gate.open_table import open_table
 from accountant.ledger.open_ledger import open_ledger
-from accountant.noise.laplace import NoiseSource, SystemNoise
+from accountant.noise.lattice_noise import NoiseSource, SystemNoise
 from cube.axis import CategoryAxis
 from cube.schema import Schema
 from cube.target import AccuracyTarget

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from accountant.gate.open_table import open_table
 from accountant.ledger.open_ledger import open_ledger
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from cube.axis import Axis, BooleanAxis, CategoryAxis, DateAxis, IntegerAxis, NumericAxis
 from cube.schema import Schema
 from cube.target import AccuracyTarget

@@ -15,7 +15,7 @@ from accountant.ledger.credentials import EVERY_TABLE, Role
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from cube.refusals import Refused
 from proxy.api.requests import LOCAL, Caller, QueryRequest
 from proxy.config.memory import DEFAULT_LIMITS, SyntheticLimits

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from accountant.gate.open_table import open_table
 from accountant.ledger.open_ledger import open_ledger
-from accountant.noise.laplace import NoiseSource, SystemNoise
+from accountant.noise.lattice_noise import NoiseSource, SystemNoise
 from cube.axis import BooleanAxis, CategoryAxis, IntegerAxis
 from cube.schema import Schema
 from cube.target import AccuracyTarget

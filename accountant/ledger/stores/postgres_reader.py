@@ -10,8 +10,8 @@ import psycopg
 from psycopg import sql
 
 from accountant.ledger.entries import Entry
-from accountant.ledger.stores import postgres_schema
-from accountant.ledger.stores.postgres_connection import connect, explained_at_start
+from accountant.ledger.stores import postgres_database as postgres_schema
+from accountant.ledger.stores.postgres_database import connect, explained_at_start
 from accountant.ledger.stores.postgres_location import PostgresLocation
 
 N_ROWS_READ: Final = 1000  # at a time

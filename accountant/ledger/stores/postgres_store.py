@@ -22,12 +22,16 @@ from psycopg import sql
 from psycopg.pq import TransactionStatus
 
 from accountant.ledger.entries import Entry
-from accountant.ledger.stores import postgres_schema
+from accountant.ledger.stores import postgres_database as postgres_schema
 from accountant.ledger.stores.key_file import fingerprint_key
-from accountant.ledger.stores.postgres_connection import Link, explained_at_start, reason
+from accountant.ledger.stores.postgres_database import (
+    LedgerIdentity,
+    Link,
+    explained_at_start,
+    reason,
+)
 from accountant.ledger.stores.postgres_location import PostgresLocation
 from accountant.ledger.stores.postgres_reader import read_entries, read_some
-from accountant.ledger.stores.postgres_schema import LedgerIdentity
 from cube.refusals import (
     CannotStart,
     LedgerCorrupt,

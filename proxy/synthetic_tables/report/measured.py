@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant.ledger.charged import ChargedDistance, ChargedGaussian
-from accountant.ledger.payments import ReleasedStatistics
+from accountant.ledger.history.payments import ReleasedStatistics
 from cube.query import Partition, Scope
 from cube.runtime import cached_property
 from cube.statistic import Distance, GaussianNoisyCounts

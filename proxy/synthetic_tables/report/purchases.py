@@ -16,7 +16,7 @@ from accountant.ledger.charged import (
     ChargedGaussian,
 )
 from accountant.ledger.entries import Charge
-from accountant.ledger.payments import Payment
+from accountant.ledger.history.payments import Payment
 from cube.measurement import UNITS_PER_EPSILON, Measurement
 from cube.query import Scope
 from cube.statistic import GaussianCounts

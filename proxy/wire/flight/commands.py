@@ -24,7 +24,7 @@ from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.message import DecodeError, Message
 from numpy.typing import NDArray
 
-from accountant.ledger.stream_entries import StreamOpened
+from accountant.ledger.streams import StreamOpened
 from cube.refusals import InvalidRequest, InvalidTarget, UnknownName
 from planner.sql.settings import (
     CLIENT_SETTINGS,

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from accountant.ledger.budget import Renewal
+from accountant.ledger.history.table_history import Renewal
 from accountant.ledger.limits import Window
 from cube.refusals import InvalidRequest, InvalidSql, InvalidTarget, TooLarge
 from inference.remap import (

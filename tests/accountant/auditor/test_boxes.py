@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accountant.auditor import cost
-from accountant.auditor.boxes import Boxes, Due
-from accountant.auditor.cost import Paid, follow
-from accountant.auditor.portions import Floats, Portions
-from accountant.auditor.tables import Layout
+from accountant.auditor.costs import history as cost
+from accountant.auditor.costs.boxes import Boxes, Due, Floats, Portions
+from accountant.auditor.costs.history import Paid, follow
+from accountant.auditor.costs.tables import Layout
 from accountant.cost.history_cost import CostState, price_of
 from cube.measurement import PlannedMeasurement, Weight
 from cube.query import Factor, QueryBlock, counting

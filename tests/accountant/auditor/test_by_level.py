@@ -8,14 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accountant.auditor import by_level
-from accountant.auditor.by_level import follow_levels
-from accountant.auditor.cost import Finding, Paid
-from accountant.auditor.gaussian import RowNoise, Terms, price_per_square
-from accountant.auditor.prices import Price
+from accountant.auditor.costs import units as by_level
+from accountant.auditor.costs.history import Finding, Paid
+from accountant.auditor.costs.tables import Row
+from accountant.auditor.costs.units import AtLevel, UnitRows, follow_levels
+from accountant.auditor.noise import Price, RowNoise, Terms, price_per_square
 from accountant.auditor.rows import BlockReader
-from accountant.auditor.tables import Row
-from accountant.auditor.unit_rows import AtLevel, UnitRows
 from accountant.cost.history_cost import CostState, price_of
 from cube.encoding import encode_block
 from cube.schema import RowsByLevel

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.auditor import columns, tables
-from accountant.auditor.bound import Bound
-from accountant.auditor.columns import ColumnCost, column_costs
-from accountant.auditor.prices import Price
+from accountant.auditor.costs import columns, tables
+from accountant.auditor.costs.bound import Bound
+from accountant.auditor.costs.columns import ColumnCost, column_costs
+from accountant.auditor.costs.tables import Row
+from accountant.auditor.noise import Price
 from accountant.auditor.rows import BlockReader
-from accountant.auditor.tables import Row
 from cube.encoding import encode_block
 from cube.query import Factor, LinearQuery, QueryBlock, Term, counting
 from tests.support.cubes import SIZES, blocks, dense_rows

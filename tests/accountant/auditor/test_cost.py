@@ -10,14 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accountant.auditor import axis_tables, cost, search, tables
-from accountant.auditor.bound import Bound
-from accountant.auditor.cost import Finding, Paid, follow
-from accountant.auditor.gaussian import RowNoise, Terms, price_per_square
-from accountant.auditor.prices import Price
+from accountant.auditor.costs import bound as axis_tables
+from accountant.auditor.costs import history as cost
+from accountant.auditor.costs import history as search
+from accountant.auditor.costs import tables
+from accountant.auditor.costs.bound import Bound
+from accountant.auditor.costs.history import Finding, Paid, cells_above, climbed, follow
+from accountant.auditor.costs.tables import Row
+from accountant.auditor.noise import Price, RowNoise, Terms, price_per_square
 from accountant.auditor.rows import BlockReader
-from accountant.auditor.search import cells_above, climbed
-from accountant.auditor.tables import Row
 from accountant.cost.history_cost import CostState, price_of
 from cube.encoding import encode_block
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Precision, Weight

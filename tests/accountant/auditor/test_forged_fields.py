@@ -22,11 +22,11 @@ from accountant.auditor.verify import verify
 from accountant.gate.open_table import open_table
 from accountant.ledger.collections import CollectionClosed, CollectionOpened
 from accountant.ledger.entries import Entry
+from accountant.ledger.history.replay import Replay
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
-from accountant.ledger.replay import Replay
 from accountant.ledger.stores.sqlite_store import SqliteReader
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from cube.encoding import canonical_json
 from cube.measurement import PlannedMeasurement, Precision
 from tests.support.a_stream import ledger_on, write_a_stream

@@ -36,7 +36,7 @@ def imported_names(path: Path) -> dict[str, set[str]]:
     return found
 
 
-@pytest.mark.parametrize("path", sorted(PACKAGE.glob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: path.stem)
 def test_the_auditor_takes_from_the_rest_only_entries_refusals_and_constants(path: Path) -> None:
     for module, names in imported_names(path).items():
         home = module.split(".")[0]
@@ -51,7 +51,7 @@ def test_the_auditor_takes_from_the_rest_only_entries_refusals_and_constants(pat
 
 def test_it_uses_nothing_of_an_entry_but_its_fields() -> None:
     methods = {name for name, _ in inspect.getmembers(Entry, inspect.isfunction)}
-    for path in PACKAGE.glob("*.py"):
+    for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Attribute):
                 assert node.attr not in {name for name in methods if not name.startswith("_")}

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.serialization import (
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accountant.auditor.fields import Wrong
 from accountant.auditor.signed_head import (
     Head,
     generate_keys,
@@ -24,7 +25,6 @@ from accountant.auditor.signed_head import (
     read_signed_head,
     sign_head,
 )
-from accountant.auditor.wrong import Wrong
 from cube.refusals import CannotStart, LedgerCorrupt
 
 KEY = Ed25519PrivateKey.generate()

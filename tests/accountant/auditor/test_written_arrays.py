@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from accountant.auditor.curves import Curve
-from accountant.auditor.rows import BlockReader
-from accountant.auditor.tiled import Tiled
+from accountant.auditor.rows import BlockReader, Curve, Tiled
 from cube.classes import tiled
 from cube.encoding import decode_block, encode_block, fingerprint
 from cube.pieces import runs_of

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from accountant.cost.cell_function import CellFunction, added, multiplied
 from accountant.cost.elimination import Elimination, maximum
 from accountant.cost.history_cost import CostState, price_of
-from accountant.cost.profile import profile_of
-from accountant.cost.row_cost import most_of, row_cost
+from accountant.cost.row_cost import most_of, profile_of, row_cost
 from accountant.cost.summed_costs import TableCost
 from cube.encoding import decode_block, encode_block
 from cube.measurement import (

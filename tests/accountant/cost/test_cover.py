@@ -9,13 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from accountant.cost import divided_costs, summed_costs
+from accountant.cost import cover as divided_costs
+from accountant.cost import summed_costs
 from accountant.cost.cell_function import CellFunction
-from accountant.cost.cover import TOTAL_MAX, Cover
-from accountant.cost.divided_costs import DividedCosts
-from accountant.cost.envelope import WHOLE, Envelope
+from accountant.cost.cover import TOTAL_MAX, WHOLE, Cover, DividedCosts, Envelope
 from accountant.cost.history_cost import CostState, price_of
-from accountant.cost.profile import profile_of
+from accountant.cost.row_cost import profile_of
 from cube.measurement import PlannedMeasurement, Weight
 from cube.query import Factor, QueryBlock, counting
 from tests.support.cubes import SIZES, blocks, dense_rows

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accountant.cost.history_cost import CostState, price_of
-from accountant.cost.levels_touched import rows_in_block, rows_in_one
-from accountant.cost.row_cost import most_of, row_cost
+from accountant.cost.row_cost import most_of, row_cost, rows_in_block, rows_in_one
 from cube.classes import tiled
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Precision, Weight
 from cube.pieces import runs_of

@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from accountant.auditor.by_level import follow_levels
-from accountant.auditor.cost import Paid, follow
-from accountant.auditor.gaussian import RowNoise, Terms, price_per_square
-from accountant.auditor.prices import Price
+from accountant.auditor.costs.history import Paid, follow
+from accountant.auditor.costs.tables import Row
+from accountant.auditor.costs.units import AtLevel, UnitRows, follow_levels
+from accountant.auditor.noise import Price, RowNoise, Terms, price_per_square
 from accountant.auditor.rows import BlockReader
-from accountant.auditor.tables import Row
-from accountant.auditor.unit_rows import AtLevel, UnitRows
 from accountant.cost.history_cost import CostState, price_of
 from cube.classes import tiled
 from cube.encoding import encode_block

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from accountant.auditor import gaussian as audited
+from accountant.auditor import noise as audited
 from accountant.cost.zcdp_account import SLACK, GaussianAccount, best_terms, constant_of, cost_of
 from cube.measurement import (
     DELTA_MAX,

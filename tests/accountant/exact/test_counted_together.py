@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from accountant.exact import counted_together, exponential_mechanism
+from accountant.exact import choices as exponential_mechanism
+from accountant.exact import counted_together
+from accountant.exact.choices import chosen
 from accountant.exact.counted_together import grouping_for, groupings_for
 from accountant.exact.exact_answers import exact_answers
-from accountant.exact.exponential_mechanism import chosen
 from accountant.gate.open_table import open_table
 from accountant.grouping import BY_ITSELF, NOT_COUNTED, Grouping, LevelRuns
 from accountant.ledger.ledger import Ledger

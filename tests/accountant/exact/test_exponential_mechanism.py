@@ -11,9 +11,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from accountant.exact import exponential_mechanism as choosing
-from accountant.exact.exponential_mechanism import chosen, exponential
-from accountant.exact.scores import SCORE_UNITS, Contingency, grid_scores, sensitivity
+from accountant.exact import choices as choosing
+from accountant.exact.choices import (
+    SCORE_UNITS,
+    Contingency,
+    chosen,
+    exponential,
+    grid_scores,
+    sensitivity,
+)
 from accountant.grouping import Grouping
 from accountant.source import CellCounts
 from cube.axis import IntegerAxis

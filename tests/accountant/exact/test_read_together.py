@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.exact import exponential_mechanism as choosing
-from accountant.exact import read_together as reading
-from accountant.exact.exponential_mechanism import chosen
-from accountant.exact.read_together import N_CELLS_TOGETHER, read_together
+from accountant.exact import choices as choosing
+from accountant.exact import choices as reading
+from accountant.exact.choices import N_CELLS_TOGETHER, chosen, read_together
 from cube.axis import IntegerAxis
 from cube.measurement import Weight
 from cube.query import Partition

@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from accountant.exact import scores
-from accountant.exact.assignment import least_lack
-from accountant.exact.scores import SCORE_UNITS, Contingency, grid_scores, sensitivity
+from accountant.exact import choices as scores
+from accountant.exact.choices import SCORE_UNITS, Contingency, grid_scores, least_lack, sensitivity
 from cube.statistic import Score
 from tests.support.examples import examples
 

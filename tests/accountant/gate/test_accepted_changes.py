@@ -11,10 +11,10 @@ from accountant.auditor.verify import verify
 from accountant.gate.gate import Gate
 from accountant.gate.open_table import Funds, open_table
 from accountant.ledger.entries import Entry
+from accountant.ledger.history.raises import StalePlan
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer, Window
-from accountant.ledger.raises import StalePlan
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from cube.horizon import Horizon
 from cube.measurement import PlannedMeasurement, Weight
 from cube.query import Factor, Partition, QueryBlock, counting
@@ -156,7 +156,7 @@ def test_a_ledger_with_accepted_changes_opens_as_it_was(
     table.records = np.append(RECORDS, LATE, axis=0)
     gate.accept_changes(0, 3, "owner")
     buy(gate, rows(days(0, 1, 2, 3)), 1)
-    from accountant.ledger.replay import Replay  # noqa: PLC0415 - as a server at its start
+    from accountant.ledger.history.replay import Replay  # noqa: PLC0415 - as a server at its start
 
     history = Replay().read(entries(ledger)).history("orders")
     assert history.growth == gate.history.growth

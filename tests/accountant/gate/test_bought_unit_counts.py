@@ -13,9 +13,9 @@ from accountant.auditor.verify import verify
 from accountant.gate.gate import Gate
 from accountant.gate.open_table import open_table
 from accountant.ledger.entry_json import read_text, write
+from accountant.ledger.history.raises import StalePlan
 from accountant.ledger.limits import Subject, SubjectKind
-from accountant.ledger.raises import StalePlan
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
 from cube.query import Factor, QueryBlock, counting
 from cube.refusals import BudgetExhausted, CostAboveCap, SourceUnavailable, TooLarge

@@ -14,7 +14,7 @@ from accountant.gate.gate import Gate
 from accountant.gate.open_table import open_table
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from cube.encoding import fingerprint
 from cube.measurement import Measurement, PlannedMeasurement
 from tests.support.auditing import audited

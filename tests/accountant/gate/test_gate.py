@@ -12,7 +12,7 @@ from accountant.gate.open_table import open_table
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from cube.axis import IntegerAxis
 from cube.encoding import fingerprint
 from cube.measurement import UNITS_PER_EPSILON, Weight

@@ -17,8 +17,7 @@ from scipy.signal import fftconvolve
 
 from accountant.cost.history_cost import CostState, price_of
 from accountant.cost.zcdp_account import GaussianAccount, best_terms
-from accountant.noise.gaussian import GaussianNoise
-from accountant.noise.laplace import LatticeNoise
+from accountant.noise.lattice_noise import GaussianNoise, LatticeNoise
 from cube.measurement import UNITS_PER_EPSILON, GaussianTerms, PlannedMeasurement, Precision, Weight
 from cube.query import QueryBlock
 from tests.support.cubes import blocks, dense_rows

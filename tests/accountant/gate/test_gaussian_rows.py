@@ -19,12 +19,11 @@ from accountant.gate.gate import Gate
 from accountant.gate.open_table import open_table
 from accountant.ledger.charged import ChargedBlock, ChargedGaussian
 from accountant.ledger.entries import Entry
+from accountant.ledger.history.raises import StalePlan
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
-from accountant.ledger.raises import StalePlan
-from accountant.noise.gaussian import GaussianNoise
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import GaussianNoise, SystemNoise
 from cube.axis import IntegerAxis
 from cube.measurement import (
     UNITS_PER_EPSILON,

@@ -19,7 +19,7 @@ from accountant.ledger.entries import Entry, Measured
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from cube.encoding import canonical_json, decode_statistic, encode_statistic
 from cube.measurement import UNITS_PER_EPSILON, GaussianTerms, PlannedMeasurement, Precision, Rho
 from cube.query import Partition, QueryBlock, counting

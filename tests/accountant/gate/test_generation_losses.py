@@ -12,7 +12,7 @@ from accountant.cost.history_cost import CostState
 from accountant.gate.gate import Gate
 from accountant.gate.open_table import open_table
 from accountant.ledger.ledger import Ledger
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
 from cube.query import Factor, LinearQuery, Partition, QueryBlock, Term
 from cube.schema import RowsByLevel, Schema

@@ -10,10 +10,10 @@ from accountant.auditor.verify import verify
 from accountant.gate.gate import Gate
 from accountant.gate.open_table import open_table
 from accountant.ledger.entries import HorizonAdvanced, Period
-from accountant.ledger.growth import Growth
+from accountant.ledger.history.table_history import Growth
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from cube.horizon import Horizon
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
 from cube.query import Partition, QueryBlock, counting

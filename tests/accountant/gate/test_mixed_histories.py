@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from accountant.auditor.gaussian import Terms, cost_units
+from accountant.auditor.noise import Terms, cost_units
 from accountant.auditor.verify import verify
 from accountant.cost.history_cost import CostState
 from accountant.gate.gate import Gate
@@ -30,7 +30,7 @@ from accountant.gate.open_table import open_table
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from cube.axis import IntegerAxis
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Precision, Weight
 from cube.query import QueryBlock

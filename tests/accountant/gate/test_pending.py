@@ -10,7 +10,7 @@ from accountant.gate.gate import Gate, StalePlan
 from accountant.gate.open_table import open_table
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from cube.measurement import PlannedMeasurement, Weight
 from cube.refusals import SourceUnavailable
 from tests.support.fakes import FailingSource, KnownTable, NoNoise

@@ -17,10 +17,10 @@ from accountant.auditor.verify import verify
 from accountant.gate.open_table import open_table
 from accountant.ledger.entries import DataPinned, Entry, TableOpened, chained_digest
 from accountant.ledger.entry_json import write
+from accountant.ledger.history.table_history import TableHistory
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.open_ledger import open_ledger
-from accountant.ledger.table_history import TableHistory
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from cube.refusals import DataChanged, LedgerMismatch
 from cube.schema import Schema
 from tests.support.auditing import audited

@@ -17,7 +17,7 @@ from accountant.grouping import Grouping
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from accountant.source import UnitCells
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Precision, Weight
 from cube.query import QueryBlock

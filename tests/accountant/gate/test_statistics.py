@@ -13,16 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accountant.auditor.verify import verify
-from accountant.cost.profile import profile_of
+from accountant.cost.row_cost import profile_of
+from accountant.exact.choices import Contingency
 from accountant.exact.exact_answers import distance_bound, exact_answers, exact_distance
-from accountant.exact.scores import Contingency
 from accountant.gate.gate import Gate
 from accountant.gate.open_table import open_table
 from accountant.ledger.entries import Entry, Measured
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from accountant.source import CellCounts
 from cube.axis import CategoryAxis
 from cube.encoding import canonical_json, decode_statistic, encode_statistic

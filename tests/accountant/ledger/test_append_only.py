@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.ledger.append_only import AppendOnly
+from accountant.ledger.values import AppendOnly
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.lists(st.integers(), max_size=3)), max_size=8))

@@ -19,13 +19,18 @@ from accountant.cost.cell_function import CellFunction
 from accountant.cost.cost_at_cell import is_below
 from accountant.cost.history_cost import CostState
 from accountant.ledger import checkpoint as of_checkpoints
-from accountant.ledger.checkpoint import HEAD, SEAL_BYTES, Checkpoint, checkpoint_beside
+from accountant.ledger.checkpoint import (
+    HEAD,
+    SEAL_BYTES,
+    Checkpoint,
+    agrees_with_entry,
+    checkpoint_beside,
+    state_bytes,
+)
 from accountant.ledger.entries import Charge, Entry
-from accountant.ledger.kept_state import state_bytes
+from accountant.ledger.history.replay import Replay
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
-from accountant.ledger.replay import Replay
-from accountant.ledger.sampled import agrees_with_entry
 from accountant.ledger.stores.key_file import fingerprint_key, key_beside
 from benchmarks.made_up_charges import MadeUpCharges, Sizes
 from benchmarks.restart import Past, write_ledger

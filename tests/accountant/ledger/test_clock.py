@@ -15,16 +15,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accountant.auditor.verify import verify
-from accountant.ledger.append_only import AppendOnly
 from accountant.ledger.charged import ChargedBlock
 from accountant.ledger.clock import STEP_MAX, ClockGuard
 from accountant.ledger.entries import BudgetSet, Charge, Entry, LimitSet, TableOpened
+from accountant.ledger.history.payments import none_later
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Limit, Payer, Subject, SubjectKind, Window
 from accountant.ledger.mending import correct_clock
 from accountant.ledger.open_ledger import open_ledger, open_reader
-from accountant.ledger.spending import none_later
 from accountant.ledger.stores.sqlite_store import SqliteStore
+from accountant.ledger.values import AppendOnly
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import ClockDoubtful
 from tests.support.audited import rechained, rewritten, to

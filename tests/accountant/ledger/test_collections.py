@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from accountant.ledger.checkpoint import state_bytes, state_of
 from accountant.ledger.collections import CollectionBook, CollectionClosed, CollectionOpened
 from accountant.ledger.entries import TableOpened
-from accountant.ledger.kept_state import state_bytes, state_of
+from accountant.ledger.history.replay import Replay
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.open_ledger import open_ledger, open_reader
-from accountant.ledger.replay import Replay
 from local_dp.campaign_text import campaign_digest, campaign_text
 from tests.support.campaigns import TEXTS, survey
 

@@ -14,18 +14,23 @@ import numpy as np
 import pytest
 
 from accountant.gate.open_table import open_table
-from accountant.ledger import kept_state as of_states
-from accountant.ledger.append_only import GrowingSet
+from accountant.ledger import checkpoint as of_states
+from accountant.ledger.checkpoint import (
+    NotAState,
+    agrees_with_cell,
+    agrees_with_entry,
+    code_digest,
+    state_bytes,
+    state_of,
+)
 from accountant.ledger.collections import CollectionClosed, CollectionOpened
 from accountant.ledger.entries import BudgetJoined, DataPinned, Entry
 from accountant.ledger.entry_json import _READERS
-from accountant.ledger.kept_state import NotAState, code_digest, state_bytes, state_of
+from accountant.ledger.history.replay import Replay
 from accountant.ledger.open_ledger import open_ledger
-from accountant.ledger.replay import Replay
-from accountant.ledger.sampled import agrees_with_cell, agrees_with_entry
 from accountant.ledger.stores.sqlite_store import SqliteReader
-from accountant.ledger.successor import successor
-from accountant.noise.laplace import SystemNoise
+from accountant.ledger.values import GrowingSet, successor
+from accountant.noise.lattice_noise import SystemNoise
 from cube.measurement import PlannedMeasurement, Precision
 from cube.query import Factor, QueryBlock, counting
 from cube.statistic import PlannedUnitCount, UnitCount

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.ledger.raises import averaged, laplace_scale
-from accountant.noise.gaussian import GaussianNoise
+from accountant.ledger.history.raises import averaged, laplace_scale
+from accountant.noise.lattice_noise import GaussianNoise
 from cube.measurement import Measurement, Precision
 from cube.query import QueryBlock, counting
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accountant.auditor.verify import verify
-from accountant.ledger.budget import Renewal
 from accountant.ledger.entries import BudgetSet, TableOpened
 from accountant.ledger.entry_json import read_text, write
+from accountant.ledger.history.table_history import Renewal
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Window
 from accountant.ledger.mending import correct_clock

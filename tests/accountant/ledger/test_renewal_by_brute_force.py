@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from accountant.auditor.verify import verify
 from accountant.ledger.entries import Entry
+from accountant.ledger.history.replay import Replay
 from accountant.ledger.limits import Window
 from accountant.ledger.mending import correct_clock
-from accountant.ledger.replay import Replay
 from tests.support.audited import to
 from tests.support.examples import examples
 from tests.support.renewing import (

@@ -23,8 +23,7 @@ from accountant.ledger.open_ledger import (
     open_unmarked,
 )
 from accountant.ledger.stores.key_file import KEY_BYTES, key_beside
-from accountant.ledger.stores.mark import SLOT_BYTES, MarkFile, Position, mark_beside
-from accountant.ledger.stores.marked_store import MarkedStore
+from accountant.ledger.stores.mark import SLOT_BYTES, MarkedStore, MarkFile, Position, mark_beside
 from cube.refusals import CannotStart, LedgerCorrupt, LedgerLost, LedgerSetBack, LedgerUnavailable
 from tests.support.examples import examples
 from tests.support.postgres import PostgresServer

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from accountant.ledger.entries import BudgetSet, TableOpened
+from accountant.ledger.history.table_history import TableHistory
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.open_ledger import open_reader, open_shared_ledger
 from accountant.ledger.stores.mark import mark_beside
-from accountant.ledger.table_history import TableHistory
 from cube.refusals import LedgerLost, LedgerUnavailable
 from tests.support.postgres import PostgresServer, serving_postgres
 

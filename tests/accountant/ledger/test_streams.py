@@ -16,13 +16,8 @@ from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Window
 from accountant.ledger.open_ledger import open_ledger
 from accountant.ledger.stores.sqlite_store import SqliteReader
-from accountant.ledger.stream_entries import (
-    EpochBegun,
-    EpochReleased,
-    StreamBody,
-    StreamDropped,
-)
-from accountant.noise.laplace import SystemNoise
+from accountant.ledger.streams import EpochBegun, EpochReleased, StreamBody, StreamDropped
+from accountant.noise.lattice_noise import SystemNoise
 from cube.refusals import LedgerCorrupt
 from streams.mechanism import best_mechanism
 from tests.support.a_stream import (

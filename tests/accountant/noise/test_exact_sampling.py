@@ -8,8 +8,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from accountant.noise import exact_sampling
-from accountant.noise.exact_sampling import bernoulli_exp, geometric
+from accountant.noise import sampling as exact_sampling
+from accountant.noise.sampling import bernoulli_exp, geometric
 from tests.support.branches import LeftOut, Path, law_of
 
 N_TRIALS_WALKED = 9

@@ -12,9 +12,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from accountant.exact.exact_answers import exact_answers, exact_distance
-from accountant.noise.gaussian import GaussianNoise, sensitivity_of
-from accountant.noise.laplace import SystemNoise
-from accountant.noise.lattice import LATTICE_BITS_MAX
+from accountant.noise.lattice_noise import (
+    LATTICE_BITS_MAX,
+    GaussianNoise,
+    SystemNoise,
+    sensitivity_of,
+)
 from accountant.source import CellCounts
 from cube.axis import CategoryAxis
 from cube.measurement import PRECISION_UNITS_MAX, RHO_UNITS_MAX, Precision, Rho

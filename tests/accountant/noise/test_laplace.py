@@ -16,8 +16,7 @@ from scipy import stats
 
 import accountant
 from accountant.cost.history_cost import CostState
-from accountant.noise.laplace import LatticeNoise, SystemNoise
-from accountant.noise.lattice import LATTICE_BITS_MAX
+from accountant.noise.lattice_noise import LATTICE_BITS_MAX, LatticeNoise, SystemNoise
 from cube.measurement import WEIGHT_UNITS_MAX, PlannedMeasurement, Weight
 from cube.refusals import TooLarge
 from tests.support.cubes import blocks, dense_rows

@@ -12,11 +12,11 @@ from scipy import stats
 
 from accountant.ledger.charged import ChargedBlock
 from accountant.ledger.entries import Charge, Measured, SimpleBody, TableOpened
+from accountant.ledger.history.table_history import TableHistory
 from accountant.ledger.limits import Payer
-from accountant.ledger.table_history import TableHistory
-from accountant.noise import refinement
-from accountant.noise.laplace import LatticeNoise, SystemNoise
-from accountant.noise.refinement import Refinement
+from accountant.noise import sampling as refinement
+from accountant.noise.lattice_noise import LatticeNoise, SystemNoise
+from accountant.noise.sampling import Refinement
 from cube.measurement import UNITS_PER_EPSILON, Weight
 from cube.query import Factor, QueryBlock, counting
 from tests.support.branches import Path, law_of

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from accountant.noise.laplace import LatticeNoise
+from accountant.noise.lattice_noise import LatticeNoise
 from cube.measurement import Measurement, Weight
 from cube.query import Factor, Partition, QueryBlock, counting
 from inference.blue.hierarchy_reader import HierarchyReader, divided

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from accountant.noise.laplace import LatticeNoise
+from accountant.noise.lattice_noise import LatticeNoise
 from cube.classes import AxisClasses
 from cube.grid import Grid
 from cube.measurement import Measurement, Weight

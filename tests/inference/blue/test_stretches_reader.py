@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from accountant.noise.laplace import LatticeNoise
+from accountant.noise.lattice_noise import LatticeNoise
 from cube.axis import CategoryAxis, IntegerAxis
 from cube.measurement import Measurement, Weight
 from cube.query import Factor, Partition, QueryBlock, counting

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from accountant.cost.history_cost import CostState
-from accountant.noise.laplace import LatticeNoise
+from accountant.noise.lattice_noise import LatticeNoise
 from cube.axis import BooleanAxis, IntegerAxis
 from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement, Weight
 from cube.query import Factor, LinearQuery, Partition, QueryBlock, Term, counting

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from accountant.gate.pricing import Pricing
-from accountant.ledger.append_only import AppendOnly
-from accountant.ledger.spending import Spending
-from accountant.ledger.table_history import TableHistory
+from accountant.ledger.history.payments import Spending
+from accountant.ledger.history.table_history import TableHistory
+from accountant.ledger.values import AppendOnly
 from cube.axis import CategoryAxis, IntegerAxis
 from cube.measurement import Measurement, PlannedMeasurement, Precision
 from cube.query import Factor, LinearQuery, Partition, QueryBlock, Scope, Term, counting

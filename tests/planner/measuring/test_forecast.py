@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accountant.ledger.table_history import TableHistory
+from accountant.ledger.history.table_history import TableHistory
 from cube.axis import CategoryAxis
 from cube.encoding import fingerprint
 from cube.measurement import PlannedMeasurement, Weight

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from accountant.cost.history_cost import CostState
-from accountant.ledger.append_only import AppendOnly, GrowingSet
-from accountant.ledger.raises import Raises
+from accountant.ledger.history.raises import Raises
+from accountant.ledger.values import AppendOnly, GrowingSet
 from cube.axis import IntegerAxis
 from cube.measurement import UNITS_PER_EPSILON, GaussianTerms, PlannedMeasurement, Weight
 from cube.query import Factor, QueryBlock, counting

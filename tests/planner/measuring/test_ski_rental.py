@@ -11,8 +11,7 @@ from accountant.cost.row_cost import most_of
 from accountant.ledger.charged import ChargedBlock, ChargedDistance
 from accountant.ledger.entries import Charge
 from accountant.ledger.limits import Payer
-from accountant.noise.gaussian import GaussianNoise
-from accountant.noise.laplace import LatticeNoise
+from accountant.noise.lattice_noise import GaussianNoise, LatticeNoise
 from cube.axis import IntegerAxis
 from cube.encoding import fingerprint
 from cube.measurement import GaussianTerms, PlannedMeasurement, Precision, Weight

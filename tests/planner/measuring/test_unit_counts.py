@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from accountant.ledger.charged import ChargedUnitCount
 from accountant.ledger.entries import Charge
+from accountant.ledger.history.unit_counts import UnitCounts
 from accountant.ledger.limits import Payer
-from accountant.ledger.unit_counts import UnitCounts
 from cube.axis import CategoryAxis
 from cube.measurement import UNITS_PER_EPSILON
 from cube.query import LinearQuery, Partition, QueryBlock, counting

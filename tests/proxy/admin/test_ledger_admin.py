@@ -16,7 +16,7 @@ from accountant.gate.open_table import open_table
 from accountant.ledger.credentials import Role
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Limit, Subject, SubjectKind, Window
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from cube.refusals import InvalidRequest, Refused
 from proxy.admin.ledger_admin import ServedLedgerAdmin
 from proxy.admin.limits import LimitChange

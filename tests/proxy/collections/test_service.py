@@ -18,7 +18,7 @@ from accountant.ledger.entries import TableOpened
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
-from accountant.ledger.stream_book import StreamBook
+from accountant.ledger.streams import StreamBook
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import (
     CannotStart,

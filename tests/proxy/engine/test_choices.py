@@ -16,7 +16,7 @@ from accountant.gate.open_table import open_table
 from accountant.ledger.credentials import Role
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
-from accountant.noise.laplace import NoiseSource, SystemNoise
+from accountant.noise.lattice_noise import NoiseSource, SystemNoise
 from cube.axis import CategoryAxis, MeasureAxis
 from cube.schema import Schema
 from cube.target import AccuracyTarget

@@ -12,7 +12,7 @@ from accountant.gate.open_table import open_table
 from accountant.ledger.credentials import Role
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from cube.axis import CategoryAxis, MeasureAxis
 from cube.schema import Schema
 from cube.target import AccuracyTarget

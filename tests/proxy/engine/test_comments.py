@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from cube.refusals import CostAboveCap
 from planner.workload import RequestedTarget
 from proxy.api.requests import QueryRequest

@@ -12,7 +12,7 @@ from accountant.gate.open_table import open_table
 from accountant.ledger.entries import LimitSet
 from accountant.ledger.limits import Limit, Subject, SubjectKind
 from accountant.ledger.open_ledger import open_ledger
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from planner.workload import RequestedTarget
 from proxy.api.requests import LOCAL, QueryRequest, Receipt
 from proxy.config.sharing import Sharing

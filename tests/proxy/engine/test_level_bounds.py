@@ -10,7 +10,7 @@ import math
 import numpy as np
 import pytest
 
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from inference.noise_law.law import law_of_noise
 from planner.level_summary import LevelStatistic, LevelSummary
 from planner.workload import RequestedTarget

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from proxy.api.requests import QueryRequest
 from proxy.engine.engine import Engine
 from proxy.engine.query_plan import PLAN_SCHEMA

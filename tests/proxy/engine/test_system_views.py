@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from accountant.gate.gate import Gate
 from accountant.gate.open_table import open_table
-from accountant.ledger.budget import Budget
+from accountant.ledger.history.table_history import Budget
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from cube.axis import (
     BooleanAxis,
     CategoryAxis,

@@ -11,7 +11,7 @@ from accountant.gate.open_table import open_table
 from accountant.ledger.entries import LimitSet
 from accountant.ledger.limits import Limit, Subject, SubjectKind
 from accountant.ledger.open_ledger import open_ledger
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from cube.refusals import BudgetExhausted, CostAboveCap, TargetNotReached
 from planner.workload import RequestedTarget
 from proxy.api.requests import LOCAL, QueryRequest, QueryResult

@@ -9,7 +9,7 @@ import pytest
 
 from accountant.gate.open_table import open_table
 from accountant.ledger.open_ledger import open_ledger
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
 from tests.support.shop import AGE, CANARY, refusal, schema_of

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from cube.refusals import Refused
 from planner.workload import RequestedTarget
 from proxy.api.requests import QueryRequest

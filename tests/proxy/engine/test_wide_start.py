@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accountant.noise.laplace import NoiseSource
+from accountant.noise.lattice_noise import NoiseSource
 from planner.workload import Answer
 from proxy.api.requests import LOCAL, QueryRequest
 from proxy.engine.engine import Engine

@@ -13,7 +13,7 @@ import pytest
 from accountant.gate.open_table import open_table
 from accountant.ledger.credentials import Role
 from accountant.ledger.ledger import Ledger
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from proxy.engine.engine import Engine
 from proxy.identity.authenticate import LedgerAuthenticator
 from proxy.protocol import tacit_pb2

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from accountant.noise.laplace import NoiseSource
+from accountant.noise.lattice_noise import NoiseSource
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import (
     BudgetExhausted,

@@ -20,7 +20,7 @@ from accountant.gate.open_table import open_table
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.open_ledger import open_ledger
 from accountant.ledger.stores import sqlite_store
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from cube.refusals import LedgerLost, LedgerUnavailable
 from proxy.api.requests import LOCAL, BudgetStatus, QueryEngine
 from proxy.engine.engine import Engine

@@ -18,7 +18,7 @@ from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Limit, Payer, Subject, Window
 from accountant.ledger.stores.key_file import fingerprint_key, key_beside
 from accountant.ledger.stores.sqlite_store import SqliteStore
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from cube.axis import Axis, CategoryAxis, DateAxis, IntegerAxis, MeasureAxis
 from cube.measurement import PlannedMeasurement, Weight
 from cube.query import Factor, LinearQuery, Partition, QueryBlock, Term, counting

@@ -15,7 +15,7 @@ from accountant.ledger.entries import Entry
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer, Subject, SubjectKind, Window
 from accountant.ledger.open_ledger import open_ledger
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Precision, Weight
 from cube.query import Factor, QueryBlock, counting
 from cube.schema import RowsByLevel, Schema

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accountant.ledger.stream_entries import StreamDropped
+from accountant.ledger.streams import StreamDropped
 from cube.refusals import InvalidRequest, StoreUnavailable, TooLarge, UnknownName
 from proxy.api.requests import LOCAL
 from proxy.streams.turning import Turning

@@ -13,7 +13,7 @@ from accountant.auditor.verify import verify
 from accountant.gate.open_table import open_table
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger, open_reader
-from accountant.noise.laplace import NoiseSource, SystemNoise
+from accountant.noise.lattice_noise import NoiseSource, SystemNoise
 from cube.axis import IntegerAxis
 from cube.measurement import UNITS_PER_EPSILON
 from cube.query import Factor, QueryBlock, counting

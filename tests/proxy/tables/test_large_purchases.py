@@ -12,7 +12,7 @@ import pytest
 
 from accountant.gate.open_table import open_table
 from accountant.ledger.open_ledger import open_ledger
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from cube.refusals import TargetNotReached
 from planner.fallback import Fallback
 from planner.workload import RequestedTarget

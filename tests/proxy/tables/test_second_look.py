@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 import pytest
 
+from accountant.ledger.history.raises import StalePlan
 from accountant.ledger.limits import Payer
-from accountant.ledger.raises import StalePlan
 from cube.measurement import PlannedMeasurement, Weight
 from cube.query import QueryBlock, counting
 from cube.refusals import SourceUnavailable

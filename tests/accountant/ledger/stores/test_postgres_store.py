@@ -8,8 +8,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from accountant.ledger.stores import postgres_schema, postgres_store
-from accountant.ledger.stores.postgres import open_postgres_store
+from accountant.ledger.open_ledger import open_postgres_store
+from accountant.ledger.stores import postgres_database as postgres_schema
+from accountant.ledger.stores import postgres_store
 from accountant.ledger.stores.postgres_location import PASSWORD_FILE_VARIABLE
 from accountant.ledger.stores.postgres_store import PostgresStore
 from accountant.ledger.stores.store import SCHEMA_VERSION

@@ -12,7 +12,7 @@ import pytest
 
 from accountant.auditor.verify import verify
 from accountant.ledger.open_ledger import open_reader
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from cube.pace import checkpoint
 from proxy.api.requests import QueryRequest, QueryResult
 from proxy.scheduling.fair_share import CLIENT_SECONDS

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from planner.sql.settings import every_default
 from proxy.engine.engine import Engine
 from proxy.wire.postgres.backend import Column

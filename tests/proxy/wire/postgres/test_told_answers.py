@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from accountant.noise.laplace import SystemNoise
+from accountant.noise.lattice_noise import SystemNoise
 from proxy.api.requests import LOCAL
 from proxy.engine.engine import Engine
 from proxy.wire.postgres.session import NOISY

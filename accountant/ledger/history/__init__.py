@@ -1,0 +1,1 @@
+"""Histories: what a ledger's entries mean for a table, and for all of them together."""

@@ -1,0 +1,253 @@
+"""What becomes of a table's history when its rows are others: accepted changes, new generations.
+
+Changes are accepted of closed rows of a growing table:
+
+    history   measurements that touch the changed levels say nothing about the new rows
+    cost      what was paid at the changed levels stays paid: every one of their cells is taken to
+              have cost as much as the dearest of them, for ever
+    charges   those that wait for rows that are gone are given up; they stay paid
+    units     what was counted is forgotten, and stays paid wherever a unit's rows are
+
+A person's row may have moved from any of these cells to any other, so that no cell may keep less
+than the dearest has cost. Elsewhere nothing has changed. Proof: proofs/growth.md, "Accepted
+changes".
+
+A new generation is other data of a table that does not grow:
+
+    history   nothing that was measured says anything about the new rows, or is raised from there
+    cost      of the cells, begins anew; what rows had cost until then stays beside it, for ever
+    Gaussian  its account goes on: one order and one constant for the whole table
+    units     what was counted is forgotten, and stays paid
+    charges   those that wait for rows that are gone are given up; they stay paid
+
+A unit's rows may be others in each generation, so it has lost at most the sum of what the dearest
+unit has lost in each. Proof: proofs/generations.md.
+
+Nothing here does input or output.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+import numpy as np
+
+from accountant.cost.history_cost import CostState
+from accountant.cost.summed_costs import TableCost
+from accountant.ledger.entries import ChangesAccepted, Charge, GenerationBegun, Period
+from accountant.ledger.history.table_history import TableHistory
+from accountant.ledger.history.unit_counts import UnitCounts
+from accountant.ledger.values import AppendOnly, GrowingSet
+from cube.measurement import PlannedMeasurement, Weight
+from cube.query import Factor, Indicator, QueryBlock, counting, restricted, touches
+
+
+def acceptance(history: TableHistory, periods: Sequence[Period], by: str) -> ChangesAccepted:
+    """The entry that accepts changed periods of a table.
+
+    Parameters
+    ----------
+    history : TableHistory
+    periods : sequence of Period
+        With what is read of them now.
+    by : str
+        Who says so.
+
+    Raises
+    ------
+    ValueError
+        If Gaussian noise was bought on a table whose units have bounded rows at each level.
+    """
+    changed = _Changed.of(history, periods)
+    flat = changed.flat_cost().units
+    weight_units = -(-flat // changed.times)
+    cost = _fresh(history).charged(changed.paid_with(weight_units)).table_cost()
+    beside = history.units_spent - history.units_of_rows
+    units_after = max(history.units_spent, cost.units + beside)
+    return ChangesAccepted(tuple(periods), weight_units, history.units_spent, units_after, by)
+
+
+def after_acceptance(history: TableHistory, body: ChangesAccepted) -> TableHistory:
+    """The history after changes were accepted; ValueError if they cannot follow it."""
+    changed, growth = _Changed.of(history, body.periods), history.growth
+    if body.units_before != history.units_spent:
+        raise ValueError(
+            f"accepted on top of {body.units_before} units, but {history.units_spent} were spent"
+        )
+    found = changed.flat_cost()
+    if found.exact and changed.times * body.weight_units < found.units:
+        raise ValueError("changed rows that forget what was paid for them")
+    paid = changed.paid_with(body.weight_units)
+    dropped = changed.dropped()
+    after = replace(
+        history,
+        growth=None if growth is None else growth.accepted(body.periods, dropped),
+        superseded=history.superseded.joined_by(dropped),
+        pending=MappingProxyType(changed.still_pending()),
+        paid=AppendOnly(paid),
+        cost=_fresh(history).charged(paid),
+        spending=history.spending.raised(history.now, body.units_after - body.units_before),
+        unit_counts=history.unit_counts.forgotten(),
+    )
+    after.check_cost()
+    return after
+
+
+def levels_of(periods: Sequence[Period], n_levels: int) -> Indicator:
+    """For each level of an axis, 1 if it is in one of some periods."""
+    levels = np.zeros(n_levels, dtype=np.int64)
+    for one in periods:
+        levels[one.start : one.end] = 1
+    return levels
+
+
+def is_given_up(charge: Charge, axis: str, levels: Indicator) -> bool:
+    """Whether a charge waits for rows of some levels, which are gone; statistics are of all."""
+    return bool(charge.statistics) or any(touches(one.block, axis, levels) for one in charge.blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class _Changed:
+    """The changed levels of a table.
+
+    Parameters
+    ----------
+    history : TableHistory
+    axis : str
+    levels : (n_levels,) ndarray of int64
+        1 for a changed level, 0 for others.
+    """
+
+    history: TableHistory
+    axis: str
+    levels: Indicator
+
+    @classmethod
+    def of(cls, history: TableHistory, periods: Sequence[Period]) -> "_Changed":
+        """The levels of some periods; ValueError if the table does not grow."""
+        growth = history.growth
+        if growth is None:
+            raise ValueError("changes of a table that does not grow")
+        return cls(history, growth.axis, levels_of(periods, growth.n_levels))
+
+    @property
+    def times(self) -> int:
+        """For how many rows of a unit a cell counts: for one, if they are bounded by level."""
+        return self.history.cost.rows_per_unit if self.history.cost.by is None else 1
+
+    def flat_cost(self) -> TableCost:
+        """What the dearest cell of the changed levels has cost.
+
+        Notes
+        -----
+        Where a unit's rows are bounded by level, a row with Gaussian noise costs a cell as much as
+        the unit has rows in all of it: its parts would cost less than it does, and it is refused.
+        """
+        inside = self._parts(self.levels)
+        if self.history.cost.by is not None and any(one.is_gaussian for one in inside):
+            raise ValueError("changes under rows with Gaussian noise, of units bounded by level")
+        return CostState(rows_per_unit=self.times).charged(inside).table_cost()
+
+    def paid_with(self, weight_units: int) -> list[PlannedMeasurement]:
+        """What is paid for elsewhere, and one row for all of the changed levels."""
+        outside = self._parts(1 - self.levels)
+        if not weight_units:
+            return outside
+        block = QueryBlock(counting([Factor((self.axis,), self.levels)]))
+        return [*outside, PlannedMeasurement(block, Weight(weight_units))]
+
+    def are_of(self, block: QueryBlock) -> bool:
+        """Whether rows have a coefficient at some changed level."""
+        return touches(block, self.axis, self.levels)
+
+    def dropped(self) -> list[int]:
+        """The places of measurements that say nothing about the new rows."""
+        measured = enumerate(self.history.measurements)
+        return [place for place, one in measured if self.are_of(one.block)]
+
+    def still_pending(self) -> dict[int, Charge]:
+        """Charges that wait for rows that are there; others, and statistics, are given up."""
+        return {
+            seq: charge
+            for seq, charge in self.history.pending.items()
+            if not is_given_up(charge, self.axis, self.levels)
+        }
+
+    def _parts(self, levels: Indicator) -> list[PlannedMeasurement]:
+        """What was paid for, at some levels alone."""
+        parts = []
+        for one in self.history.paid:
+            block = restricted(one.block, self.axis, levels)
+            if not block.query.is_constant:
+                parts.append(replace(one, block=block))
+        return parts
+
+
+def _fresh(history: TableHistory) -> CostState:
+    """The cost of nothing, of the same table."""
+    return CostState(rows_per_unit=history.cost.rows_per_unit, by=history.cost.by)
+
+
+def next_generation(history: TableHistory, data: str, rows: str, by: str) -> GenerationBegun | None:
+    """The entry that begins a generation with this data; None if it is what there is.
+
+    Parameters
+    ----------
+    history : TableHistory
+    data, rows : str
+        The fingerprints of the data, and of what is read from it.
+    by : str
+        Who says so.
+
+    Raises
+    ------
+    ValueError
+        If the table grows.
+    """
+    if history.growth is not None:
+        raise ValueError("a generation of a table that grows")
+    if history.generations.data[-1:] == (data,) and history.rows_fingerprint in (None, rows):
+        return None
+    return GenerationBegun(data, rows, history.units_spent, by)
+
+
+def with_next_generation(history: TableHistory, body: GenerationBegun) -> TableHistory:
+    """The history after a generation began; ValueError if it cannot follow it."""
+    begun = next_generation(history, body.data_fingerprint, body.rows_fingerprint, body.by)
+    if begun is None:
+        raise ValueError("a generation with the data that there was")
+    if begun != body:
+        raise ValueError(
+            f"begun on top of {body.units_before} units, but {history.units_spent} were spent"
+        )
+    generations, counts = history.generations, history.unit_counts
+    units = generations.units + history.units_of_rows
+    return replace(
+        history,
+        rows_fingerprint=body.rows_fingerprint,
+        generations=generations.followed_by(
+            body.data_fingerprint, history.now, units, len(history.payments)
+        ),
+        earlier=(*history.earlier, _ended(history)),
+        measurements=AppendOnly(),
+        paid_by=AppendOnly(),
+        pending=MappingProxyType({}),
+        turns=MappingProxyType({}),
+        cost=CostState(rows_per_unit=history.cost.rows_per_unit, by=history.cost.by),
+        unit_counts=UnitCounts(counts.rows_per_unit, counts.units),
+        superseded=GrowingSet(),
+        released=AppendOnly(),
+    )
+
+
+def _ended(history: TableHistory) -> TableHistory:
+    """The history of the generation that ends, for questions about it."""
+    return replace(
+        history,
+        generations=replace(history.generations, ended_at=history.now),
+        sharing=(),
+        earlier=(),
+        pending=MappingProxyType({}),
+        turns=MappingProxyType({}),
+        read=GrowingSet(),  # of which charges wait that others made: of none
+    )

@@ -1,0 +1,316 @@
+"""Streams, as a ledger knows them: opened, their epochs paid for and released once, dropped.
+
+    stream_opened   how a stream counts, and what an epoch of it loses: public numbers, all whole
+    epoch_begun     an epoch was paid for: noted before there is a state of it
+    epoch_released  the noisy numbers of ones of an epoch; once, and then never others
+    stream_dropped  nothing of it is observed or released any more; what was lost stays lost
+
+Here are these entries, their JSON, and which streams there are by them. The name of the stream
+stands where other entries have their table. An entry checks itself, the epsilon against the two
+laws as well; the auditor computes the epsilon on its own.
+
+An epoch is paid for once and released once, and only after it was begun; its name is that of its
+time, so nobody can pay for a day again or in advance. Values only.
+Proof: streams/proofs/pan_privacy.md, "What a ledger notes".
+"""
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from accountant.ledger.limits import Window, check_name
+from accountant.ledger.values import Fields, typed
+from cube.exponential import epsilon_units_of
+
+GRID: Final = 2**64  # probabilities of streams are whole numbers of this many parts
+N_PLACES_MAX: Final = 2**32
+N_PREDICATES_MAX: Final = 16
+ONLY_EPOCH: Final = "all"  # of a stream whose epochs do not end by the clock
+_KEY: Final = re.compile("([0-9a-f]{2}){16,64}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamOpened:
+    """A stream is observed from now on.
+
+    Parameters
+    ----------
+    column : str
+        What its users are called in a statement.
+    universe : int
+        The number of users there can be; 0 if nobody knows, and users fall into buckets.
+    n_places : int
+        The bits of a state: of everybody, of a sample, or of buckets.
+    p1, alpha : int
+        In units of ``2**-64``: the probability of a 1 for a user who is present, and the ratio of
+        the probabilities of two neighbouring values of a release's noise.
+    epsilon_units : int
+        What an epoch loses, its state and its release together, over all of its estimators.
+    epochs : Window
+        When an epoch ends; if never, with its release.
+    has_departures : bool
+        Whether users may leave again.
+    key : str
+        In hexadecimal: who is in the sample or in which bucket. Public; empty if everybody has a
+        bit.
+    budget_units : int, optional
+        The most that all epochs may lose together.
+    by : str
+    predicates : tuple of str
+        Those whose users are counted too, each by an estimator of its own.
+    """
+
+    column: str
+    universe: int
+    n_places: int
+    p1: int
+    alpha: int
+    epsilon_units: int
+    epochs: Window
+    has_departures: bool
+    key: str
+    budget_units: int | None
+    by: str
+    predicates: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._check_columns()
+        self._check_places()
+        if not GRID // 2 < self.p1 < GRID or not 0 < self.alpha < GRID:
+            raise ValueError("a stream whose bits or noise have no law")
+        if not self.lost_units <= self.epsilon_units:
+            raise ValueError("a stream whose epochs lose more than is noted")
+        if self.budget_units is not None and self.budget_units < self.epsilon_units:
+            raise ValueError("a stream whose budget is below its first epoch")
+
+    def _check_columns(self) -> None:
+        names = self.column, *self.predicates
+        for name in names:
+            check_name(name)
+        if len({name.casefold() for name in names}) < len(names):
+            raise ValueError("a predicate with the name of another one, or of the users")
+        if len(self.predicates) > N_PREDICATES_MAX:
+            raise ValueError("a stream with too many predicates")
+
+    def _check_places(self) -> None:
+        if not 0 <= self.universe <= N_PLACES_MAX or self.n_places < 1:
+            raise ValueError("a stream with too many users, or without a place")
+        if self.n_places * self.n_estimators > N_PLACES_MAX:
+            raise ValueError("a stream with too many places")
+        if self.universe and self.n_places > self.universe:
+            raise ValueError("a stream with more places than users")
+        if (self.universe == self.n_places) != (not self.key):
+            raise ValueError("a key says who has a place, unless everybody has one")
+        if self.key and not _KEY.fullmatch(self.key):
+            raise ValueError("a key that is not 16 to 64 bytes in hexadecimal")
+        if self.has_departures and not self.universe:
+            raise ValueError("departures from buckets, which users share")
+
+    @property
+    def n_estimators(self) -> int:
+        """One for everybody, and one for each predicate."""
+        return 1 + len(self.predicates)
+
+    @property
+    def lost_units(self) -> int:
+        """What the two laws lose together, once for each estimator.
+
+        Proof: streams/proofs/pan_privacy.md.
+        """
+        p1, p0, alpha = self.p1, GRID - self.p1, self.alpha
+        ratio = Fraction(p1, p0) * (Fraction(p0, GRID) + Fraction(p1, alpha))
+        return self.n_estimators * epsilon_units_of(ratio)
+
+    def epoch_at(self, at: str) -> str:
+        """The name of the epoch that a moment is in: the first day of its window."""
+        return self.epochs.start(at)[:10] or ONLY_EPOCH
+
+
+@dataclass(frozen=True, slots=True)
+class EpochBegun:
+    """An epoch is paid for; then there may be a state of it.
+
+    Parameters
+    ----------
+    epoch : str
+    units_before, units_after : int
+        What all epochs of the stream lose together.
+    """
+
+    epoch: str
+    units_before: int
+    units_after: int
+
+
+@dataclass(frozen=True, slots=True)
+class EpochReleased:
+    """What was released of an epoch.
+
+    Parameters
+    ----------
+    epoch : str
+    noisy_ones : tuple of int
+        Each a number of ones with noise, which may be below 0: of everybody, then of each
+        predicate.
+    """
+
+    epoch: str
+    noisy_ones: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not self.noisy_ones:
+            raise ValueError("a release of nothing")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamDropped:
+    """The stream is over; its name is not used again."""
+
+    by: str
+
+
+StreamBody: TypeAlias = StreamOpened | EpochBegun | EpochReleased | StreamDropped
+STREAM_BODIES: Final = (StreamOpened, EpochBegun, EpochReleased, StreamDropped)
+
+
+_NUMBERS: Final = ("universe", "n_places", "p1", "alpha", "epsilon_units")
+
+
+def write_stream(body: StreamOpened) -> Fields:
+    """The fields of a stream that was opened; without a budget, say, there is no field of it."""
+    fields = dataclasses.asdict(body) | {"epochs": body.epochs.value}
+    if body.budget_units is None:
+        del fields["budget_units"]
+    del fields["predicates"]
+    return fields | ({"predicates": list(body.predicates)} if body.predicates else {})
+
+
+def read_stream(fields: Fields) -> StreamOpened:
+    """The stream that `write_stream` wrote."""
+    return StreamOpened(
+        column=typed(fields["column"], str),
+        **{name: typed(fields[name], int) for name in _NUMBERS},
+        epochs=Window(typed(fields["epochs"], str)),
+        has_departures=typed(fields["has_departures"], bool),
+        key=typed(fields["key"], str),
+        budget_units=typed(fields["budget_units"], int) if "budget_units" in fields else None,
+        by=typed(fields["by"], str),
+        predicates=tuple(typed(name, str) for name in typed(fields.get("predicates", []), list)),
+    )
+
+
+def read_epoch(fields: Fields) -> EpochBegun:
+    """An epoch that was begun."""
+    return EpochBegun(
+        typed(fields["epoch"], str),
+        typed(fields["units_before"], int),
+        typed(fields["units_after"], int),
+    )
+
+
+def write_release(body: EpochReleased) -> Fields:
+    """The fields of a release; without predicates, there is no field of theirs."""
+    of_all, *of_predicates = body.noisy_ones
+    fields: Fields = {"epoch": body.epoch, "noisy_ones": of_all}
+    return fields | ({"where": of_predicates} if of_predicates else {})
+
+
+def read_release(fields: Fields) -> EpochReleased:
+    """What `write_release` wrote."""
+    of_predicates = [typed(ones, int) for ones in typed(fields.get("where", []), list)]
+    return EpochReleased(
+        typed(fields["epoch"], str), (typed(fields["noisy_ones"], int), *of_predicates)
+    )
+
+
+def read_drop(fields: Fields) -> StreamDropped:
+    """A stream that is over."""
+    return StreamDropped(typed(fields["by"], str))
+
+
+@dataclass(frozen=True, slots=True)
+class StreamHistory:
+    """One stream.
+
+    Parameters
+    ----------
+    opened : StreamOpened
+    released : mapping of str to tuple of int
+        Each epoch that was begun, in order, and its noisy numbers of ones; none before its release.
+    units_spent : int
+        What all of them lose together.
+    is_dropped : bool
+    """
+
+    opened: StreamOpened
+    released: Mapping[str, tuple[int, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    units_spent: int = 0
+    is_dropped: bool = False
+
+    def after(self, at: str, body: EpochBegun | EpochReleased | StreamDropped) -> "StreamHistory":
+        """The history with one more entry; ValueError if it cannot follow."""
+        if self.is_dropped:
+            raise ValueError("a stream that was dropped")
+        match body:
+            case EpochBegun():
+                return self._begun(at, body)
+            case EpochReleased():
+                return self._with_release(at, body)
+            case StreamDropped():
+                return replace(self, is_dropped=True)
+
+    @property
+    def can_begin(self) -> bool:
+        """Whether the budget leaves another epoch."""
+        budget = self.opened.budget_units
+        return budget is None or self.units_spent + self.opened.epsilon_units <= budget
+
+    def _begun(self, at: str, body: EpochBegun) -> "StreamHistory":
+        if body.epoch != self.opened.epoch_at(at):
+            raise ValueError("an epoch begun at a time that is not its own")
+        if body.epoch in self.released:
+            raise ValueError("an epoch begun twice")
+        charged = body.units_after - body.units_before
+        if body.units_before != self.units_spent or charged != self.opened.epsilon_units:
+            raise ValueError("an epoch that does not cost what an epoch of its stream loses")
+        if not self.can_begin:
+            raise ValueError("an epoch beyond the budget of its stream")
+        released = MappingProxyType({**self.released, body.epoch: ()})
+        return replace(self, released=released, units_spent=body.units_after)
+
+    def _with_release(self, at: str, body: EpochReleased) -> "StreamHistory":
+        if body.epoch not in self.released:
+            raise ValueError("a release of an epoch that was not begun")
+        if self.released[body.epoch]:
+            raise ValueError("a second release of an epoch")
+        if len(body.noisy_ones) != self.opened.n_estimators:
+            raise ValueError("a release has a number for everybody and for each predicate")
+        is_by_clock = bool(self.opened.epochs.start(at))
+        if is_by_clock and body.epoch == self.opened.epoch_at(at):
+            raise ValueError("a release of an epoch that is not over")
+        released = MappingProxyType({**self.released, body.epoch: body.noisy_ones})
+        return replace(self, released=released)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamBook:
+    """All streams of a ledger, by their names; those that were dropped are among them."""
+
+    streams: Mapping[str, StreamHistory] = field(default_factory=lambda: MappingProxyType({}))
+
+    def after(self, name: str, at: str, body: StreamBody) -> "StreamBook":
+        """The book with one more entry about the stream `name`; ValueError if it cannot follow."""
+        known = self.streams.get(name)
+        if isinstance(body, StreamOpened):
+            if known is not None:
+                raise ValueError("a stream opened twice")
+            history = StreamHistory(body)
+        elif known is None:
+            raise ValueError("an entry about a stream that was not opened")
+        else:
+            history = known.after(at, body)
+        return StreamBook(MappingProxyType({**self.streams, name: history}))
