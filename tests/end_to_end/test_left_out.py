@@ -28,7 +28,6 @@ from proxy.bootstrap import Service
 from proxy.cli.app import main
 from proxy.engine.left_out import share_of
 from proxy.monitoring.logs import configure_logs
-from proxy.wire.postgres.session import NOISY
 from tests.support.configured import answer, configured, spent
 from tests.support.postgres_wire import postgres_serving
 from tests.support.serving import serving
@@ -278,7 +277,7 @@ def test_psql_is_told_once_in_a_connection_and_its_catalog_says_the_bound(servic
             lambda one: heard.append((one.severity_nonlocalized, one.message_primary))
         )
         connection.execute(COUNT).fetchall()
-        assert heard == [("NOTICE", BOUND), ("NOTICE", NOISY)]
+        assert heard == [("NOTICE", BOUND)]
         heard.clear()
         connection.execute("SELECT SUM(amount) AS s FROM orders").fetchall()
         assert heard == [("NOTICE", CLAMPED)]

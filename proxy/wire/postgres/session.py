@@ -270,12 +270,13 @@ class Session:
 
         Rows that are not what they look like are always told of: a preview has notes alone, and a
         statement with a value that no row has may not mean what its author meant. What of the data
-        is left out, or counts as something else, is told once in a connection.
+        is left out, or counts as something else, is told once in a connection; in psql, where a
+        person reads it, also that values are noisy.
         """
-        is_wanted = dict(self.transaction.settings.client).get(NOTICES) == "on"
-        caveats = (
-            (*receipt.caveats, NOISY) if receipt.columns and not is_wanted else receipt.caveats
-        )
+        settings = dict(self.transaction.settings.client)
+        is_wanted = settings.get(NOTICES) == "on"
+        is_read = settings.get("application_name") == "psql" and not is_wanted
+        caveats = (*receipt.caveats, NOISY) if receipt.columns and is_read else receipt.caveats
         new = [one for one in caveats if one not in self._cautioned]
         self._cautioned = dict.fromkeys((*self._cautioned, *new)[-N_CAVEATS_MAX:])
         unasked = [

@@ -54,7 +54,7 @@ def test_counts_are_whole_unless_the_session_says_otherwise(client: RawClient) -
 
 
 def test_notices_are_sent_when_they_are_wanted(client: RawClient, engine: Engine) -> None:
-    assert notices(client.ask(query(COUNT))) == [NOISY]  # once in a connection
+    client.ask(query(COUNT))
     assert notices(client.ask(query(COUNT))) == []
     client.ask(query("SET tacit.notices = on"))
     cost, *columns = notices(client.ask(query(COUNT)))
@@ -91,7 +91,12 @@ def test_a_value_that_is_no_level_is_told_of_unasked(
 
 
 def test_a_value_that_is_a_level_is_not_told_of(client: RawClient) -> None:
-    assert notices(client.ask(query(STALE.format("sex = 'male'")))) == [NOISY]
+    assert notices(client.ask(query(STALE.format("sex = 'male'")))) == []
+
+
+def test_a_person_at_psql_is_told_once_that_values_are_noisy(client: RawClient) -> None:
+    client.ask(query("SET application_name = 'psql'"))
+    assert [notices(client.ask(query(COUNT))) for _ in range(2)] == [[NOISY], []]
 
 
 def test_a_switch_is_on_or_off(client: RawClient) -> None:
