@@ -62,7 +62,8 @@ def choice_caveats(pick: Pick | None, answered: Sequence[AnsweredPart]) -> Itera
 
 def _shown(probability: float) -> str:
     """A probability, of which no more is known than the draws tell."""
-    return f"{probability:.2g}" if probability >= 1 / N_DRAWS else f"below {3 / N_DRAWS_LEAST:g}"
+    least = 3 / N_DRAWS_LEAST
+    return f"{probability:.2g}" if probability >= least else f"below {least:g}"
 
 
 def wide_caveats(columns: Sequence[ColumnReceipt], data: pa.Table) -> Iterator[str]:
