@@ -15,6 +15,7 @@ from cube.refusals import NotAuthenticated
 from planner.sql.settings import (
     CLIENT_SETTINGS,
     NAMESPACE,
+    NOTICES,
     READ_ONLY,
     SetSetting,
     setting_named,
@@ -41,6 +42,7 @@ from proxy.wire.sessions.sessions import applied
 LOGIN_SECONDS: Final = 10.0
 N_FIRST_PACKETS_MAX: Final = 3  # GSSAPI and TLS may be asked for once each
 DATABASES: Final = frozenset({CATALOG, "postgres"})  # the second is what tools try first
+PSQL: Final = "psql"  # what it says its name is
 _OPTION: Final = ("user", "database", "options", "replication")
 
 
@@ -213,8 +215,13 @@ def _certificate_names(transport: Transport) -> frozenset[str] | None:
 
 
 def _settings(options: tuple[tuple[str, str], ...]) -> SessionSettings:
-    """The settings of a startup packet; of two with one name, the later."""
+    """The settings of a startup packet; of two with one name, the later.
+
+    Notices are on for psql: a person reads there, who has no receipt to look at.
+    """
     settings = SessionSettings()
+    if ("application_name", PSQL) in _named(options):
+        settings = settings.with_client(NOTICES, "on")
     for name, value in _named(options):
         if name.startswith(NAMESPACE):
             setting = setting_named(name)

@@ -80,7 +80,6 @@ from proxy.wire.postgres.sqlstates import (
 )
 from proxy.wire.sessions.sessions import applied
 
-NOISY: Final = "Values are noisy: SET tacit.notices = on tells how wide their intervals are."
 N_CAVEATS_MAX: Final = 1000  # of those told, which are not told again
 
 Notice = tuple[str, str, str]  # severity, SQLSTATE, text
@@ -270,18 +269,14 @@ class Session:
 
         Rows that are not what they look like are always told of: a preview has notes alone, and a
         statement with a value that no row has may not mean what its author meant. What of the data
-        is left out, or counts as something else, is told once in a connection; in psql, where a
-        person reads it, also that values are noisy.
+        is left out, or counts as something else, is told once in a connection.
         """
-        settings = dict(self.transaction.settings.client)
-        is_wanted = settings.get(NOTICES) == "on"
-        is_read = settings.get("application_name") == "psql" and not is_wanted
-        caveats = (*receipt.caveats, NOISY) if receipt.columns and is_read else receipt.caveats
-        new = [one for one in caveats if one not in self._cautioned]
+        is_wanted = dict(self.transaction.settings.client).get(NOTICES) == "on"
+        new = [one for one in receipt.caveats if one not in self._cautioned]
         self._cautioned = dict.fromkeys((*self._cautioned, *new)[-N_CAVEATS_MAX:])
         unasked = [
             one
-            for one in dict.fromkeys((*receipt.notes, *new))
+            for one in receipt.notes
             if not receipt.columns or one in receipt.warnings or one in new
         ]
         lines = notice_lines(receipt) if is_wanted else unasked

@@ -7,7 +7,6 @@ import pytest
 from accountant.noise.lattice_noise import SystemNoise
 from proxy.api.requests import LOCAL
 from proxy.engine.engine import Engine
-from proxy.wire.postgres.session import NOISY
 from tests.sql import world
 from tests.support.fakes import KnownTable
 from tests.support.postgres_wire import postgres_serving
@@ -94,9 +93,13 @@ def test_a_value_that_is_a_level_is_not_told_of(client: RawClient) -> None:
     assert notices(client.ask(query(STALE.format("sex = 'male'")))) == []
 
 
-def test_a_person_at_psql_is_told_once_that_values_are_noisy(client: RawClient) -> None:
-    client.ask(query("SET application_name = 'psql'"))
-    assert [notices(client.ask(query(COUNT))) for _ in range(2)] == [[NOISY], []]
+def test_a_person_at_psql_is_told_how_wide_the_intervals_are(engine: Engine) -> None:
+    with postgres_serving(engine) as address, raw_client(address) as client:
+        client.log_in(application_name="psql")
+        told = notices(client.ask(query(COUNT)))
+        assert any(line.startswith("n: half-width") for line in told)
+        client.ask(query("SET tacit.notices = off"))
+        assert notices(client.ask(query(COUNT))) == []
 
 
 def test_a_switch_is_on_or_off(client: RawClient) -> None:
