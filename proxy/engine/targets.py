@@ -182,7 +182,8 @@ class _Search:
         said = _said(refusal, self._table, self._empty_history, self.likely, self._payer, self.left)
         # What names no target is asked again for less, as long as anything is left.
         is_retried = said.shortfall.epsilon_left and any(part.is_default for part in self._parts)
-        if self._empty_history is not None or is_retried:
+        is_alone = sum(len(part.answers) for part in self._parts) == 1  # the whole is its price
+        if self._empty_history is not None or is_retried or is_alone:
             return said
         return by_column(said, self._table, self._parts, self._asked, self.likely, self._outer)
 
