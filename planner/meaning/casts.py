@@ -140,6 +140,17 @@ def cast_to(  # noqa: C901, PLR0911 - one for each type
     return call.sql(f"CAST({{0}} AS {_DUCKDB[kind]})", wanted, value)
 
 
+def finer(source: SqlType, wanted: SqlType) -> str | None:
+    """A template for a decimal with the places of another type; None if it has as many.
+
+    Of a wide and a fine DECIMAL, DuckDB makes a wide one, and rounds the other to its places.
+    """
+    scales = source.scale, wanted.scale
+    if source.kind is not Kind.NUMERIC or scales[0] is None or scales[1] is None:
+        return None
+    return None if scales[0] >= scales[1] else f"CAST({{0}} AS DECIMAL({DIGITS_MAX}, {scales[1]}))"
+
+
 def _to_numeric(call: Call, value: Value, parameters: list[int]) -> Value:
     source = value.type
     if source.kind is Kind.TEXT:

@@ -35,6 +35,7 @@ PLACES_MAX: Final = 18  # of a product that stays a DECIMAL
 QUOTIENT_PLACES: Final = 20
 _INT4_MAX, _INT8_MAX = 2**31 - 1, 2**63 - 1
 _DECIMAL_DIGITS: Final = 38
+_WHOLE_DIGITS: Final = 19  # of a BIGINT
 _TIMESTAMPS: Final = (Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
 
 
@@ -286,13 +287,17 @@ def write_mod(call: Call) -> Value:
     known = [0 if value.type.is_integer else value.type.digits for value in (one, other)]
     if gives == REAL and None not in known:  # a decimal that is a double here
         places = max(filter(None, known), default=0)
-        exact = f"CAST({{}} AS DECIMAL({_DECIMAL_DIGITS}, {places}))"
-        template = f"({exact.format('{0}')} % {exact.format('{1}')})"
-        return call.sql(template, SqlType(Kind.NUMERIC, places, places), one, other)
+        return call.sql(_remainder(places), SqlType(Kind.NUMERIC, places, places), one, other)
     if gives.kind is Kind.NUMERIC and gives.is_exact:  # DuckDB's is of doubles, if one is large
-        exact = f"CAST({{}} AS DECIMAL({_DECIMAL_DIGITS}, {gives.places}))"
-        return call.sql(f"({exact.format('{0}')} % {exact.format('{1}')})", gives, one, other)
+        return call.sql(_remainder(gives.places), gives, one, other)
     return call.sql("({0} % ({1}))", gives, one, other)
+
+
+def _remainder(places: int) -> str:
+    """A remainder of decimals, which has no more digits before its point than a BIGINT."""
+    exact = f"CAST({{}} AS DECIMAL({_DECIMAL_DIGITS}, {places}))"
+    width = min(_DECIMAL_DIGITS, _WHOLE_DIGITS + places)
+    return f"CAST({exact.format('{0}')} % {exact.format('{1}')} AS DECIMAL({width}, {places}))"
 
 
 def write_neg(call: Call) -> Value:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from planner.meaning.casts import finer
 from planner.meaning.types import (
     BOOLEAN,
     FLOAT,
@@ -38,7 +39,23 @@ def agreed(call: Call, values: Sequence[Value]) -> tuple[list[Value], SqlType]:
         raise call.refused(
             f"puts {' and '.join(names)} beside each other", "Cast one of them, as in x::text."
         )
-    return [read_as(value, wanted) for value in values], wanted
+    return [_as_fine(call, read_as(value, wanted), wanted) for value in values], wanted
+
+
+def _as_fine(call: Call, value: Value, wanted: SqlType) -> Value:
+    """A decimal with as many places as the finest one beside it."""
+    is_plain = isinstance(value.node.unnest(), exp.Literal | exp.Column | exp.Neg)
+    template = None if is_plain else finer(value.type, wanted)
+    if template is None:
+        return value
+    gives = SqlType(Kind.NUMERIC, wanted.scale, value.type.digits)
+    return _wrapped(call, value, template, gives)
+
+
+def _wrapped(call: Call, value: Value, template: str, gives: SqlType) -> Value:
+    """SQL around a copy of a value, which still stands in its place."""
+    copied = Value(value.node.copy(), value.type)
+    return Call(value.node, call.type_of).sql(template, gives, copied)
 
 
 def _replaced(old: Value, new: Value) -> None:
@@ -147,9 +164,9 @@ def _promoted(call: Call, value: Value, beside: SqlType) -> Value:
     if not (source.is_number and beside.is_number) or source.is_answer:
         return value
     if beside.kind is Kind.FLOAT and source.kind is not Kind.FLOAT:
-        return Call(value.node, call.type_of).sql("CAST({0} AS DOUBLE)", FLOAT, value)
+        return _wrapped(call, value, "CAST({0} AS DOUBLE)", FLOAT)
     if beside.kind is Kind.NUMERIC and source.is_integer and not beside.is_answer:
-        return Call(value.node, call.type_of).sql("CAST({0} AS DECIMAL(19, 0))", WHOLE, value)
+        return _wrapped(call, value, "CAST({0} AS DECIMAL(19, 0))", WHOLE)
     return value
 
 

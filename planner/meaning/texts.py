@@ -136,8 +136,11 @@ def write_left(call: Call) -> Value:
 
 
 def write_right(call: Call) -> Value:
-    """RIGHT(text, n): without the first -n, if that is negative."""
-    template = "right({0}, CAST({1} AS BIGINT))"
+    """RIGHT(text, n): without the first -n, if that is negative; all of it for the least integer.
+
+    PostgreSQL has no integer -n of the least one. The masked sum is that of 32 bits.
+    """
+    template = "right({0}, ((CAST({1} AS BIGINT) + 2147483647) & 4294967295) - 2147483647)"
     return call.sql(template, TEXT, call.text(call.value()), whole(call.value("expression")))
 
 

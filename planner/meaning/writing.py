@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel
 
+from planner.meaning.casts import finer
 from planner.meaning.made import check_printed
 from planner.meaning.table import MEANINGS
 from planner.meaning.types import (
@@ -26,7 +27,7 @@ from planner.meaning.types import (
     SqlType,
     common_type,
 )
-from planner.meaning.written import DUCKDB, Call, Value
+from planner.meaning.written import DUCKDB, Call, Value, written
 from planner.sql.nodes import PublicLookup, copy_of, outside_queries
 
 ResolveColumn: TypeAlias = Callable[[exp.Expr], Value]
@@ -210,6 +211,11 @@ class _Queries:
             (name, common_type((one, other)) or UNKNOWN)
             for (name, one), (_, other) in zip(left, right, strict=False)
         ]
+        wanted = [one for _, one in columns]
+        for side, found in ((query.left, left), (query.right, right)):
+            for place, one in enumerate(found):
+                if place < len(wanted):
+                    _make_finer(side, place, one[1], wanted[place])
         own = _Scope(scope.named, (("", dict(columns)),), scope.outer)
         for clause in ("order", "limit", "offset"):
             self._clause(query.args.get(clause), own, {})
@@ -249,10 +255,12 @@ class _Queries:
         for row in values.expressions:
             items = row.expressions if isinstance(row, exp.Tuple) else [row]
             rows.append([self._expression(item, scope, {}) for item in items])
-        return [
-            (f"col{place}", common_type(types) or UNKNOWN)
-            for place, types in enumerate(zip(*rows, strict=False))
-        ]
+        columns = [common_type(types) or UNKNOWN for types in zip(*rows, strict=False)]
+        for row, types in zip(values.expressions, rows, strict=True):
+            items = row.expressions if isinstance(row, exp.Tuple) else [row]
+            for item, one, wanted in zip(items, types, columns, strict=False):
+                _with_places(item, one, wanted)
+        return [(f"col{place}", one) for place, one in enumerate(columns)]
 
     def _shown(self, select: exp.Select, own: _Scope) -> Columns:
         columns: Columns = []
@@ -297,6 +305,25 @@ class _Queries:
         writer.write_each(nodes)
         written = node if holder is None else _at(holder, place, node)
         return writer.type_of(written)
+
+
+def _make_finer(query: exp.Expr, place: int, source: SqlType, wanted: SqlType) -> None:
+    """Give a column of a query as many places as the columns have that it is put under or above."""
+    inner = query.unnest()
+    if isinstance(inner, exp.SetOperation):
+        for side in (inner.left, inner.right):
+            _make_finer(side, place, source, wanted)
+    elif isinstance(inner, exp.Select) and not any(one.is_star for one in inner.expressions):
+        item = inner.expressions[place]
+        name, shown = item.output_name, item.unalias()
+        changed = _with_places(shown, source, wanted)
+        if name and changed is not None and not isinstance(item, exp.Alias):
+            changed.replace(exp.alias_(changed.copy(), name, quoted=True))
+
+
+def _with_places(node: exp.Expr, source: SqlType, wanted: SqlType) -> exp.Expr | None:
+    template = finer(source, wanted)
+    return None if template is None else node.replace(written(node, template, node.copy()))
 
 
 def _at(holder: exp.Expr, place: tuple[str | None, int | None], node: exp.Expr) -> exp.Expr:

@@ -25,6 +25,7 @@ OTHER: Final = "other"
 _EPOCH: Final = dt.date(1970, 1, 1)
 _FIRST_DAY, _LAST_DAY = (dt.date.min - _EPOCH).days, (dt.date.max - _EPOCH).days
 _N_MICROS_A_DAY: Final = 86_400 * 10**6
+_HOURS_MAX = 2**63 // (3600 * 10**9) - 1  # of an interval in Arrow's nanoseconds
 _FIRST_MICRO, _LAST_MICRO = _FIRST_DAY * _N_MICROS_A_DAY, (_LAST_DAY + 1) * _N_MICROS_A_DAY - 1
 
 _SETTINGS: Final = (
@@ -88,7 +89,8 @@ class ClosedDatabase:
         try:
             for name, table in relations.items():
                 cursor.register(name, table)
-            result: pa.Table = cursor.sql(sql).limit(N_ROWS_MAX + 1).to_arrow_table()
+            relation = _of_intervals_told_in_full(cursor.sql(sql).limit(N_ROWS_MAX + 1))
+            result: pa.Table = relation.to_arrow_table()
         except (duckdb.OutOfMemoryException, MemoryError):
             raise SqlEnded(TOO_MUCH) from None
         except duckdb.BinderException as error:
@@ -102,6 +104,21 @@ class ClosedDatabase:
         if not all(map(_has_usual_years, result.columns)):
             raise SqlEnded(OTHER, "Conversion Error: it has days outside the years 1 to 9999")
         return result
+
+
+def _of_intervals_told_in_full(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
+    """The same rows; an error if one has an interval that Arrow's nanoseconds do not hold."""
+    for place, kind in enumerate(map(str, relation.types), 1):
+        if kind.startswith("INTERVAL"):
+            hours = f"list_transform([#{place}], LAMBDA x: date_part('hour', x))"
+            if kind != "INTERVAL":
+                hours = f"list_transform(#{place}, LAMBDA x: date_part('hour', x))"
+            widest = f"greatest(list_max({hours}), -list_min({hours}))"
+            told = "'Conversion Error: it has an interval of more hours than 292 years have'"
+            relation = relation.filter(
+                f"CASE WHEN {widest} > {_HOURS_MAX} THEN error({told}) ELSE TRUE END"
+            )
+    return relation
 
 
 def _has_usual_years(column: pa.ChunkedArray) -> bool:

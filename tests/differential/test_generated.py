@@ -93,6 +93,15 @@ def test_expressions_mean_what_they_mean_in_postgresql(both: Evaluators) -> None
         ("i", "(GREATEST((-2147483648), 2147483647) << 2) + i"),
         ("i", "(-9223372036854775808 >> 60) + i"),
         ("s", "INITCAP('ß' || s)"),
+        ("s", "RIGHT(s, -2147483648)"),
+        ("i", "RIGHT('a,b,c', i)"),
+        ("i", "CASE WHEN i = 2 THEN MOD(9::numeric, 4) ELSE 0.25 END"),
+        ("i", "CASE WHEN i = 2 THEN i::numeric * i::numeric ELSE 0.5 END"),
+        ("i", "GREATEST(i::numeric(38,0), 0.75)"),
+        ("i", "CASE WHEN i = 2 THEN ROUND(i::numeric(38,5), 1) ELSE 0.12345678 END"),
+        ("i", "0.25 IN (i::numeric(38,0), 0::numeric(38,0))"),
+        ("i", "NULLIF(i::numeric(38,0), 0.75) IS NULL"),
+        ("i", "INTERVAL '3000000 hours' * i"),
     ],
 )
 def test_an_expression_that_differed_agrees_in_every_place(

@@ -78,3 +78,7 @@ SELECT k, SUM(n) AS n FROM (SELECT city AS k, COUNT(*) AS n FROM t GROUP BY city
 WITH t2 AS (SELECT "group" AS city, COUNT(*) AS n FROM t GROUP BY 1) SELECT city FROM t2 WHERE city = 'a';
 -- e40: types and places
 WITH t AS (SELECT "order" AS city FROM t) SELECT COUNT(*) FROM t WHERE city = 1;
+-- e41: wide and fine decimals in a union
+SELECT pop::numeric(38,0) AS x FROM regions UNION ALL SELECT 0.75 ORDER BY x;
+-- e42: wide and fine decimals in VALUES
+SELECT x FROM (VALUES (1::numeric(38,0)), (0.75)) AS t(x) ORDER BY 1;
