@@ -19,8 +19,8 @@ from benchmarks.apex_rows import CONFIGURATION
 from benchmarks.dashboard_tiles import day
 from benchmarks.report import Bar, progress, run, wants_quick
 from benchmarks.thrift import cache_per_cell, gaussian_cache_per_cell, spent_on
-from planner.measuring.gaussian_opening import GaussianOffer
-from planner.measuring.strategy import Strategy
+from planner.measuring.candidates import Strategy
+from planner.measuring.weights import GaussianOffer
 from proxy.config.settings import load
 
 N_SEEDS = 3

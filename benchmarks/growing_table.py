@@ -21,7 +21,7 @@ from cube.measurement import Measurement
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from inference.block_estimates import RowEstimates
-from planner.measuring.strategy import Strategy
+from planner.measuring.candidates import Strategy
 from planner.workload import Wanted
 from proxy.tables.private_table import ServedTable
 

@@ -36,7 +36,7 @@ from cube.query import Partition, QueryBlock, counting
 from cube.refusals import BudgetExhausted
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from planner.measuring.strategy import Strategy
+from planner.measuring.candidates import Strategy
 from planner.workload import RequestedTarget
 from proxy.api.requests import QueryRequest
 from proxy.engine.engine import Engine

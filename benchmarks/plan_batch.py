@@ -33,8 +33,7 @@ from cube.query import Factor, LinearQuery, QueryBlock, Term
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from inference.noise_law.law import law_of_noise
-from planner.batch.candidate_rows import candidate_rows
-from planner.batch.plan import plan_batch
+from planner.batch.plan import candidate_rows, plan_batch
 from planner.batch.weights import WeightProblem, improved, scaled_to_meet
 from planner.workload import Wanted
 

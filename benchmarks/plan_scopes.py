@@ -28,13 +28,12 @@ from cube.query import Factor, LinearQuery, Partition, QueryBlock, Scope, counti
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from inference.estimator import Estimator
-from planner.batch.one_by_one import bought_one_by_one
-from planner.batch.together import plan_together
-from planner.measuring.forecast import Forecast
+from planner.batch.together import bought_one_by_one, plan_together
+from planner.measuring.candidates import Strategy
 from planner.measuring.hindsight import Hindsight
 from planner.measuring.offers import PricingContext
 from planner.measuring.ski_rental import SkiRental
-from planner.measuring.strategy import Strategy
+from planner.measuring.weighing import Forecast
 from planner.workload import Wanted
 from proxy.config.settings import load
 

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.report import Bar, progress, run, wants_quick
-from planner.domain.public import Columns, public_table
+from planner.domain.relations import Columns, public_table
 from planner.planner import Planner
 from planner.sql.dialect import Tacit
 from planner.workload import AskedFirst, GivenAnswers, RequestedTarget, Workload

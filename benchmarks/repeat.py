@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from benchmarks.paper_section6 import served, zipf_counts
 from benchmarks.report import Bar, progress, run, wants_quick
-from planner.measuring.strategy import Strategy
+from planner.measuring.candidates import Strategy
 from planner.workload import RequestedTarget
 from proxy.api.requests import QueryRequest
 

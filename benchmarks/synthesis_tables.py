@@ -24,7 +24,7 @@ from accountant.noise.lattice_noise import SystemNoise
 from cube.axis import Axis, CategoryAxis, IntegerAxis
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from planner.measuring.gaussian_opening import GaussianOffer
+from planner.measuring.weights import GaussianOffer
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
 from proxy.synthetic_tables.decoding import arrow_type

@@ -26,9 +26,8 @@ from accountant.source import CellCounts, UnitCells
 from cube.encoding import fingerprint
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
 from cube.schema import Schema
-from planner.measuring.gaussian_opening import GaussianOffer
-from planner.measuring.noise_kinds import LAPLACE, GaussianKind, NoiseKind
-from planner.measuring.strategy import Strategy
+from planner.measuring.candidates import Strategy
+from planner.measuring.weights import LAPLACE, GaussianKind, GaussianOffer, NoiseKind
 from planner.workload import Wanted
 from proxy.tables.private_table import ServedTable
 

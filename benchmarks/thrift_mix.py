@@ -16,7 +16,7 @@ from benchmarks.apex_rows import CONFIGURATION
 from benchmarks.report import Bar, progress, run, wants_quick
 from benchmarks.thrift import cache_per_cell, spent_on
 from benchmarks.thrift_workloads import workloads
-from planner.measuring.strategy import Strategy
+from planner.measuring.candidates import Strategy
 from proxy.config.settings import load
 
 N_SEEDS = 3

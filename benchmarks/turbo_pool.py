@@ -25,7 +25,7 @@ from benchmarks.report import Bar, progress, run, wants_quick
 from cube.axis import IntegerAxis
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from planner.measuring.strategy import Strategy
+from planner.measuring.candidates import Strategy
 from proxy.api.requests import LOCAL, QueryRequest
 from proxy.engine.engine import Engine
 from proxy.tables.private_table import ServedTable

@@ -2,47 +2,65 @@
 
 It reads the public schemas and public tables, and the clock if a statement mentions it; nothing
 else. Equal texts with equal targets at equal moments give the same object.
+
+The columns that a workload's queries need: what weighs the choice of a synthetic table's tables.
+
+A workload is a text of SELECTs on one private table. Each is planned, and refused as it would be if
+it were asked; nothing of it is carried out. Only the columns are kept, not the coefficients.
 """
 
 import datetime as dt
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from types import MappingProxyType
-from typing import TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from sqlglot import exp
 
-from cube.refusals import TooLarge
+from cube.pace import checkpoint
+from cube.query import Scope
+from cube.refusals import InvalidRequest, Refused, TooLarge
 from cube.schema import Schema
 from cube.target import AccuracyTarget, SumTarget
 from planner.cache import BoundedCache
-from planner.domain.public import Columns, PublicRelation, PublicRows, no_public_rows
+from planner.domain.relations import (
+    Columns,
+    PublicRelation,
+    PublicRows,
+    SyntheticName,
+    TableNames,
+    no_public_rows,
+)
 from planner.domain.scratchpad import Scratchpad
-from planner.domain.table_names import SyntheticName, TableNames
-from planner.fallback import Fallback
-from planner.lowering.choices import chosen_among, pick_of
-from planner.lowering.column_types import column_types
-from planner.lowering.generations import TableGenerations
-from planner.lowering.made_relations import write_made
+from planner.lowering.as_of import TableGenerations
 from planner.lowering.outer import named_columns, outer_sql, public_types
 from planner.lowering.parts import PlanningContext
-from planner.lowering.probes import gives_no_rows
+from planner.lowering.result_columns import (
+    CountColumns,
+    chosen_among,
+    gives_no_rows,
+    is_count,
+    pick_of,
+    with_rounded_counts,
+)
 from planner.lowering.rows import Rows
 from planner.lowering.split import Splitter
 from planner.lowering.tables import ShownAnswer
-from planner.lowering.type_rules import check_types
-from planner.lowering.whole_counts import CountColumns, is_count, with_rounded_counts
-from planner.sql.clock import Clock, moment_for, read_at, told_moment, utc_now
+from planner.made_relations import write_made
+from planner.sql.dialect import Clock, moment_for, read_at, told_moment, utc_now
 from planner.sql.messages import shortened
 from planner.sql.names import name_inner_columns
 from planner.sql.nodes import copy_of, nodes_of
 from planner.sql.options import REQUESTED
-from planner.sql.parameter_types import ParameterType, parameter_types
-from planner.sql.parameters import Parameters
+from planner.sql.parameters import Parameters, ParameterType, parameter_types
 from planner.sql.query_tree import QueryTree, parse
 from planner.sql.statements import read_query
+from planner.sql.words import TextLimits, worded_statements
+from planner.type_rules import check_types, column_types
 from planner.workload import (
     ColumnKind,
+    Fallback,
     GivenAnswers,
     Outer,
     OutputColumn,
@@ -332,3 +350,73 @@ def _n_bytes(workload: Workload) -> int:
                     n_bytes += sum(8 * factor.n_stored for factor in term.factors)
                 n_bytes += 0 if block.partition is None else 8 * block.partition.n_stored
     return n_bytes
+
+
+# Each is planned before the table is begun, while somebody waits.
+WORKLOAD: Final = TextLimits(
+    what="workload", n_bytes=64 * 1024, n_statements=100, hint="Keep the statements that matter."
+)
+# Columns do not depend on how accurately a query is to be answered.
+ANY_TARGET: Final = AccuracyTarget(half_width=1.0, confidence=0.95)
+
+
+def workload_scopes(text: str, schema: Schema) -> tuple[Scope, ...]:
+    """The columns of every linear query in a text of SELECTs, in order.
+
+    Parameters
+    ----------
+    text : str
+        SELECTs, separated by semicolons.
+    schema : Schema
+        Of the private table that all of them are on.
+
+    Returns
+    -------
+    tuple of sorted scopes
+        A statement's distinct scopes; those of several statements may repeat. Counts of all
+        records have no columns, and are left out.
+
+    Raises
+    ------
+    Refused
+        If a statement could not be asked of the table, with its number in the text.
+    """
+    planner = Planner({schema.table: schema}, {schema.table: ANY_TARGET})
+    statements = worded_statements(text, WORKLOAD)
+    if not statements:
+        raise InvalidRequest(
+            "The workload has no statement.",
+            hint="Write SELECTs, separated by semicolons, or leave workload out.",
+        )
+    scopes: list[Scope] = []
+    for number, statement in enumerate(statements, start=1):
+        checkpoint()
+        workload = _planned(planner, statement.text, number)
+        if not workload.parts:
+            raise InvalidRequest(
+                f"Statement {number} of the workload does not ask {schema.table}.",
+                hint=f"Ask SELECT COUNT(*) .. of {schema.table}, or leave it out.",
+            )
+        scopes += _scopes_of(workload)
+    if not scopes:
+        raise InvalidRequest(
+            "The workload needs no column.",
+            hint="Count by some column, or under a condition; or leave workload out.",
+        )
+    return tuple(scopes)
+
+
+def _planned(planner: Planner, sql: str, number: int) -> Workload:
+    """A statement's plan; a refusal says which statement of the text it is of."""
+    try:
+        return planner.plan(sql)
+    except Refused as refusal:
+        message = f"Statement {number} of the workload: {refusal.message}"
+        raise type(refusal)(message, hint=refusal.hint) from None
+
+
+def _scopes_of(workload: Workload) -> list[Scope]:
+    """The distinct columns of the linear queries of one statement."""
+    aggregates = chain.from_iterable(part.aggregates for part in workload.parts)
+    found = {block.scope for aggregate in aggregates for block in aggregate.blocks}
+    return sorted(found - {()})

@@ -1,11 +1,57 @@
 """A planned statement: aggregates of private tables, and the post-processing that follows.
 
+Values of a column that count as others than they are: clamped ones, and those of OTHER.
+
+Counts of overlapping groups that are to agree: how, and which tables they are.
+
+How many draws of a formula's true value its interval needs.
+
+What answers a statement that cannot be paid; by default nothing does, and it is refused.
+
+A search for a target that ends short of it has paid for something: by default the statement then
+has the intervals that were bought.
+
+A test of independence, as a question to the engine about the counts of one table.
+
+The correction for intervals whose own noise decides when measuring stops.
+
+A target that depends on answers, relative to one or on a formula, is reached in rounds: measure,
+read the noisy values, and measure more until the widths that they require are reached. Errors in
+one direction make such a search stop early: errors away from zero for a relative target, since the
+answer then seems to need less accuracy. So the final interval misses more often than one whose
+width was fixed in advance. Let d be the error probability of each round's interval, half of it on
+each side.
+
+    the answer is shown and is wrong  =>  it erred away from zero where it stopped
+                                          though it was not to stop there yet,         at most d / 2
+                                      or  it erred so in the first round that is narrow
+                                          enough for the truth,                                d / 2
+                                      or  it erred towards zero in that round                  d / 2
+
+An error towards zero stops no search early. One that lets the search continue past that round is
+already counted in the last line, wherever the search then ends. Where the true value requires a
+width ``w``, a search can stop too early without an error only at widths up to ``(1 + 2 * relative)
+* w``, and rounds narrow by a tenth or more: for a small relative target there is at most one such
+round; in wider ones the error would have to be several half-widths. So the error probability is at
+most three halves of d, and intervals and purchases of a search use two thirds of the requested
+error probability.
+
+The sum neglects that the widths of rounds also depend on earlier noise, of which later noise is a
+refinement, and that a relative target near 1 may have several rounds close to its end. Both are
+simulated, where the first round may be the last one
+(`tests/proxy/engine/test_optional_stopping.py`, and through the whole engine in
+`tests/end_to_end/test_coverage_of_searches.py`). The simulated error was up to 0.84 of the
+requested error probability for relative targets up to a half, and 0.9 near 1; a target near 1 whose
+search begins a hundred times too wide takes a dozen looks, and missed up to 1.3 times as often as
+requested. Without the correction it was 1.11 times at 0.05 and 0.2, 1.2 at a half, 1.4 near 1.
+
 A `Workload` holds no answer and no SQL tree; it is everything the engine needs to know. Its `parts`
 are the places where a private table is aggregated: linear queries with targets. Everything after
 them is post-processing: formulas of one row's answers, and `outer`, SQL over the noisy relations.
 """
 
 import datetime as dt
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -16,12 +62,125 @@ from cube.axis import LevelValue
 from cube.query import QueryBlock
 from cube.refusals import UnsupportedSql
 from cube.target import AccuracyTarget
-from planner.changed_values import ChangedValues
-from planner.consistent_sets import ConsistentSets
-from planner.fallback import Fallback
-from planner.independence_question import IndependenceQuestion
 from planner.level_summary import LevelSummary
-from planner.optional_stopping import surer
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedValues:
+    """Which values they are, and how their rows are counted.
+
+    Parameters
+    ----------
+    table : str
+    said : str
+        A sentence on what they count as.
+    rows_said : str
+        What is said of the rows that `rows` counts, after their number.
+    rows : QueryBlock
+        Counts the rows with a value that others count as, in one row. A row whose value is exactly
+        a bound is among them.
+    """
+
+    table: str
+    said: str
+    rows_said: str
+    rows: QueryBlock
+
+
+class Consistency(StrEnum):
+    """How counts of overlapping groups are made to agree.
+
+    Raw tables as measured; the closest tables that agree; tables that are also nowhere negative;
+    the marginals of one joint table.
+    """
+
+    RAW = "raw"
+    EXACT = "exact"
+    NONNEGATIVE = "nonnegative"
+    GLOBAL = "global"
+
+
+@dataclass(frozen=True, slots=True)
+class ConsistentSets:
+    """The grouping sets of a part as tables whose counts are to agree.
+
+    Parameters
+    ----------
+    consistency : Consistency
+    sets : tuple of tuple of int
+        The keys of each set, by their positions; rows are in their order, the last key varying
+        fastest.
+    sizes : tuple of int
+        The number of values of each key.
+    """
+
+    consistency: Consistency
+    sets: tuple[tuple[int, ...], ...]
+    sizes: tuple[int, ...]
+
+
+N_TAIL_DRAWS: Final = 10  # of a formula's true value, in each tail that an interval cuts off
+
+
+def n_draws_for(confidence: float) -> int:
+    """The fewest draws for a formula's interval at a confidence.
+
+    >>> n_draws_for(0.95), n_draws_for(0.999)
+    (400, 20000)
+    """
+    return math.ceil(round(2 * N_TAIL_DRAWS / (1 - confidence), 6))
+
+
+class Fallback(StrEnum):
+    """What a statement falls back on: the best that is known, or a synthetic table.
+
+    With ERROR it is refused also where a search for its target has paid for something.
+    """
+
+    NONE = "none"
+    ERROR = "error"
+    HISTORY = "history"
+    MODEL = "model"
+
+    @property
+    def gives_what_was_bought(self) -> bool:
+        """Whether a search that ends short of its target is answered with what it bought."""
+        return self in {Fallback.NONE, Fallback.HISTORY}
+
+
+@dataclass(frozen=True, slots=True)
+class IndependenceQuestion:
+    """Whether the first two keys of a part are independent given the others.
+
+    The part's only aggregate counts the cells of their table, the last key varying fastest.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        The number of values of each key.
+    level : float
+        The probability of rejecting a true hypothesis.
+    n_replicates : int
+        The number of simulated tables.
+    """
+
+    shape: tuple[int, ...]
+    level: float
+    n_replicates: int
+
+
+TAILS: Final = Fraction(3, 2)  # the error probability of a search, relative to that of a round
+
+
+def surer(confidence: float) -> float:
+    """The confidence for the intervals of a search, so that the final one has the requested one.
+
+    >>> round(surer(0.95), 6)
+    0.966667
+    """
+    if not 0 < confidence < 1:
+        return confidence  # out of range, which the target's own check reports
+    return float(1 - (1 - Fraction(confidence)) / TAILS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -361,7 +520,7 @@ class Part:
         If given, its relation is the outcome of that test.
     is_searched : bool
         Whether noisy values decide when its answers are narrow enough
-        (`planner.optional_stopping`).
+        (`planner.workload`).
     summaries : tuple of LevelSummary
         Estimates without intervals.
     is_default : bool

@@ -74,15 +74,14 @@ FLOORS = {
         "randomness",
     ),
     "planner": (
-        "workload_scopes",
         "planner",
+        "type_rules made_relations",
         "lowering",
         "domain batch catalog_sql",
         "meaning",
         "sql measuring",
         "workload",
-        "optional_stopping fallback consistent_sets draws cache",
-        "changed_values independence_question level_summary",
+        "cache level_summary",
     ),
     "proxy": (
         "__main__",

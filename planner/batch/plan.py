@@ -1,4 +1,22 @@
-"""A declared batch of queries on few columns: the weight of every row, to meet all targets cheaply.
+"""A declared batch of queries on few columns: its candidate rows, and the search for their weights.
+
+Candidate rows for a batch of queries, as coefficients on the batch's atoms and as blocks to buy.
+
+Four kinds: rows of the history, which may be raised; single atoms; runs of consecutive atoms (the
+nodes of a hierarchy); and the queries themselves. A family is the rows of one kind and size: the
+first search gives each family one weight.
+
+Nothing here weighs or prices.
+
+Where to start, and how far to search, for the cheapest weights of a batch's candidate rows.
+
+First every hierarchy together with the atoms, with one weight for each of its levels, which is
+quick at any size. Then, if the batch is small enough, one weight for every row, starting from
+several of those results. The best of all is tidied, so that it is bought in few blocks.
+
+Deterministic: the same batch gives the same plan.
+
+A declared batch of queries on few columns: the weight of every row, to meet all targets cheaply.
 
     plan = plan_batch(queries, schema, gate.measurements())
     gate.measure(plan.measurements, ...)
@@ -12,7 +30,9 @@ share of the time that is left; its plan is the best that was found by then.
 The plan depends on queries, targets, weights and the public schema, never on noisy values.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -29,20 +49,382 @@ from cube.measurement import (
     Weight,
 )
 from cube.pace import seconds_left, within
-from cube.query import N_FACTOR_CELLS_MAX, QueryBlock, Scope
-from cube.refusals import InvalidTarget
+from cube.query import N_FACTOR_CELLS_MAX, Partition, QueryBlock, Scope, counting
+from cube.refusals import InvalidTarget, TooSlow
 from cube.schema import Schema
 from inference.blue.atoms import Atoms
-from planner.batch.candidate_rows import (
-    CandidateRows,
-    EarlierMeasurement,
-    candidate_rows,
-    purchases,
-)
-from planner.batch.search import cheapest
-from planner.batch.weights import Solution, WeightProblem
+from planner.batch.weights import N_ROUNDS_MAX, Solution, WeightProblem, improved, scaled_to_meet
 from planner.measuring.weights import weight_for
 from planner.workload import Wanted
+
+BRANCHINGS = (2, 3, 4, 6, 8, 10, 16)  # of the hierarchies that are tried, each by itself
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class EarlierMeasurement:
+    """A measurement of the history that a batch may build on, and its place there."""
+
+    measurement: Measurement
+    place: int
+    may_be_raised: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a candidate row comes from.
+
+    Parameters
+    ----------
+    kind : str
+        "history", "cells", "nodes" or "query".
+    source : int
+        The number of the history's entry, the branching of the hierarchy, or the query's block.
+    row : int
+        Its row in that block.
+    """
+
+    kind: str
+    source: int
+    row: int
+
+
+@dataclass(frozen=True, eq=False)
+class CandidateRows:
+    """Rows on atoms, (k, n_atoms), where each comes from, and its family, (k,)."""
+
+    rows: Floats
+    origins: tuple[Origin, ...]
+    families: NDArray[np.int64]
+
+    def of_families(self, chosen: Iterable[tuple[str, int]]) -> NDArray[np.bool_]:
+        """Which rows have one of these kinds and sources."""
+        wanted = set(chosen)
+        return np.array([(origin.kind, origin.source) in wanted for origin in self.origins])
+
+    def of_kind(self, kind: str) -> NDArray[np.bool_]:
+        """Which rows are of a kind."""
+        return np.array([origin.kind == kind for origin in self.origins])
+
+    def restricted(self, keep: NDArray[np.bool_]) -> "CandidateRows":
+        """Some of the rows."""
+        places = np.flatnonzero(keep)
+        origins = tuple(self.origins[place] for place in places)
+        return CandidateRows(self.rows[places], origins, self.families[places])
+
+
+def candidate_rows(
+    history: Sequence[Floats], queries: Sequence[Floats], n_atoms: int, *, with_cells: bool
+) -> CandidateRows:
+    """All candidate rows, each once.
+
+    Parameters
+    ----------
+    history, queries : sequence of (n_rows, n_atoms) ndarray of float64
+        The rows of each block.
+    n_atoms : int
+    with_cells : bool
+        Whether atoms and runs of atoms can be written as blocks at all.
+    """
+    found: list[tuple[Floats, Origin, int]] = []
+    n_families = 0
+    for source, block in enumerate(history):
+        found += [(row, Origin("history", source, i), n_families) for i, row in enumerate(block)]
+        n_families += 1
+    asked = np.concatenate(queries)
+    if with_cells:
+        touched = np.flatnonzero(np.abs(asked).max(axis=0) > 0)
+        for kind, source, rows in _cells_and_nodes(touched, n_atoms):
+            found += [(row, Origin(kind, source, i), n_families) for i, row in enumerate(rows)]
+            n_families += 1
+    for source, block in enumerate(queries):
+        found += [(row, Origin("query", source, i), n_families) for i, row in enumerate(block)]
+        n_families += 1
+    return _distinct(found)
+
+
+def _cells_and_nodes(
+    touched: NDArray[np.int64], n_atoms: int
+) -> Iterable[tuple[str, int, list[Floats]]]:
+    """Atoms, then the levels of each hierarchy from the leaves up."""
+    yield "cells", 1, _runs(touched, 1, n_atoms)
+    for branching in BRANCHINGS:
+        length = branching
+        while length < branching * touched.size and branching < touched.size:
+            yield "nodes", branching, _runs(touched, length, n_atoms)
+            length *= branching
+
+
+def _runs(touched: NDArray[np.int64], length: int, n_atoms: int) -> list[Floats]:
+    rows = []
+    for first in range(0, touched.size, length):
+        row = np.zeros(n_atoms)
+        row[touched[first : first + length]] = 1.0
+        rows.append(row)
+    return rows
+
+
+def _distinct(found: Sequence[tuple[Floats, Origin, int]]) -> CandidateRows:
+    """The first of every set of equal rows.
+
+    A hierarchy keeps all its rows, as it is used whole; so does the history, which is given. A row
+    of the history also stands for equal candidates, since raising it is cheaper than measuring an
+    equal row again.
+    """
+    n_alike = Counter(origin.source for _, origin, _ in found if origin.kind == "history")
+    seen: set[tuple[str, int, bytes]] = set()
+    kept = []
+    for row, origin, family in found:
+        hierarchy = origin.source if origin.kind == "nodes" else 0
+        names = [("", 0, row.tobytes()), (origin.kind, hierarchy, row.tobytes())]
+        is_known = names[1] in seen or (origin.kind != "nodes" and names[0] in seen)
+        if origin.kind != "history" or n_alike[origin.source] == 1:
+            seen.update(names)
+        if row.any() and (origin.kind == "history" or not is_known):
+            kept.append((row, origin, family))
+    return CandidateRows(
+        rows=np.array([row for row, _, _ in kept]),
+        origins=tuple(origin for _, origin, _ in kept),
+        families=np.array([family for _, _, family in kept]),
+    )
+
+
+def purchases(
+    candidates: CandidateRows,
+    weights: Mapping[int, Weight],
+    atoms: Atoms,
+    history: Sequence[EarlierMeasurement],
+    queries: Sequence[QueryBlock],
+) -> tuple[PlannedMeasurement, ...]:
+    """Rows and their weights as measurements; rows of equal weight are bought together.
+
+    Parameters
+    ----------
+    candidates : CandidateRows
+    weights : mapping of int to Weight
+        The weight of each row to buy or raise.
+    atoms : Atoms
+        The atoms that the rows are on.
+    history, queries
+        The blocks that the origins of the rows refer to.
+    """
+    planned: list[PlannedMeasurement] = []
+    alike: dict[tuple[int, Weight], list[int]] = {}
+    raised: set[int] = set()
+    for place, weight in weights.items():
+        origin = candidates.origins[place]
+        if origin.kind == "history":
+            if origin.source not in raised:
+                earlier = history[origin.source]
+                block = earlier.measurement.block
+                planned.append(PlannedMeasurement(block, weight, raised_from=earlier.place))
+            raised.add(origin.source)
+            continue
+        source = origin.source if origin.kind == "query" else -1
+        alike.setdefault((source, weight), []).append(place)
+    for (source, weight), places in alike.items():
+        if source >= 0:
+            chosen = [candidates.origins[place].row for place in places]
+            planned.append(PlannedMeasurement(_some_rows(queries[source], chosen), weight))
+        else:
+            blocks = _counting_blocks(candidates.rows[places], atoms)
+            planned += [PlannedMeasurement(block, weight) for block in blocks]
+    return tuple(planned)
+
+
+def _some_rows(block: QueryBlock, chosen: Sequence[int]) -> QueryBlock:
+    """The block with only the chosen rows."""
+    if block.partition is None or len(chosen) == block.n_rows:
+        return block
+    renamed = np.full(block.n_rows + 1, -1)
+    renamed[sorted(chosen)] = np.arange(len(chosen))
+    return QueryBlock(block.query, block.partition.renumbered(renamed))
+
+
+def _counting_blocks(rows: Floats, atoms: Atoms) -> list[QueryBlock]:
+    """Sets of atoms as blocks of disjoint groups; greedy packing keeps the blocks few."""
+    of_atom: list[NDArray[np.int64]] = []
+    for row in rows[np.argsort(-rows.sum(axis=1), kind="stable")]:
+        inside = row > 0
+        fitting = [labels for labels in of_atom if (labels[inside] < 0).all()]
+        if not fitting:
+            fitting = [np.full(row.size, -1)]
+            of_atom.append(fitting[0])
+        fitting[0][inside] = fitting[0].max() + 1
+    return [QueryBlock(counting(), _partition(labels, atoms)) for labels in of_atom]
+
+
+def _partition(of_atom: NDArray[np.int64], atoms: Atoms) -> Partition | None:
+    """Groups of atoms as groups of cells, on the axes that tell them apart; None if none does."""
+    labels = of_atom[atoms.of_cell].reshape(atoms.grid.shape)
+    axes: list[str] = []
+    places: list[NDArray[np.int64]] = []
+    for name, classes in zip(atoms.grid.axes, atoms.grid.classes, strict=True):
+        dimension = len(axes)
+        if (labels == labels.take([0], axis=dimension)).all():
+            labels = labels.take([0], axis=dimension).squeeze(axis=dimension)
+        else:
+            axes.append(name)
+            places.append(classes.of_level)
+    return Partition(tuple(axes), labels[np.ix_(*places)]) if axes else None
+
+
+N_ENTRIES_SMALL = 15_000  # candidates times queries: up to here every start is followed
+N_ENTRIES_LARGE = 60_000  # beyond this, each level of a hierarchy has one weight
+N_ENTRIES_HUGE = 400_000  # beyond this, hierarchies are compared but not improved
+NOTHING_TO_GAIN = 1e-4  # relative to a lower bound on the cost
+ROUGHLY = 0.02  # a gain too small to change which hierarchies are worth following
+N_ROUNDS_BEGUN = 3  # rounds after which the most promising starts are known
+N_FOLLOWED = 2
+TIDYING = 1.002  # the factor by which a plan of fewer blocks may cost more
+ROUNDINGS = (1.03, 1.01)  # ratios of the geometric ladders that weights are rounded to
+LIGHT = (1e-2, 1e-3)  # relative to the largest weight; dropping lighter rows is tried
+
+Mask = NDArray[np.bool_]
+
+
+def cheapest(problem: WeightProblem, candidates: CandidateRows) -> Solution | None:
+    """The cheapest solution found; None if the candidates do not determine every query.
+
+    It never costs more than the atoms at one common weight, or than the queries each bought alone.
+    When time runs out, it is the cheapest found by then.
+    """
+    simple = [
+        found
+        for start in _simple(problem, candidates)
+        if (found := scaled_to_meet(problem, start)) is not None
+    ]
+    least = _least_cost(problem)
+    if simple and min(found.cost for found in simple) <= least * (1 + NOTHING_TO_GAIN):
+        return _best(simple)
+    known, further = list(simple), list[Solution]()
+    with suppress(TooSlow):
+        for solution in _coarse(problem, candidates):
+            known.append(solution)  # noqa: PERF402 - keeps what was found before time runs out
+        for solution in _fine(problem, candidates, known):
+            further.append(solution)
+        return _tidied(problem, _best([*known, *further]), _best(known).cost) if known else None
+    return _best([*known, *further]) if known else None
+
+
+def _best(solutions: Sequence[Solution]) -> Solution:
+    return min(solutions, key=lambda solution: solution.cost)
+
+
+def _fine(
+    problem: WeightProblem, candidates: CandidateRows, known: Sequence[Solution]
+) -> Iterator[Solution]:
+    """What becomes of several starts with a weight for every row, the best of them followed."""
+    if not known:
+        return
+    in_order = sorted(known, key=lambda solution: solution.cost)
+    begun: list[Solution] = []
+    for start in _fine_starts(problem, candidates, in_order):
+        solution = improved(problem, start, n_rounds=N_ROUNDS_BEGUN)
+        if solution is not None:
+            begun.append(solution)
+            yield solution
+    begun.sort(key=lambda solution: solution.cost)
+    for one in begun[:N_FOLLOWED]:
+        solution = improved(problem, one.weights, n_rounds=N_ROUNDS_MAX)
+        if solution is not None:
+            yield solution
+
+
+def _least_cost(problem: WeightProblem) -> float:
+    """A lower bound on any plan's cost: the dearest query bought alone, or what is paid already.
+
+    An estimate with scales ``b`` of a query ``q`` from rows ``H`` of weights ``w`` has
+    ``|q_j| <= sum_k b_k w_k |H_kj| <= max(b) * cost``, and is noisier than one Laplace variable of
+    scale ``max(b)``; so ``cost >= max|q| log(1 / (1 - confidence)) / half_width``.
+    """
+    alone = -np.log1p(-problem.confidences) / problem.half_widths
+    dearest = float((alone * np.abs(problem.queries).max(axis=1)).max())
+    return max(dearest, float(problem.paid.max()))
+
+
+def _simple(problem: WeightProblem, candidates: CandidateRows) -> Iterator[Floats]:
+    """The history raised; the atoms at one weight; each query at the weight it needs alone."""
+    if problem.bought.any():
+        yield 2.0 * problem.bought
+    cells = candidates.of_kind("cells")
+    if cells.any():
+        yield cells.astype(np.float64)
+    alone = -np.log1p(-problem.confidences) / problem.half_widths
+    weights = np.zeros(len(candidates.rows))
+    for query, weight in zip(problem.queries, alone, strict=True):
+        same = (candidates.rows == query).all(axis=1) & (problem.bought == 0)
+        weights[np.flatnonzero(same)[:1]] = np.maximum(weights[np.flatnonzero(same)[:1]], weight)
+    yield weights
+
+
+def _coarse(problem: WeightProblem, candidates: CandidateRows) -> Iterator[Solution]:
+    """The best common weights of the levels of each hierarchy."""
+    tied = problem.tied(candidates.families)
+    history, cells = candidates.of_kind("history"), candidates.of_kind("cells")
+    n_queries = problem.queries.shape[0]
+    for branching in BRANCHINGS:
+        nodes = candidates.of_families([("nodes", branching)])
+        if not nodes.any():
+            continue
+        used = history | cells | nodes
+        start = np.where(cells | nodes, 1.0, 0.0)
+        is_huge = int(used.sum()) * n_queries > N_ENTRIES_HUGE
+        found = scaled_to_meet(tied, start) if is_huge else _improved_on(tied, used, start)
+        if found is not None:
+            yield found
+
+
+def _improved_on(problem: WeightProblem, used: Mask, start: Floats) -> Solution | None:
+    """Improve on the used rows only."""
+    found = improved(problem.on(used), start[used], settled=ROUGHLY)
+    if found is None:
+        return None
+    weights = np.zeros(used.size)
+    weights[used] = found.weights
+    return Solution(weights, found.half_widths, found.cost)
+
+
+def _fine_starts(
+    problem: WeightProblem, candidates: CandidateRows, known: list[Solution]
+) -> list[Floats]:
+    """Where to begin with a weight for every row."""
+    k, m = len(candidates.rows), problem.queries.shape[0]
+    best = known[0].weights
+    if k * m > N_ENTRIES_SMALL:
+        used = int((best > 0).sum())
+        return [best] if used * m <= N_ENTRIES_LARGE else []
+    cells = candidates.of_kind("cells")
+    sizes = np.abs(candidates.rows).sum(axis=1)
+    flat = np.ones(k)
+    mixed = [np.where(found.weights > 0, found.weights, 0.1 * best.max()) for found in known[:3]]
+    return [*mixed, flat, np.where(cells, 1.0, 0.3), 1.0 / np.sqrt(sizes)]
+
+
+def _tidied(problem: WeightProblem, best: Solution, cost_max: float) -> Solution:
+    """About the same weights, on fewer rows and with fewer distinct values."""
+    cost_max = min(best.cost * TIDYING, max(cost_max, best.cost))
+    for share in LIGHT:
+        light = (best.weights < share * best.weights.max()) & (problem.bought == 0)
+        found = scaled_to_meet(problem, np.where(light, 0.0, best.weights))
+        if found is not None and found.cost <= cost_max:
+            best = found
+            break
+    for ratio in ROUNDINGS:
+        found = scaled_to_meet(problem, _on_ladder(best.weights, ratio))
+        if found is not None and found.cost <= cost_max:
+            return found
+    return best
+
+
+def _on_ladder(weights: Floats, ratio: float) -> Floats:
+    rounded = np.zeros_like(weights)
+    used = weights > 0
+    top = weights.max()
+    rounded[used] = top * ratio ** np.round(np.log(weights[used] / top) / np.log(ratio))
+    return rounded
+
 
 N_ROWS_MAX = 2000  # of queries planned together; certifying takes a millisecond a row
 SECONDS_MAX = 60.0  # for a batch, where its caller sets no time

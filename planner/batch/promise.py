@@ -13,7 +13,7 @@ from dataclasses import replace
 from cube.measurement import WEIGHT_UNITS_MAX, PlannedMeasurement, Weight
 from cube.refusals import InvalidTarget
 from planner.batch.plan import BatchPlan
-from planner.measuring.forecast import Forecast
+from planner.measuring.weighing import Forecast
 from planner.measuring.weights import weight_for
 from planner.workload import Wanted
 

@@ -1,4 +1,11 @@
-"""The weight of each candidate row, so that a batch of queries meets its targets at least cost.
+"""The weight of each candidate row of a batch, found by convex steps.
+
+One convex step of a batch's weights: the problem that cvxpy solves, set up once and used often.
+
+The unknowns are the factors by which tied weights change. Setting up takes longer than solving, so
+the numbers are parameters, and a row that is given up stays in the problem with no effect.
+
+The weight of each candidate row, so that a batch of queries meets its targets at least cost.
 
 Numbers only: rows and queries are coefficients on atoms, and a solution is a weight for every row.
 The weights minimise the largest cost of an atom, while every query's half-width, computed from the
@@ -9,18 +16,104 @@ Nothing here knows SQL, measurements or budgets, and nothing is random.
 """
 
 import math
+import warnings
 from dataclasses import dataclass, replace
+from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cube.pace import checkpoint
+from cube.refusals import ConfigurationInvalid
 from cube.runtime import cached_property
 from inference.blue.blue import OnlineBlue
 from inference.noise_law.law import law_of_noise
 from inference.scaling import without_dust
-from planner.batch.convex_step import STEP_MAX, ConvexStep
 from planner.measuring.weights import LATTICE_SHARE, ROUNDING_MARGIN
+
+STEP_MAX = 1e3  # the largest factor by which a step changes a weight, for the solver's accuracy
+
+Floats = NDArray[np.float64]
+
+
+class ConvexStep:
+    """The least cost over factors at which every query's variance is within its goal.
+
+    minimise ``cost`` subject to ``parts @ factors**-2 <= 1``, ``loads @ factors + others <= cost``
+    and ``first <= factors <= last``.
+
+    Parameters
+    ----------
+    n_queries, n_atoms, n_ties : int
+    """
+
+    def __init__(self, n_queries: int, n_atoms: int, n_ties: int) -> None:
+        cvxpy = _cvxpy()
+        self._solver_error: type[Exception] = cvxpy.error.SolverError
+        self._solver = cvxpy.CLARABEL
+        self._parts = cvxpy.Parameter((n_queries, n_ties), nonneg=True)
+        self._loads = cvxpy.Parameter((n_atoms, n_ties), nonneg=True)
+        self._others = cvxpy.Parameter(n_atoms)
+        self._first = cvxpy.Parameter(n_ties)
+        self._last = cvxpy.Parameter(n_ties)
+        self._factors = cvxpy.Variable(n_ties)
+        inverse_squares, cost = cvxpy.Variable(n_ties), cvxpy.Variable()
+        self._problem = cvxpy.Problem(
+            cvxpy.Minimize(cost),
+            [
+                cvxpy.power(self._factors, -2) <= inverse_squares,
+                self._parts @ inverse_squares <= 1,
+                self._loads @ self._factors + self._others <= cost,
+                self._factors >= self._first,
+                self._factors <= self._last,
+            ],
+        )
+
+    def factors(
+        self, parts: Floats, loads: Floats, others: Floats, first: Floats, last: Floats
+    ) -> Floats | None:
+        """The best factors, (n_ties,); None if the solver gives up.
+
+        Parameters
+        ----------
+        parts : (n_queries, n_ties) ndarray of float64
+            The current share of each tie in each query's goal.
+        loads : (n_atoms, n_ties) ndarray of float64
+            What each tie currently costs each atom.
+        others : (n_atoms,) ndarray of float64
+            What else each atom costs.
+        first, last : (n_ties,) ndarray of float64
+            Bounds on the factors.
+        """
+        unit = float(loads.sum(axis=1).max())
+        self._parts.value = parts
+        self._loads.value = loads / unit
+        self._others.value = others / unit
+        self._first.value = np.maximum(first, 1 / STEP_MAX)
+        self._last.value = np.minimum(last, STEP_MAX)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # an inaccurate step is certified like any step
+                self._problem.solve(solver=self._solver)
+        except self._solver_error:
+            return None
+        found = self._factors.value
+        if found is None or not np.isfinite(found).all():
+            return None
+        return np.clip(np.asarray(found, dtype=np.float64), first, last)
+
+
+def _cvxpy() -> ModuleType:
+    try:
+        import cvxpy  # noqa: PLC0415 - an optional extra, and a second to load
+    except ImportError:
+        raise ConfigurationInvalid(
+            "Planning a batch needs cvxpy, which is not installed.",
+            hint="Install it with: pip install 'tacit-dp[plan]'",
+        ) from None
+    module: ModuleType = cvxpy
+    return module
+
 
 N_ROUNDS_MAX = 16  # of certifying; most starts settle in six to ten
 N_STEPS = 4  # convex steps between two certifications: weights move, the shape of laws hardly
@@ -29,8 +122,6 @@ FADED = 1e-5  # relative to the largest weight; a row below this is given up
 SHRUNK = 0.7  # share of rows left at which the convex problem is worth setting up again
 MARGIN = 1e-9  # certified half-widths stay this far below their goals, to absorb rounding
 N_HALVINGS = 40  # of an interval of scalings; doubles resolve no more
-
-Floats = NDArray[np.float64]
 Groups = NDArray[np.int64]
 
 

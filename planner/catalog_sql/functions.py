@@ -1,16 +1,43 @@
-"""PostgreSQL's functions of the catalog, written out as what DuckDB can compute.
+"""PostgreSQL's functions of the catalog, and the facts that they tell.
+
+What the catalog knows besides its relations: of the server, the caller and their session.
+
+PostgreSQL's functions of the catalog, written out as what DuckDB can compute.
 
 Each is a function of its arguments, and perhaps of the facts, that returns a tree. Those that look
 something up are subqueries of the catalog's own relations. Sizes are NULL: they would tell of data.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from sqlglot import exp
 
-from planner.catalog_sql.facts import CatalogFacts
 from planner.sql.settings import setting_named
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogFacts:
+    """Facts for one query.
+
+    Parameters
+    ----------
+    user, database, schema, version : str
+        The caller, where tables are, and the server's version as a sentence.
+    settings : mapping
+        Every setting and its value, by names in lower case.
+    numbers : mapping
+        The object numbers of relations, by schema and name; of types and schemas, by kind and name.
+    """
+
+    user: str
+    database: str
+    schema: str
+    version: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+    numbers: Mapping[tuple[str, str], int] = field(default_factory=dict)
+
 
 Arguments: TypeAlias = Sequence[exp.Expr]
 Builder: TypeAlias = Callable[[Arguments, CatalogFacts], exp.Expr]

@@ -7,16 +7,15 @@ from typing import Final, cast
 from sqlglot import exp
 
 from cube.refusals import UnknownName
-from planner.catalog_sql.facts import CatalogFacts
 from planner.catalog_sql.functions import (
     RELATION_NAMES,
     TYPE_NAMES,
+    CatalogFacts,
     looked_up,
     number_named,
     written_out,
 )
-from planner.catalog_sql.reading import listed_items
-from planner.catalog_sql.recognise import FACT_NODES, SCHEMAS
+from planner.catalog_sql.recognise import FACT_NODES, SCHEMAS, listed_items
 from planner.sql.messages import position, shortened, unsupported
 
 _OPERATORS: Final[dict[str, type[exp.Binary]]] = {

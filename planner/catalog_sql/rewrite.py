@@ -1,11 +1,18 @@
-"""A query of the catalog as SQL for DuckDB: PostgreSQL's operators, casts, functions written out.
+"""A query of the catalog as SQL for DuckDB, and what its columns are called.
+
+What PostgreSQL calls the columns of a query, which is told of its text before it is written out.
+
+Clients look columns up by these names. Names without quotes are in lower case, and several columns
+may have one name.
+
+A query of the catalog as SQL for DuckDB: PostgreSQL's operators, casts, functions written out.
 
 Relations are called ``schema.name``, one quoted word. What a caller writes is held against the list
 of functions before anything is rewritten, so that a query reaches nothing but the relations that it
 is given, and how much it can make is bounded. What rewriting makes of it is counted after that.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,12 +20,9 @@ from sqlglot import exp
 from sqlglot.errors import UnsupportedError
 
 from cube.refusals import TooLarge, UnknownName, UnsupportedSql
-from planner.catalog_sql.column_names import column_named, columns_named, columns_renamed
-from planner.catalog_sql.facts import CatalogFacts
-from planner.catalog_sql.functions import KNOWN_FUNCTIONS
-from planner.catalog_sql.nodes import known, written
-from planner.catalog_sql.reading import read_tree
-from planner.catalog_sql.recognise import CATALOG, FACT_NODES, SCHEMAS, base_tables
+from planner.catalog_sql.functions import KNOWN_FUNCTIONS, CatalogFacts
+from planner.catalog_sql.nodes import known, type_name, written
+from planner.catalog_sql.recognise import CATALOG, FACT_NODES, SCHEMAS, base_tables, read_tree
 from planner.meaning.made import check_made, n_nodes_run
 from planner.meaning.writing import duckdb_sql, written_query
 from planner.sql.messages import position, suggestion, unsupported
@@ -26,6 +30,111 @@ from planner.sql.names import name_inner_columns
 from planner.sql.nodes import every_node
 from planner.sql.parameters import Parameters
 from planner.sql.statements import Query
+
+_SHORT: Final = {"integer": "int4", "int": "int4", "bigint": "int8", "boolean": "bool"}
+_UNNAMED: Final = "?column?"
+# Functions that the parser calls by another name.
+_SPOKEN: Final = {
+    "Array": "array",
+    "Case": "case",
+    "Exists": "exists",
+    "Explode": "unnest",
+    "ExplodingGenerateSeries": "generate_series",
+    "GroupConcat": "string_agg",
+    "LogicalAnd": "bool_and",
+    "LogicalOr": "bool_or",
+}
+
+
+def columns_named(tree: exp.Expr) -> list[str] | None:
+    """The names of a query's columns; None if a star stands for some of them."""
+    while isinstance(tree, exp.SetOperation | exp.Subquery):
+        tree = tree.this
+    if not isinstance(tree, exp.Select):
+        return None
+    columns = list(tree.expressions)
+    stars = [one for one in columns if isinstance(one, exp.Star) or one.is_star]
+    return None if stars else [column_named(one) for one in columns]
+
+
+def columns_renamed(tree: exp.Expr) -> dict[str, str]:
+    """The columns of relations that a query gives another name, by that name."""
+    selects = tree.expressions if isinstance(tree, exp.Select) else []
+    aliases = [one for one in selects if isinstance(one, exp.Alias)]
+    return {
+        column_named(one): one.this.name.lower()
+        for one in aliases
+        if isinstance(one.this, exp.Column)
+    }
+
+
+def names_after_star(given: Sequence[str], known: Collection[str]) -> list[str]:
+    """The columns of a star as PostgreSQL calls them: DuckDB numbers those whose name is taken.
+
+    >>> names_after_star(["oid", "oid_1", "key_1"], ["oid", "key_1"])
+    ['oid', 'oid', 'key_1']
+    """
+    found: list[str] = []
+    for name in given:
+        base, _, number = name.rpartition("_")
+        is_numbered = number.isdigit() and base in found and name not in known
+        found.append(base if is_numbered else name)
+    return found
+
+
+def column_named(node: exp.Expr) -> str:
+    """The name of one column."""
+    if isinstance(node, exp.Alias):
+        return _folded(node.args["alias"])
+    return _called(node) or _called_weakly(node) or _UNNAMED
+
+
+def _folded(name: exp.Expr) -> str:
+    is_quoted = isinstance(name, exp.Identifier) and bool(name.args.get("quoted"))
+    return name.name if is_quoted else name.name.lower()
+
+
+def _called(node: exp.Expr) -> str | None:
+    """The name of a column, a function, or what is a cast of one."""
+    while isinstance(node, exp.Cast | exp.Paren | exp.Collate | exp.Bracket):
+        node = node.this
+    if isinstance(node, exp.Dot):
+        return _called(node.expression)
+    if isinstance(node, exp.Subquery):
+        (first, *_) = node.this.selects or [None]
+        return None if first is None or first.is_star else column_named(first)
+    if isinstance(node, exp.Column):
+        return _folded(node.this)
+    if isinstance(node, exp.Identifier):
+        return _folded(node)
+    if isinstance(node, exp.Case):
+        default = node.args.get("default")
+        return _called(default) if isinstance(default, exp.Expr) else None
+    return _called_function(node)
+
+
+def _called_function(node: exp.Expr) -> str | None:
+    kind = type(node).__name__
+    if kind in FACT_NODES:
+        return FACT_NODES[kind]
+    if isinstance(node, exp.Anonymous):
+        return str(node.name).lower()
+    if kind in _SPOKEN:
+        return _SPOKEN[kind]
+    if isinstance(node, exp.Func) and not isinstance(node, exp.Connector):
+        return str(node.sql_name()).lower()
+    return None
+
+
+def _called_weakly(node: exp.Expr) -> str | None:
+    """The type of a cast of what has no name, and ``case``."""
+    if isinstance(node, exp.Case):
+        return "case"
+    if isinstance(node, exp.Cast):
+        kind = type_name(node.args["to"])
+        return _SHORT.get(kind, kind)
+    return None
+
 
 # What callers may write. What `functions` and `nodes` make of it may be more.
 _COMPUTED: Final = frozenset(

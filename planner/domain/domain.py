@@ -2,9 +2,16 @@
 
 Everything here is a function of the schema and the SQL text. A predicate is 1 where it is true and
 0 where it is false or NULL, as in WHERE; a summand is 0 where it is NULL, as in SUM.
+
+Of a value in a bin ``[low, high)`` only the bin is public. An expression means something on bins if
+it has the same value everywhere in each: at the ends of the bin, at each constant in it, and at the
+doubles next to that. Beside a column with a `time_zone` an instant is what the zone's clock shows.
 """
 
-from collections.abc import Iterable, Sequence
+import datetime as dt
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,28 +21,283 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from cube.axis import DateAxis, LevelValue, NumericAxis
+from cube.axis import DateAxis, LevelValue, NumericAxis, TimestampAxis
 from cube.query import COEFFICIENT_MAX, N_FACTOR_CELLS_MAX, Scope
-from cube.refusals import UnsupportedSql
+from cube.refusals import TextPosition, UnsupportedSql
 from cube.schema import Schema
 from planner.cache import BoundedCache
-from planner.changed_values import ChangedValues
 from planner.domain.allowance import Allowance
 from planner.domain.allowed import check_scalar
-from planner.domain.bins import Probed, collapsed, probes_for
-from planner.domain.clocks import on_clocks
-from planner.domain.comparisons import Comparison, plain_comparison
-from planner.domain.evaluated import Evaluated
-from planner.domain.exact_levels import stored_type
-from planner.domain.key_values import different, plain_values
-from planner.domain.literals import foreign_literals, foreign_notes
-from planner.domain.polynomials import on_levels, polynomial_of
+from planner.domain.evaluated import Evaluated, different, plain_values, whole_multiples
+from planner.domain.exact_levels import (
+    Comparison,
+    foreign_literals,
+    foreign_notes,
+    on_levels,
+    plain_comparison,
+    polynomial_of,
+    stored_type,
+)
 from planner.domain.scratchpad import Scratchpad, columns_of
-from planner.domain.whole_multiples import whole_multiples
+from planner.meaning.moments import thresholds
 from planner.meaning.types import decimal_digits
-from planner.sql.date_functions import DateBin, TimeBucket
-from planner.sql.messages import unsupported
-from planner.sql.nodes import IS_PUBLIC, copy_of
+from planner.sql.dialect import IS_MOMENT, DateBin, TimeBucket
+from planner.sql.exact_number import constant_value
+from planner.sql.messages import origin, position, shown, unsupported
+from planner.sql.nodes import IS_INSTANT, IS_PUBLIC, copy_of, is_put_in_zone, nodes_of
+from planner.workload import ChangedValues
+
+N_NEIGHBOURS = 2  # a decimal constant may become either neighbouring double; one more to pass it
+
+_COMPARISONS = (
+    *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ),
+    *(exp.Is, exp.In, exp.Between),
+)
+
+# Evaluates a constant expression as a double; None for NULL.
+ConstantDouble = Callable[[exp.Expr], float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """Values at which an expression of one binned column is evaluated.
+
+    Parameters
+    ----------
+    axis : NumericAxis
+        The column.
+    values : tuple of float or None
+        The probes, level by level.
+    level : tuple of int
+        The level of each probe, non-decreasing.
+    position : TextPosition, optional
+        Where in the analyst's text the column stands.
+    """
+
+    axis: NumericAxis
+    values: tuple[float | None, ...]
+    level: tuple[int, ...]
+    position: TextPosition | None = None
+
+
+def probes_for(
+    expression: exp.Expr, schema: Schema, constant_double: ConstantDouble
+) -> dict[str, Probed]:
+    """Probes for every binned column of `expression`.
+
+    Raises
+    ------
+    UnsupportedSql
+        If a binned column is used in any other way than compared with constants.
+    """
+    constants: dict[str, set[float]] = {}
+    positions: dict[str, TextPosition | None] = {}
+    for column in nodes_of(expression, exp.Column):
+        axis = schema.by_name[column.name]
+        if not isinstance(axis, NumericAxis):
+            continue
+        found = constants.setdefault(axis.name, set())
+        positions.setdefault(axis.name, position(column))
+        for constant in _compared_constants(column):
+            value = _as_double(constant, constant_double)
+            if value is not None and math.isfinite(value):
+                found.update(_neighbourhood(value))
+    probed = {}
+    for name, values in constants.items():
+        axis = schema.by_name[name]
+        if isinstance(axis, NumericAxis):
+            probed[name] = _probed(axis, sorted(values), positions[name])
+    return probed
+
+
+def collapsed(
+    values: NDArray[np.int64], axes: tuple[str, ...], probed: Mapping[str, Probed]
+) -> NDArray[np.int64]:
+    """Values on probes as values on levels.
+
+    Raises
+    ------
+    UnsupportedSql
+        If the probes of one bin disagree; the message names the bin.
+    """
+    for dimension, name in enumerate(axes):
+        if name not in probed:
+            continue
+        level = np.array(probed[name].level, dtype=np.int64)
+        first = np.flatnonzero(np.diff(level, prepend=-1))
+        on_levels = np.take(values, first, axis=dimension)
+        differs = np.take(on_levels, level, axis=dimension) != values
+        if differs.any():
+            others = tuple(place for place in range(values.ndim) if place != dimension)
+            cut = int(level[np.flatnonzero(differs.any(axis=others))[0]])
+            raise _cuts(probed[name], cut)
+        values = on_levels
+    return values
+
+
+def _compared_constants(column: exp.Column) -> list[exp.Expr]:
+    """The constants that a column is compared with in the comparison it stands in."""
+    operand: exp.Expr = column
+    while isinstance(operand.parent, exp.Paren):
+        operand = operand.parent
+    comparison = operand.parent
+    if isinstance(comparison, exp.WidthBucket) and comparison.this is operand:
+        return thresholds(comparison)
+    if not isinstance(comparison, _COMPARISONS):
+        raise _misused(column)
+    others = [child for child in comparison.iter_expressions() if child is not operand]
+    ordered = not isinstance(comparison, exp.In | exp.Between) or comparison.this is operand
+    if not ordered or any(columns_of(other) for other in others):
+        raise _misused(column)
+    return [other for other in others if not isinstance(other, exp.Null)]
+
+
+def _as_double(constant: exp.Expr, constant_double: ConstantDouble) -> float | None:
+    exact: Fraction | None = constant_value(constant)
+    return constant_double(constant) if exact is None else float(exact)
+
+
+def _neighbourhood(value: float) -> list[float]:
+    """The value and the doubles next to it."""
+    below = above = value
+    near = [value]
+    for _ in range(N_NEIGHBOURS):
+        below, above = math.nextafter(below, -math.inf), math.nextafter(above, math.inf)
+        near += [below, above]
+    return near
+
+
+def _probed(axis: NumericAxis, constants: list[float], where: TextPosition | None) -> Probed:
+    values: list[float | None] = []
+    level: list[int] = []
+    last = len(axis.edges) - 2
+    cuts = np.array(constants, dtype=np.float64)
+    for place, (low, high) in enumerate(zip(axis.edges, axis.edges[1:], strict=False)):
+        # Bins are closed on the left only, except that the last one holds its upper edge too.
+        end = float(high) if place == last else math.nextafter(high, -math.inf)
+        inside = cuts[np.searchsorted(cuts, low) : np.searchsorted(cuts, end, side="right")]
+        here = sorted({float(low), end, *inside.tolist()})
+        values += here
+        level += [place] * len(here)
+    if isinstance(axis.other, int | float):
+        values.append(float(axis.other))
+        level.append(level[-1] + 1)
+    if axis.null:
+        values.append(None)
+        level.append(level[-1] + 1)
+    return Probed(axis, tuple(values), tuple(level), where)
+
+
+def _misused(column: exp.Column) -> UnsupportedSql:
+    comparison = shown(column.parent) if column.parent is not None else shown(column)
+    return UnsupportedSql(
+        f"{comparison} uses more of {column.name} than its bins: only comparisons with constants "
+        "are answered.",
+        hint=f"Compare {column.name} with an edge of a bin, or group by it.",
+        position=position(column),
+    )
+
+
+def _cuts(probed: Probed, bin_number: int) -> UnsupportedSql:
+    axis = probed.axis
+    if bin_number >= len(axis.edges) - 1:
+        raise ValueError("a level that is one value cannot be cut")
+    low, high = axis.edges[bin_number], axis.edges[bin_number + 1]
+    is_last = bin_number == len(axis.edges) - 2  # it holds its upper edge too
+    closing, below = ("]", "<=") if is_last else (")", "<")
+    return UnsupportedSql(
+        f"A comparison with {axis.name} cuts its bin [{low}, {high}{closing}.",
+        hint=f"Use {axis.name} >= {low} or {axis.name} {below} {high}: the nearest edges.",
+        position=probed.position,
+    )
+
+
+_ON_THE_CLOCK = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In)
+_WITH_OFFSET = re.compile(r"[ T][0-9]{2}:[0-9:.]*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$")
+
+LocalTime = Callable[[dt.datetime, str], dt.datetime]
+"""What the clock of a zone shows at an instant."""
+
+
+def on_clocks(expression: exp.Expr, schema: Schema, local_time: LocalTime) -> exp.Expr:
+    """The expression with every instant as a time; itself if it has none.
+
+    Parameters
+    ----------
+    expression : Expr
+        Its columns carry the names of axes.
+    schema : Schema
+    local_time : callable
+    """
+    if not any(True for _ in _instants(expression, schema)):
+        return expression
+    around = exp.Paren(this=copy_of(expression))
+    for node, instant in list(_instants(around, schema)):
+        zone = _zone_beside(node, schema)
+        if zone is None and node.is_type(exp.DType.TIMESTAMPTZ):
+            continue  # compared and written as instants are
+        shown = instant if zone is None else local_time(instant, zone)
+        constant = exp.cast(
+            exp.Literal.string(str(shown.replace(tzinfo=None))), exp.DType.TIMESTAMP
+        )
+        constant.meta.update({**origin(node), IS_MOMENT: node.meta.get(IS_MOMENT, False)})
+        node.replace(constant)
+    found: exp.Expr = around.this
+    return found
+
+
+def _instants(expression: exp.Expr, schema: Schema) -> Iterator[tuple[exp.Expr, dt.datetime]]:
+    """The constants that are instants, in UTC."""
+    for node in nodes_of(expression, exp.Cast, exp.Literal):
+        literal = node.this if isinstance(node, exp.Cast) else node
+        if not (isinstance(literal, exp.Literal) and literal.is_string):
+            continue
+        is_instant = _is_instant(node) if isinstance(node, exp.Cast) else _is_compared(node, schema)
+        if is_put_in_zone(node):
+            continue  # AT TIME ZONE puts an instant on a clock by itself
+        instant = _read(literal.name) if is_instant else None
+        if instant is not None:
+            yield node, instant
+
+
+def _is_instant(constant: exp.Cast) -> bool:
+    is_utc = bool(constant.meta.get(IS_MOMENT) or constant.meta.get(IS_INSTANT))
+    is_timestamp = constant.is_type(exp.DType.TIMESTAMP)
+    return constant.is_type(exp.DType.TIMESTAMPTZ) or (is_utc and is_timestamp)
+
+
+def _is_compared(text: exp.Expr, schema: Schema) -> bool:
+    """Whether a text with an offset is compared with a column that has a zone."""
+    if not (isinstance(text.parent, _ON_THE_CLOCK) and _WITH_OFFSET.search(text.name)):
+        return False
+    return any(_zone_of(one.unnest(), schema) for one in text.parent.iter_expressions())
+
+
+def _zone_of(node: exp.Expr, schema: Schema) -> str | None:
+    axis = schema.by_name[node.name] if isinstance(node, exp.Column) else None
+    return axis.time_zone if isinstance(axis, TimestampAxis) else None
+
+
+def _read(text: str) -> dt.datetime | None:
+    """A text as an instant, in UTC if it has no offset; None if it is none."""
+    try:
+        moment = dt.datetime.fromisoformat(text)
+        return moment.replace(tzinfo=dt.UTC) if moment.tzinfo is None else moment.astimezone(dt.UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _zone_beside(constant: exp.Expr, schema: Schema) -> str | None:
+    """The zone of the nearest column around a constant that has one."""
+    around = constant.parent
+    while around is not None:
+        for column in nodes_of(around, exp.Column):
+            zone = _zone_of(column, schema)
+            if zone is not None:
+                return zone
+        around = around.parent
+    return None
+
 
 CAP_IT = "Cap it, as in SUM(LEAST(x, 1000000))."
 N_CONSTANT_BYTES = 64  # that a remembered comparison keeps for each constant, roughly

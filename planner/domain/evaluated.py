@@ -1,22 +1,39 @@
-"""The values of an expression on every combination of levels, as they come from the scratchpad.
+"""Values of an expression on every combination of levels: plain, as whole multiples, as keys.
+
+The values of an expression on every combination of levels, as they come from the scratchpad.
 
 Decimals of few digits are fetched as doubles, from which their digits are found again; longer ones
 and whole numbers beyond 64 bits as objects, which takes a thousand times as long and is counted.
+
+Summands as whole numbers times one unit, exactly where they are exact.
+
+Integers and decimals are. Doubles are if one unit of at most 26 bits serves them all; else each is
+rounded to a multiple of ``2**-26`` of the power of two above the largest, and what is rounded here
+is the query from then on.
+
+The values of a group key as Python values of the types that levels have.
+
+Cells are many and keys are few: what takes a Python object each is done for the keys alone.
 """
 
+import datetime as dt
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import reduce
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from cube.axis import DIGITS_MAX
+from cube.axis import DIGITS_MAX, LevelValue
 from cube.pace import checkpoint
-from cube.query import Scope
+from cube.query import COEFFICIENT_MAX, Scope, rational_gcd
+from cube.refusals import TooLarge
 from planner.domain.allowance import Allowance
+from planner.sql.messages import position, shown, unsupported
 
 EXACT_TYPES = ("DECIMAL", "HUGEINT", "UHUGEINT")  # numpy would receive these as doubles
 N_STEPS_EXACT = 2500  # to fetch one such value, as an object
@@ -94,3 +111,162 @@ def decimal_places(sql_type: str) -> int | None:
 
 def _is_fetched_as_objects(sql_type: str) -> bool:
     return sql_type.startswith(EXACT_TYPES) and decimal_places(sql_type) is None
+
+
+# What remains of a double whose exact value has more bits. More would make its row's whole-number
+# coefficients so large that the smallest weight, 2**-40, is already dear.
+SIGNIFICANT_BITS = 26
+INTEGER_TYPES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
+DOUBLE_TYPES = ("FLOAT", "DOUBLE")
+_EXACT = (*EXACT_TYPES, "UBIGINT")
+
+
+def whole_multiples(evaluated: Evaluated, summand: exp.Expr) -> tuple[NDArray[np.int64], Fraction]:
+    """Whole numbers and a unit; their product is the summand, and 0 where that is NULL.
+
+    Raises
+    ------
+    UnsupportedSql
+        If it is no number, or not finite.
+    """
+    sql_type, kept = evaluated.sql_type, ~evaluated.null
+    places = decimal_places(sql_type)
+    if places is not None:
+        decimals = np.where(kept, evaluated.values, 0).astype(np.float64)
+        return np.rint(decimals * 10.0**places).astype(np.int64), Fraction(1, 10**places)
+    if sql_type.startswith(DOUBLE_TYPES):
+        doubles = np.where(kept, evaluated.values, 0).astype(np.float64)
+        if not np.isfinite(doubles).all():
+            raise unsupported(
+                summand, "is infinite or not a number on some level", "Guard it with CASE."
+            )
+        return dyadic(doubles)
+    if sql_type.startswith(_EXACT):
+        return _common_unit(np.where(kept, evaluated.values, 0).astype(object), summand)
+    if sql_type in INTEGER_TYPES:
+        return np.where(kept, evaluated.values, 0).astype(np.int64), Fraction(1)
+    if sql_type == "NULL":
+        return np.zeros(kept.shape, dtype=np.int64), Fraction(1)
+    raise unsupported(
+        summand,
+        f"is no number but a {sql_type}",
+        "Count a condition with COUNT(*) FILTER (WHERE ..).",
+    )
+
+
+def dyadic(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], Fraction]:
+    """Doubles as whole multiples of one power of two.
+
+    >>> dyadic(np.array([0.5, 3.0]))
+    (array([1, 6]), Fraction(1, 2))
+    """
+    nonzero = values[values != 0]
+    if nonzero.size == 0:
+        return np.zeros(values.shape, dtype=np.int64), Fraction(1)
+    mantissas, exponents = np.frexp(nonzero)
+    whole = np.ldexp(mantissas, 53).astype(np.int64)
+    trailing = np.log2((whole & -whole).astype(np.float64)).astype(np.int64)
+    top = int(exponents.max())
+    finest = int((exponents - 53 + trailing).min())
+    unit_exponent = max(finest, top - SIGNIFICANT_BITS)
+    multiples = np.rint(np.ldexp(values, -unit_exponent)).astype(np.int64)
+    return multiples, Fraction(2) ** unit_exponent
+
+
+def _common_unit(exact: NDArray[Any], summand: exp.Expr) -> tuple[NDArray[np.int64], Fraction]:
+    """Integers or decimals beyond 64 bits as whole multiples of their greatest common divisor."""
+    fractions = {value: Fraction(value) for value in set(exact.ravel().tolist())}
+    unit = reduce(rational_gcd, fractions.values(), Fraction(0)) or Fraction(1)
+    wholes = {value: int(fraction / unit) for value, fraction in fractions.items()}
+    if max(abs(whole) for whole in wholes.values()) > COEFFICIENT_MAX:
+        raise unsupported(
+            summand,
+            "has values too far apart to be summed exactly",
+            "Round them, as in ROUND(x, 2).",
+        )
+    multiples = [wholes[value] for value in exact.ravel()]
+    return np.array(multiples, dtype=np.int64).reshape(exact.shape), unit
+
+
+_FIRST_DAY = np.datetime64("0001-01-01")
+_LAST_DAY = np.datetime64("9999-12-31")
+
+
+def different(evaluated: Evaluated) -> tuple[Evaluated, NDArray[np.int64]]:
+    """The same with each value once, and the place of each cell's among them."""
+    flat, null = evaluated.values.ravel(), evaluated.null.ravel()
+    if flat.dtype == object:
+        places: dict[object, int] = {}
+        found = zip(flat.tolist(), null.tolist(), strict=True)
+        place = np.array([places.setdefault(one, len(places)) for one in found], dtype=np.int64)
+    else:
+        _, by_value = np.unique(flat, return_inverse=True)
+        _, place = np.unique(2 * by_value + null, return_inverse=True)
+    _, first = np.unique(place, return_index=True)
+    return replace(evaluated, values=flat[first], null=null[first]), place
+
+
+def plain_values(
+    evaluated: Evaluated, key: exp.Expr, *, is_of_days: bool
+) -> tuple[str, list[LevelValue]]:
+    """Key values as Python values of one of the six types that levels have.
+
+    With `is_of_days` its timestamps are days: DATE_TRUNC of a date is a date.
+    """
+    sql_type, flat = evaluated.sql_type, evaluated.values.ravel()
+    null = evaluated.null.ravel().tolist()
+    plain: list[LevelValue]
+    if sql_type in ("VARCHAR", "BOOLEAN", "NULL"):
+        plain, sql_type = flat.tolist(), "VARCHAR" if sql_type == "NULL" else sql_type
+    elif sql_type in (*INTEGER_TYPES, "HUGEINT", "UHUGEINT", "UBIGINT"):
+        whole = [0 if n else int(value) for value, n in zip(flat, null, strict=True)]
+        if max(abs(value) for value in whole) >= 2**63:
+            raise TooLarge(
+                f"The group key {shown(key)} is beyond 64 bits.",
+                hint="Cast it to DOUBLE.",
+                position=position(key),
+            )
+        plain, sql_type = list(whole), "BIGINT"
+    elif sql_type.startswith((*DOUBLE_TYPES, "DECIMAL")):
+        doubles = np.array([0.0 if n else float(v) for v, n in zip(flat, null, strict=True)])
+        if not np.isfinite(doubles).all():
+            raise unsupported(
+                key, "is infinite or not a number on some level", "Guard it with CASE."
+            )
+        exact = {value for value, n in zip(flat.tolist(), null, strict=True) if not n}
+        if len(set(map(float, exact))) < len(exact):
+            raise TooLarge(
+                f"The group key {shown(key)} has decimals that are the same DOUBLE.",
+                hint="Cast it to DOUBLE, or to texts with ::text.",
+                position=position(key),
+            )
+        plain, sql_type = (doubles + 0.0).tolist(), "DOUBLE"  # + 0.0 turns -0.0 into 0.0
+    elif sql_type == "TIMESTAMP" and not is_of_days:
+        moments = flat.astype("datetime64[us]")
+        _check_years(moments, evaluated.null.ravel(), key)
+        plain = moments.tolist()
+    elif sql_type in ("DATE", "TIMESTAMP"):
+        plain, sql_type = _days(flat, evaluated.null.ravel(), key), "DATE"
+    else:
+        raise unsupported(key, f"is a {sql_type}, which is no key", "Cast it to a simple type.")
+    return sql_type, [None if n else value for value, n in zip(plain, null, strict=True)]
+
+
+def _days(flat: NDArray[Any], null: NDArray[np.bool_], key: exp.Expr) -> list[LevelValue]:
+    """Dates, from dates or from timestamps at midnight (DATE_TRUNC gives those)."""
+    moments = flat.astype("datetime64[us]")
+    days = moments.astype("datetime64[D]")
+    if (~null & (days.astype("datetime64[us]") != moments)).any():
+        raise unsupported(key, "is a moment, not a day", "Cast it to DATE.")
+    _check_years(days, null, key)
+    values: list[LevelValue] = [
+        None if is_null else dt.date.fromisoformat(str(day))
+        for day, is_null in zip(days, null, strict=True)
+    ]
+    return values
+
+
+def _check_years(moments: NDArray[Any], null: NDArray[np.bool_], key: exp.Expr) -> None:
+    days = moments.astype("datetime64[D]")
+    if (~null & ~((days >= _FIRST_DAY) & (days <= _LAST_DAY))).any():
+        raise unsupported(key, "has days outside the years 1 to 9999", "Leave them out with CASE.")

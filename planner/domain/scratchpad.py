@@ -1,4 +1,11 @@
-"""The public scratchpad: an in-memory DuckDB that evaluates expressions on declared levels.
+"""The public scratchpad: an in-memory DuckDB that evaluates expressions over levels.
+
+An allowed expression as DuckDB SQL over level tables.
+
+Columns become the level columns of the scratchpad, by place and never by name. A public table's
+column becomes a function of the key. What operators and functions mean is for `planner.meaning`.
+
+The public scratchpad: an in-memory DuckDB that evaluates expressions on declared levels.
 
 A predicate over two columns is evaluated on every combination of their levels; the result is an
 array over those combinations. The database holds only levels; it cannot reach a file, a network, an
@@ -8,7 +15,7 @@ extension or its own settings. It never contains a private row.
 import datetime as dt
 import math
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cached_property
@@ -27,26 +34,70 @@ from cube.query import N_FACTOR_CELLS_MAX, Scope
 from cube.refusals import TooLarge
 from cube.schema import Schema
 from planner.cache import BoundedCache
-from planner.domain.allowance import Allowance
+from planner.domain.allowance import N_STEPS_A_CELL, Allowance, Effort, effort, interrupted_after
 from planner.domain.allowed import check_scalar
-from planner.domain.comparisons import (
+from planner.domain.evaluated import Evaluated, count_exact, read_values
+from planner.domain.exact_levels import (
     Comparable,
     ComparableDoubles,
     comparable,
     plain_comparison,
+    stored_type,
 )
-from planner.domain.duckdb_text import duckdb_text
-from planner.domain.effort import N_STEPS_A_CELL, Effort, effort
-from planner.domain.evaluated import Evaluated, count_exact, read_values
-from planner.domain.exact_levels import stored_type
-from planner.domain.public import PublicRelation
-from planner.domain.watchdog import interrupted_after
-from planner.meaning.types import SqlType, of_duckdb
+from planner.domain.relations import PublicRelation
+from planner.meaning.numbers import QUOTIENT_PLACES
+from planner.meaning.types import Kind, SqlType, of_duckdb
+from planner.meaning.writing import duckdb_sql, written_expression
+from planner.meaning.written import Value, written
 from planner.sql.messages import position, shortened, shown, unsupported
 from planner.sql.nodes import PublicLookup, nodes_of
 
+TypeOfColumn = Callable[[exp.Expr], SqlType]
+
+
+def duckdb_text(expression: exp.Expr, relations: Mapping[str, str], type_of: TypeOfColumn) -> str:
+    """The expression with each column replaced by ``<its relation>.value``.
+
+    Parameters
+    ----------
+    expression : Expr
+    relations : mapping
+        The relation of each column.
+    type_of : callable
+        What a column, or a looked-up one, holds.
+
+    Raises
+    ------
+    UnsupportedSql
+        If something in it cannot be computed as PostgreSQL does. Nothing that is written is without
+        a form in DuckDB: what writers leave as it is are comparisons, choices and constants.
+    """
+
+    def resolve(node: exp.Expr) -> Value:
+        if isinstance(node, PublicLookup):
+            places = ", ".join(f"{{{place}}}" for place in range(len(node.expressions)))
+            found = written(node, f"{node.name}({places})", *node.expressions)
+        else:
+            found = written(node, f"{relations[node.name]}.value")
+        return Value(found, type_of(node))
+
+    value = written_expression(expression, resolve)
+    text = duckdb_sql(value.node)
+    if value.type.kind is Kind.TIMESTAMPTZ:  # instants are shown in UTC
+        return f"CAST({text} AS TIMESTAMP)"
+    return f"CAST({text} AS DOUBLE)" if _is_quotient(expression, value.type) else text
+
+
+def _is_quotient(expression: exp.Expr, found: SqlType) -> bool:
+    """Whether the value is a quotient, which is used as a double where nothing rounds it."""
+    is_decimal = found.kind is Kind.NUMERIC and found.scale is not None
+    return is_decimal and (
+        found.scale == QUOTIENT_PLACES or isinstance(expression.unnest(), exp.Div)
+    )
+
+
 SECONDS_MAX = 5.0  # an expression that takes longer over public levels is a mistake or an attack
-# Steps, by a bound for all allowed expressions (effort.py): ten milliseconds, so short that no
+# Steps, by a bound for all allowed expressions (allowance.py): ten milliseconds, so short that no
 # interrupt is needed.
 N_UNWATCHED = 10**7
 N_LOOKUPS_MAX = (

@@ -1,36 +1,363 @@
-"""Items that are not linear, as formulas of linear ones: AVG, VARIANCE, ratios, quantiles.
+"""Items that are not linear, as formulas of linear ones: AVG, VARIANCE, CORR, ratios, quantiles.
 
-A formula's interval is simulated later from the joint law of its parts. Averages are taken from the
-middle of the expression's public range: ``AVG(x) = c + SUM(x - c) / COUNT(x)``, so that one record
-moves the sum by half the range at most.
+A formula's interval is simulated later from the joint law of its parts. Summands are taken less the
+middle of their public range, ``AVG(x) = c + SUM(x - c) / COUNT(x)``, so that one record moves a sum
+by half the range at most; squares are centred once more, in their own range. With u = x - c and
+v = y - d, CORR, COVAR and linear regression are formulas of COUNT, SUM(u), SUM(v), SUM(u * v),
+SUM(u * u) and SUM(v * v) over the records that have both. A product of two columns is one term with
+a factor for each, however many levels they have together.
+
+A formula's answer and its interval are cut to its public range, by interval arithmetic from what
+the declaration says: an average lies among the values averaged, the share of a part in a whole
+between 0 and 1. What has no range here is not cut; sums and counts never are.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, TypeAlias
 
 from sqlglot import exp
 
+from cube.encoding import fingerprint
+from cube.query import LinearQuery, QueryBlock, Scope
 from cube.refusals import Refused
-from planner.lowering.centring import centred_square, less, span_of, whole
-from planner.lowering.comoments import (
-    COMOMENTS,
-    COVARIANCES,
-    Sums,
-    comoment,
-    needs_squares,
+from cube.schema import Schema
+from inference.scaling import coefficient_range
+from planner.lowering.level_summaries import (
+    Calendar,
+    QuantileCall,
+    as_level,
+    calendar_of,
+    quantile_answer,
+    quantile_of,
+    summary_answer,
+    summary_column,
+    summary_of,
 )
-from planner.lowering.level_summaries import summary_answer, summary_column, summary_of
 from planner.lowering.linear import aggregated_twice, is_linear, linear_query
 from planner.lowering.outer import check_run
 from planner.lowering.parts import PartBuilder
-from planner.lowering.quantile_columns import Calendar, as_level, calendar_of
-from planner.lowering.quantiles import QuantileCall, quantile_answer, quantile_of
-from planner.lowering.ranges import UNBOUNDED, Range, divisors, public_range, share_range
+from planner.lowering.summands import addends_apart, known_where
 from planner.sql.exact_number import constant_value
-from planner.sql.messages import shown, text_of, unsupported
+from planner.sql.messages import DIALECT, shown, text_of, unsupported
 from planner.sql.names import CompanionColumn
-from planner.sql.nodes import Held, copy_of, every_node, has_node, is_quantile, is_unit_count
+from planner.sql.nodes import (
+    Held,
+    copy_of,
+    every_node,
+    has_node,
+    is_quantile,
+    is_unit_count,
+    nodes_of,
+)
 from planner.workload import Answer, ColumnKind, SqlFormula
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The public range of a summand, and the whole or binary number in its middle."""
+
+    low: float
+    high: float
+    middle: exp.Expr | None  # None for 0
+
+    @property
+    def radius(self) -> float:
+        """Half the width of the range."""
+        return (self.high - self.low) / 2
+
+
+def span_of(value: exp.Expr, part: PartBuilder) -> Span:
+    """The public range of a summand where it is not NULL, under the conditions of its SELECT.
+
+    Addends over different columns are evaluated each by itself: their ranges add up.
+    """
+    low = high = Fraction(0)
+    units: list[Fraction] = []
+    holds = part.domain.truths(part.conditions)
+    for addend in addends_apart(value, part.domain.schema):
+        array, unit = part.domain.numbers(addend.value, holds)
+        values = array.values[_not_null(addend.value, array.axes, part.domain.schema)]
+        unit *= addend.scale
+        ends = (int(values.min()) * unit, int(values.max()) * unit)
+        low, high = low + min(ends), high + max(ends)
+        units.append(abs(unit))
+    return Span(float(low), float(high), _middle(low, high, min(units)))
+
+
+def _not_null(value: exp.Expr, axes: Scope, schema: Schema) -> tuple[slice, ...]:
+    """The levels without the NULL, which is the last, of each column that the value needs."""
+    known = {one.this.this.unnest() for one in known_where(value, schema)}
+    names = {one.name for one in known if isinstance(one, exp.Column)}
+    return tuple(
+        slice(-1 if name in names and schema.by_name[name].null else None) for name in axes
+    )
+
+
+def _middle(low: Fraction, high: Fraction, unit: Fraction) -> exp.Expr | None:
+    """A number in the middle of a range, or near it, that SQL writes exactly; None for 0.
+
+    Of a range in units that no decimal writes, it is a whole number of units.
+    """
+    middle = (low + high) / 2
+    if low.denominator == high.denominator == 1:
+        return whole(math.floor(middle))
+    text = repr(float(middle))
+    if middle == Fraction(text):
+        return exp.cast(exp.Literal.string(text), exp.DType.DOUBLE)
+    near = unit * math.floor(middle / unit)
+    quotient = exp.Div(
+        this=exp.Literal.number(f"{abs(near.numerator)}.0"),
+        expression=exp.Literal.number(near.denominator),
+    )
+    return exp.paren(quotient if near >= 0 else exp.Neg(this=exp.paren(quotient)), copy=False)
+
+
+def centred_square(off: exp.Expr, span: Span) -> tuple[int, exp.Expr]:
+    """The middle of the range of a centred value's square, and the square less that."""
+    middle = math.floor(span.radius**2 / 2)
+    return middle, less(exp.Mul(this=copy_of(off), expression=copy_of(off)), whole(middle))
+
+
+def less(value: exp.Expr, constant: exp.Expr | None) -> exp.Expr:
+    """A value less a constant; None stands for 0."""
+    value = copy_of(value)
+    if constant is None:
+        return value
+    return exp.Sub(this=exp.paren(value, copy=False), expression=copy_of(constant))
+
+
+def whole(number: int) -> exp.Expr | None:
+    """A whole number as SQL; None for 0."""
+    if number == 0:
+        return None
+    literal = exp.Literal.number(abs(number))
+    return literal if number > 0 else exp.paren(exp.Neg(this=literal), copy=False)
+
+
+Range: TypeAlias = tuple[float, float]
+UNBOUNDED: Range = (-math.inf, math.inf)
+
+_COUNT_ALL = exp.Count(this=exp.Star(), big_int=True)
+_SAME_VALUE = (exp.Paren, exp.Nullif, exp.Cast)  # NULL, or the value of their first argument
+
+
+def public_range(node: exp.Expr, known: Callable[[exp.Expr], Range | None]) -> Range:
+    """The public range of an expression; `known` says what it knows of parts of it."""
+    constant = constant_value(node)
+    if constant is not None:
+        return float(constant), float(constant)
+    found = known(node)
+    if found is not None:
+        return found
+    if _is_same_number(node):
+        return public_range(node.this, known)
+    arguments = [one for one in (node.this, *node.expressions) if isinstance(one, exp.Expr)]
+    arithmetic = _ARITHMETIC.get(type(node))
+    if arithmetic is None:
+        return UNBOUNDED
+    if isinstance(node, exp.Binary):
+        arguments.append(node.expression)
+    return arithmetic(node, [public_range(one, known) for one in arguments])
+
+
+def _is_same_number(node: exp.Expr) -> bool:
+    is_widened = isinstance(node, exp.Cast) and node.to.this in (exp.DType.DOUBLE, exp.DType.FLOAT)
+    return is_widened or isinstance(node, exp.Paren | exp.Nullif)
+
+
+def share_range(node: exp.Div, part: PartBuilder) -> Range | None:
+    """The range of a linear answer divided by a whole that it is of; None if it is no such share.
+
+    The whole counts all records of the SELECT, or is what the part sums, over more records. Of all
+    groups, it counts records that are not in the item's group and add nothing to the item.
+    """
+    whole, item = node.expression, node.this.unnest()
+    while isinstance(whole, _SAME_VALUE):
+        whole = whole.this
+    is_of_all_groups = isinstance(whole, exp.Window) and isinstance(whole.this, exp.Sum)
+    if is_of_all_groups:
+        whole = whole.this.this.unnest()
+    if not (is_linear(item) and is_linear(whole)):
+        return None
+    of_item, of_whole = _query(item, part), _query(whole, part)
+    if of_item.constant or of_whole.constant or coefficient_range(of_whole)[0] < 0:
+        return None
+    same = _ratio(_query(_without_filters(item), part), of_whole)
+    if same is not None and item.find(exp.Add, exp.Sub) is None:
+        return min(same, 0.0), max(same, 0.0)
+    of_all = _ratio(of_whole, _query(_COUNT_ALL, part))
+    if of_all is None:
+        return None
+    low, high = coefficient_range(of_item)
+    if is_of_all_groups:
+        low, high = min(low, Fraction(0)), max(high, Fraction(0))
+    return float(low) / of_all, float(high) / of_all
+
+
+def divisors(formula: exp.Expr, uses: Sequence[int]) -> tuple[int, ...]:
+    """The aggregates, of those that a formula uses, by which it divides."""
+    found: list[int] = []
+    for division in nodes_of(formula, exp.Div):
+        divisor = division.expression
+        while isinstance(divisor, _SAME_VALUE):
+            divisor = divisor.this
+        if isinstance(divisor, exp.Column):
+            found.append(uses[int(divisor.name.removeprefix("a"))])
+    return tuple(dict.fromkeys(found))
+
+
+def _query(item: exp.Expr, part: PartBuilder) -> LinearQuery:
+    return linear_query(item, part.conditions, part.domain)
+
+
+def _without_filters(item: exp.Expr) -> exp.Expr:
+    """The item over all records of the SELECT."""
+    changed: exp.Expr = item.transform(lambda one: one.this if isinstance(one, exp.Filter) else one)
+    return changed
+
+
+def _ratio(item: LinearQuery, whole: LinearQuery) -> float | None:
+    """The number that one query is of the other; None if it is no multiple of it."""
+    if item.is_constant or whole.is_constant:
+        return None
+    row, times = QueryBlock(item).primitive
+    other, by = QueryBlock(whole).primitive
+    return float(times / by) if fingerprint(row) == fingerprint(other) else None
+
+
+def _negated(_: exp.Expr, ranges: Sequence[Range]) -> Range:
+    ((low, high),) = ranges
+    return -high, -low
+
+
+def _either(_: exp.Expr, ranges: Sequence[Range]) -> Range:
+    return min(low for low, _ in ranges), max(high for _, high in ranges)
+
+
+def _combined(node: exp.Expr, ranges: Sequence[Range]) -> Range:
+    """The range of a sum, difference, product or quotient of two ranges."""
+    (low, high), (other_low, other_high) = ranges
+    if not all(map(math.isfinite, (low, high, other_low, other_high))):
+        return UNBOUNDED
+    ends = [(one, other) for one in (low, high) for other in (other_low, other_high)]
+    match node:
+        case exp.Add():
+            results = [one + other for one, other in ends]
+        case exp.Sub():
+            results = [one - other for one, other in ends]
+        case exp.Mul():
+            results = [one * other for one, other in ends]
+        case _ if other_low <= 0 <= other_high:
+            return UNBOUNDED
+        case _:
+            results = [one / other for one, other in ends]
+    return min(results), max(results)
+
+
+def _rounded(node: exp.Expr, ranges: Sequence[Range]) -> Range:
+    """The range of a rounded value: whole units of its last digit, rounded outwards."""
+    digits = node.args.get("decimals")
+    places = constant_value(digits) if digits is not None else 0
+    ((low, high),) = ranges
+    if places is None or not (math.isfinite(low) and math.isfinite(high)):
+        return UNBOUNDED
+    unit = 10.0 ** int(places)
+    return math.floor(low * unit) / unit, math.ceil(high * unit) / unit
+
+
+_ARITHMETIC: Final[Mapping[type[exp.Expr], Callable[[exp.Expr, Sequence[Range]], Range]]] = {
+    exp.Neg: _negated,
+    exp.Coalesce: _either,
+    exp.Round: _rounded,
+    **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.Div), _combined),
+}
+
+
+COVARIANCES = (exp.CovarPop, exp.CovarSamp)
+COMOMENTS = (*COVARIANCES, exp.Corr, exp.RegrSlope, exp.RegrIntercept, exp.RegrR2)
+_OF_ONE_COLUMN = (exp.RegrCount, exp.RegrAvgx, exp.RegrAvgy)
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """The parts of a formula, as SQL: linear answers, and the constants they are centred at.
+
+    Parameters
+    ----------
+    count : str
+        Of the records that have both columns.
+    x, y, products : str
+        The sums of u, of v, and of their products.
+    x_squares, y_squares : str
+        The sums of u² - m and of v² - m, with m the middle of each range.
+    x_middle, y_middle, x_middle_square, y_middle_square : str
+        The constants c and d, and each m.
+    """
+
+    count: str
+    x: str
+    y: str
+    products: str
+    x_squares: str = "0"
+    y_squares: str = "0"
+    x_middle: str = "0"
+    y_middle: str = "0"
+    x_middle_square: str = "0"
+    y_middle_square: str = "0"
+
+
+def needs_squares(node: exp.Expr) -> tuple[bool, bool]:
+    """Whether a formula needs the squares of x, and those of y."""
+    needs_both = isinstance(node, exp.Corr | exp.RegrR2)
+    return not isinstance(node, COVARIANCES), needs_both
+
+
+def comoment(node: exp.Expr, sums: Sums) -> exp.Expr:
+    """The formula of a function of two columns."""
+    count = f"NULLIF({sums.count}, 0)"
+    x, y = f"({sums.x} / {count})", f"({sums.y} / {count})"
+    covariance = f"({sums.products} / {count} - {x} * {y})"
+    x_spread = _spread(sums.x_middle_square, sums.x_squares, x, count)
+    slope = f"({covariance} / {x_spread})"
+    match node:
+        case exp.CovarPop():
+            text = covariance
+        case exp.CovarSamp():
+            text = f"({covariance} * {count} / NULLIF({sums.count} - 1, 0))"
+        case exp.RegrSlope():
+            text = slope
+        case exp.RegrIntercept():
+            text = f"({sums.y_middle} + {y} - {slope} * ({sums.x_middle} + {x}))"
+        case _:
+            y_spread = _spread(sums.y_middle_square, sums.y_squares, y, count)
+            ratio = f"({covariance} / SQRT({x_spread}) / SQRT({y_spread}))"
+            text = f"GREATEST(LEAST({ratio}, 1.0), -1.0)"
+            if isinstance(node, exp.RegrR2):
+                text = f"({text} * {text})"
+    formula: exp.Expr = exp.maybe_parse(text, dialect=DIALECT)
+    return formula
+
+
+def as_plain_aggregates(select: exp.Select) -> None:
+    """Write REGR_COUNT, REGR_AVGX and REGR_AVGY of a SELECT as COUNT and AVG."""
+    for node in nodes_of(select, *_OF_ONE_COLUMN):
+        y, x = node.this, node.expression
+        other, value = (x, y) if isinstance(node, exp.RegrAvgy) else (y, x)
+        is_known = exp.Not(this=exp.Is(this=exp.paren(other), expression=exp.null()))
+        known = exp.Case(ifs=[exp.If(this=is_known, true=copy_of(value))])
+        is_count = isinstance(node, exp.RegrCount)
+        new = exp.Count(this=known, big_int=True) if is_count else exp.Avg(this=known)
+        new.meta.update(node.meta)
+        node.replace(new)
+
+
+def _spread(middle: str, squares: str, mean: str, count: str) -> str:
+    """A variance to divide by: NULL where it is not above 0."""
+    return f"NULLIF(GREATEST({middle} + {squares} / {count} - {mean} * {mean}, 0.0), 0)"
+
 
 Total = tuple[exp.Expr, tuple[exp.Expr, ...]]
 Leaf = Callable[[int], exp.Expr]

@@ -1,4 +1,17 @@
-"""Turns a SELECT over private rows into a part and a SELECT over the part's noisy relation.
+"""A SELECT over private rows, turned into parts and a SELECT over the parts' answers.
+
+ROLLUP, CUBE and GROUPING SETS expanded into the sets of keys that rows are grouped by.
+
+Counts of the privacy unit, by its key: as counts of rows, or of units where they have several.
+
+    COUNT(customer)                                        every row has one: COUNT(*)
+    COUNT(DISTINCT customer)                               COUNT(*), or a count of units
+    COUNT(DISTINCT CASE WHEN p THEN customer END)          the same FILTER (WHERE p)
+    COUNT(DISTINCT customer) FILTER (WHERE WAS_CUT(customer))   of those with rows left out
+
+The key itself is in no other place: it has no levels, and its values are private.
+
+Turns a SELECT over private rows into a part and a SELECT over the part's noisy relation.
 
     SELECT sex, AVG(age) AS a FROM adult WHERE .. GROUP BY sex HAVING COUNT(*) > 9 ORDER BY a
     SELECT key_0 AS sex, answer_1 AS a FROM part WHERE estimate_2 > 9 ORDER BY a
@@ -8,20 +21,17 @@ of linear ones, becomes an answer with an interval. Everything else around aggre
 """
 
 from collections.abc import Callable, Sequence
+from itertools import combinations, product
 
 from sqlglot import exp
 
 from cube.refusals import TooLarge, UnknownName, UnsupportedSql
-from planner.lowering.comoments import as_plain_aggregates
-from planner.lowering.formulas import FormulaReader, Total
-from planner.lowering.grouping_sets import grouping_sets
+from planner.lowering.formulas import FormulaReader, Total, as_plain_aggregates
+from planner.lowering.level_summaries import Calendar, as_level, quantiles_of
 from planner.lowering.listed_groups import ListedGroups, listed_groups
 from planner.lowering.parts import N_COLUMNS_MAX, PartBuilder
-from planner.lowering.quantile_columns import Calendar, as_level
-from planner.lowering.quantiles import quantiles_of
 from planner.lowering.rows import Rows, mapped
 from planner.lowering.summands import conjuncts
-from planner.lowering.units import count_of_units
 from planner.sql.messages import listed, position, shown, suggestion, unsupported
 from planner.sql.names import (
     COMPANIONS,
@@ -33,14 +43,185 @@ from planner.sql.names import (
 )
 from planner.sql.nodes import (
     IS_MADE,
+    WAS_CUT,
     Held,
+    aggregates,
     aggregates_in,
     has_node,
     is_of_window,
     is_output,
     output_reference,
+    unit_count,
 )
 from planner.workload import ColumnKind
+
+N_SETS_MAX = 64  # as many as CUBE of six columns makes
+
+
+def name_every_key(select: exp.Select) -> None:
+    """Replace GROUP BY ALL by what it stands for: the columns without an aggregate in them."""
+    group = select.args.get("group")
+    if group is None or not group.args.get("all"):
+        return
+    keys = [
+        item.unalias().copy()
+        for item in select.expressions
+        if not aggregates(item) and item.find(exp.Column) and not is_companion(item.unalias())
+    ]
+    select.set("group", exp.Group(expressions=keys) if keys else None)
+
+
+def order_by_every_item(select: exp.Select) -> None:
+    """Replace ORDER BY ALL by what it stands for: the items of the list, from the left."""
+    order = select.args.get("order")
+    if order is None or len(order.expressions) != 1 or select.is_star:
+        return
+    (entry,) = order.expressions
+    if not _is_word_all(entry.this):
+        return
+    ordered = []
+    for place in range(1, len(select.expressions) + 1):
+        one = entry.copy()
+        one.set("this", exp.Literal.number(place))
+        ordered.append(one)
+    order.set("expressions", ordered)
+
+
+def _is_word_all(node: exp.Expr) -> bool:
+    """Whether it is the word ALL, which is no name of a column unless it is quoted."""
+    if not isinstance(node, exp.Column) or node.table:
+        return False
+    return node.name.upper() == "ALL" and not node.this.quoted
+
+
+def grouping_sets(group: exp.Group) -> list[list[exp.Expr]]:
+    """The keys of each grouping set; plain entries are in every one.
+
+    >>> from sqlglot import parse_one
+    >>> tree = parse_one("SELECT 1 FROM t GROUP BY a, ROLLUP(b, c)", dialect="postgres")
+    >>> [[key.name for key in keys] for keys in grouping_sets(tree.args["group"])]
+    [['a', 'b', 'c'], ['a', 'b'], ['a']]
+
+    Raises
+    ------
+    TooLarge
+        If there are more than `N_SETS_MAX`.
+    """
+    entries = list(group.expressions)
+    for clause, value in group.args.items():
+        if clause == "expressions" or value is None or value == []:
+            continue
+        if clause not in ("rollup", "cube", "grouping_sets"):
+            raise unsupported(group, "is more than a list", "Group by one list of expressions.")
+        entries += value
+    choices = [_sets(entry) for entry in entries]
+    n_sets = 1
+    for choice in choices:
+        n_sets *= len(choice)
+        if n_sets > N_SETS_MAX:
+            raise TooLarge(
+                f"GROUP BY makes more than {N_SETS_MAX} grouping sets.",
+                hint="Ask for some of them at a time.",
+            )
+    return [[key for chosen in one for key in chosen] for one in product(*choices)]
+
+
+def _sets(entry: exp.Expr) -> list[list[exp.Expr]]:
+    entry = entry.unnest()
+    if isinstance(entry, exp.Rollup | exp.Cube) and not entry.expressions:
+        raise unsupported(
+            entry, "follows the list, as in other dialects", "Say GROUP BY ROLLUP(a, b)."
+        )
+    if isinstance(entry, exp.Rollup):
+        members = [_members(member) for member in entry.expressions]
+        return [
+            [key for member in members[:length] for key in member]
+            for length in range(len(members), -1, -1)
+        ]
+    if isinstance(entry, exp.Cube):
+        members = [_members(member) for member in entry.expressions]
+        if 2 ** len(members) > N_SETS_MAX:
+            raise TooLarge(
+                f"CUBE of {len(members)} makes more than {N_SETS_MAX} grouping sets.",
+                hint="Name the sets you need in GROUPING SETS.",
+            )
+        return [
+            [key for member in chosen for key in member]
+            for length in range(len(members), -1, -1)
+            for chosen in combinations(members, length)
+        ]
+    if isinstance(entry, exp.GroupingSets):
+        return [
+            chosen
+            for member in entry.expressions
+            for chosen in (
+                _sets(member)
+                if isinstance(member, exp.Rollup | exp.Cube | exp.GroupingSets)
+                else [_members(member)]
+            )
+        ]
+    return [_members(entry)]
+
+
+def _members(entry: exp.Expr) -> list[exp.Expr]:
+    """The keys of one entry: several in parentheses count as one."""
+    entry = entry.unnest()
+    if isinstance(entry, exp.Tuple):
+        return [key.unnest() for key in entry.expressions]
+    return [entry]
+
+
+def count_of_units(node: exp.Expr, rows: Rows) -> exp.Expr:
+    """A count of the unit's key, over axes; another node as it is.
+
+    Where no unit has several rows, none has rows left out either.
+    """
+    counted = node.this if isinstance(node, exp.Filter) else node
+    if not isinstance(counted, exp.Count | exp.ApproxDistinct):
+        return node
+    inner, is_distinct = counted.this, isinstance(counted, exp.ApproxDistinct)
+    if isinstance(inner, exp.Distinct) and len(inner.expressions) == 1:
+        inner, is_distinct = inner.expressions[0], True
+    conditions: list[exp.Expr] = []
+    if is_distinct and isinstance(inner, exp.Case):
+        inner, conditions = _under_conditions(inner)
+    if not rows.is_unit(inner):
+        return node
+    if isinstance(node, exp.Filter):
+        conditions = [*conditions, *conjuncts(node.expression.this)]
+    own = [one for one in conditions if not _is_about_cuts(one, rows)]
+    only_cut = len(own) < len(conditions)
+    found: exp.Expr
+    if is_distinct and rows.schema.rows_per_unit_max > 1:
+        found = unit_count(str(rows.schema.unit), counted, only_cut=only_cut)
+    else:
+        found = exp.Count(this=exp.Star(), big_int=True)
+        found.meta.update(counted.meta)
+        own = conditions  # of which WAS_CUT is refused, as everywhere else
+    if own:
+        where = exp.and_(*(rows.resolved(one.copy()) for one in own))
+        found = exp.Filter(this=found, expression=exp.Where(this=where))
+    return found
+
+
+def _under_conditions(case: exp.Case) -> tuple[exp.Expr, list[exp.Expr]]:
+    """The value of CASE WHEN p THEN value END, and its conditions; of others, itself."""
+    ifs, default = case.args["ifs"], case.args.get("default")
+    if len(ifs) != 1 or case.this is not None or not isinstance(default, exp.Null | None):
+        return case, []
+    return ifs[0].args["true"], list(conjuncts(ifs[0].this))
+
+
+def _is_about_cuts(condition: exp.Expr, rows: Rows) -> bool:
+    """Whether a condition is WAS_CUT of the unit's key."""
+    condition = condition.unnest()
+    return (
+        isinstance(condition, exp.Anonymous)
+        and condition.name.upper() == WAS_CUT
+        and len(condition.expressions) == 1
+        and rows.is_unit(condition.expressions[0])
+    )
+
 
 Expressions = Sequence[exp.Expr]
 

@@ -1,8 +1,15 @@
-"""The SQL around the aggregates, checked and translated to DuckDB's dialect.
+"""SQL that runs on answers, and statements that are answered from synthetic rows instead.
+
+The SQL around the aggregates, checked and translated to DuckDB's dialect.
 
 It reads only noisy and public relations, so it cannot cost privacy. It is restricted to a list all
 the same: queries, joins, windows, aggregates and the scalar functions that are allowed on public
 levels; no table function, no clock, no environment, no recursion.
+
+Rewrites a statement for synthetic rows, if it falls back on a model or is a preview.
+
+Synthetic rows take the place of the private table. Answers from them have no intervals, so columns
+of intervals are NULL, and DP_SOURCE is 'model'.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,16 +18,19 @@ from sqlglot import exp
 from sqlglot.errors import UnsupportedError
 
 from cube.refusals import TooLarge, UnsupportedSql
-from planner.domain.allowed import FUNCTIONS, LEAVES, OPERATORS, check_details
-from planner.domain.effort import n_nodes_run
-from planner.domain.function_names import instead_of
-from planner.domain.public import PublicRelation
+from planner.domain.allowance import n_nodes_run
+from planner.domain.allowed import FUNCTIONS, LEAVES, OPERATORS, check_details, instead_of
+from planner.domain.relations import PublicRelation
 from planner.meaning.made import check_made
 from planner.meaning.types import SqlType, of_duckdb
 from planner.meaning.writing import RelationTypes, duckdb_sql, written_query
-from planner.sql.messages import unsupported
-from planner.sql.names import column_name
+from planner.sql.messages import text_of, unsupported
+from planner.sql.names import COMPANIONS, column_name
 from planner.sql.nodes import IS_MADE, every_node
+from planner.sql.parameters import Parameters
+from planner.sql.query_tree import parse
+from planner.sql.statements import read_query
+from planner.workload import ColumnKind
 
 _QUERIES: frozenset[type[exp.Expr]] = frozenset(
     {
@@ -170,3 +180,50 @@ def _refusal(node: exp.Expr) -> UnsupportedSql:
     return unsupported(
         node, "is not supported around answers", "Leave it out, or compute it from the result."
     )
+
+
+SOURCE_MODEL = "model"
+
+
+def modelled(sql: str, parameters: Parameters = ()) -> str:
+    """The statement for synthetic rows.
+
+    >>> modelled("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(fallback => 'model') SUM(x) FROM t")
+    'SELECT SUM(x) FROM t'
+
+    Raises
+    ------
+    Refused
+        As `parse`.
+    """
+    tree = parse(read_query(sql), parameters).tree
+    for call in list(tree.find_all(exp.Anonymous)):
+        kind = COMPANIONS.get(call.name.upper())
+        if kind is not None:
+            call.replace(_instead(kind))
+    return text_of(tree)
+
+
+def n_rows_wanted(sql: str) -> int | None:
+    """How many rows a query asks for by a LIMIT of its own; None without one that is written out.
+
+    >>> n_rows_wanted("SELECT * FROM t LIMIT 100"), n_rows_wanted("SELECT * FROM t")
+    (100, None)
+    """
+    tree = parse(read_query(sql)).tree
+    limit = tree.args.get("limit")
+    count = None if limit is None else limit.args.get("expression") or limit.args.get("count")
+    if not isinstance(count, exp.Literal) or count.is_string or not count.is_int:
+        return None
+    return int(count.name)
+
+
+def _instead(kind: ColumnKind) -> exp.Expr:
+    """The replacement for a column that accompanies an answer."""
+    match kind:
+        case ColumnKind.SOURCE:
+            return exp.Literal.string(SOURCE_MODEL)
+        case ColumnKind.COST:
+            return exp.cast(exp.Literal.number(0), exp.DataType.Type.DOUBLE)
+        case _:
+            return exp.cast(exp.null(), exp.DataType.Type.DOUBLE)

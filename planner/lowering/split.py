@@ -1,4 +1,11 @@
-"""Cuts a statement at its aggregates: queries on private tables, and the SQL around them.
+"""Statements, cut at their aggregates into queries on private tables and SQL on the answers.
+
+DP_INTERVAL_LOW(n) and the like in a SELECT around the one that aggregates.
+
+The companion becomes a column of the SELECT that has the answer, and a reference to that column.
+Companions of answers in the same SELECT are not here (`lowering.py`).
+
+Cuts a statement at its aggregates: queries on private tables, and the SQL around them.
 
 Every SELECT that aggregates private rows becomes a part (`lowering.py`) and reads from the part's
 noisy relation instead. An inner SELECT that only filters and computes private rows is merged into
@@ -14,33 +21,87 @@ from sqlglot import exp
 from cube.pace import checkpoint
 from cube.refusals import TooLarge, UnknownName, UnsupportedSql
 from planner.domain.allowed import check_scalar
-from planner.domain.public import OWN_PREFIX, PRIVACY_SCHEMA
-from planner.lowering.answered_groups import filter_groups
-from planner.lowering.companions import show_companions
-from planner.lowering.consistency import ask_consistency
+from planner.domain.relations import OWN_PREFIX, PRIVACY_SCHEMA
 from planner.lowering.formulas import Total
-from planner.lowering.grouping_sets import name_every_key, order_by_every_item
-from planner.lowering.independence import asks_independence, lower_test
-from planner.lowering.joins import joined_rows, public_literal, values_of
+from planner.lowering.joins import exists_among, joined_rows, public_literal, value_of, values_of
+from planner.lowering.joint_counts import ask_consistency, asks_independence, lower_test
 from planner.lowering.linear import is_linear
-from planner.lowering.listed_groups import ListedGroups, count_of_list, passed_on, renamed
-from planner.lowering.lowering import Lowering
+from planner.lowering.listed_groups import (
+    ListedGroups,
+    count_of_list,
+    filter_groups,
+    passed_on,
+    renamed,
+)
+from planner.lowering.lowering import Lowering, count_of_units, name_every_key, order_by_every_item
 from planner.lowering.nested_sums import inline_names, merge_sums
 from planner.lowering.outer import public_types
 from planner.lowering.parts import PartBuilder, PlanningContext
-from planner.lowering.probes import empty_rows, has_limit_zero, is_probe, shown_columns
-from planner.lowering.public_subqueries import exists_among, value_of
-from planner.lowering.rows import Rows, mapped
-from planner.lowering.shown_rows import check_plain, clause_of_rows, rows_shown
+from planner.lowering.result_columns import empty_rows, has_limit_zero, is_probe, shown_columns
+from planner.lowering.rows import Rows, check_plain, clause_of_rows, mapped, rows_shown
 from planner.lowering.summands import conjuncts
 from planner.lowering.tables import Answered, Names, Relation, ShownAnswer, Tables, column_names
-from planner.lowering.units import count_of_units
 from planner.meaning.types import SqlType
 from planner.sql.messages import origin, position, shortened, shown, text_of, unsupported
+from planner.sql.names import COMPANIONS, is_companion, read_companion
 from planner.sql.nodes import Held, aggregates, aggregates_in, children, copy_of, has_node, nodes_of
 from planner.sql.options import MANNER, NO_MANNER, REQUESTED, AnswerOptions
 from planner.sql.query_tree import QueryTree
 from planner.workload import AskedFirst, GivenAnswers, RequestedTarget
+
+
+def show_companions(select: exp.Select, sources: Answered, statement: exp.Query) -> None:
+    """Resolve the companions in a SELECT list of answers that a subquery in FROM shows.
+
+    Parameters
+    ----------
+    select : Select
+    sources : Answered
+        What its FROM shows.
+    statement : Query
+        The whole statement, in which no ``*`` may show the columns that are added.
+
+    Raises
+    ------
+    UnknownName, UnsupportedSql
+        If there is no such answer, or a column more would be seen.
+    """
+    for item in select.expressions:
+        node = item.unalias()
+        if not is_companion(node):
+            continue
+        companion = read_companion(node)
+        known = sources.answers.get(companion.answer)
+        if known is None:
+            raise UnknownName(
+                f"{companion.answer} is not an answer with an interval in FROM.",
+                hint="Ask for the interval in the SELECT that aggregates.",
+                position=position(node),
+            )
+        if known.select.args.get("distinct") or _shows_a_star(statement):
+            raise unsupported(
+                companion,
+                "is of an answer in FROM, beside a * or of a DISTINCT SELECT",
+                "Ask for the interval in the SELECT that aggregates, or name the columns.",
+            )
+        own_name = companion.name.lower()
+        name = f"{OWN_PREFIX}{own_name}_{len(known.select.expressions)}"
+        column = known.part.column(COMPANIONS[companion.name], known.answer, companion.confidence)
+        known.select.append("expressions", exp.alias_(column, name, quoted=True, copy=False))
+        shown = exp.column(exp.to_identifier(name, quoted=True))
+        is_named = isinstance(item, exp.Alias)
+        node.replace(shown if is_named else exp.alias_(shown, own_name, copy=False))
+
+
+def _shows_a_star(statement: exp.Query) -> bool:
+    """Whether any SELECT list of the statement has a * in it, that of COUNT(*) aside."""
+    return any(
+        isinstance(item, exp.Star) or isinstance(item.this, exp.Star)
+        for select in statement.find_all(exp.Select)
+        for item in select.expressions
+        if not isinstance(item, exp.Count)
+    )
+
 
 N_PARTS_MAX = 64  # SELECTs of one statement that aggregate private rows
 

@@ -13,18 +13,20 @@ from sqlglot import exp
 from cube.refusals import TextPosition, UnknownName
 from cube.schema import Schema
 from planner.domain.allowance import Allowance
-from planner.domain.public import (
+from planner.domain.relations import (
     OWN_PREFIX,
     PRIVACY_SCHEMA,
     REMAINING,
+    UNITS,
+    SyntheticName,
+    WrittenName,
     privacy_view,
     public_table,
     remaining_of,
     synthetic_table,
+    units_table,
 )
-from planner.domain.table_names import UNITS, SyntheticName, WrittenName, units_table
-from planner.lowering.as_of import as_of
-from planner.lowering.generations import generation_as_of
+from planner.lowering.as_of import as_of, generation_as_of
 from planner.lowering.listed_groups import ListedGroups
 from planner.lowering.parts import PartBuilder, PlanningContext
 from planner.lowering.rows import Rows

@@ -16,7 +16,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from planner.meaning.number_patterns import write_number
+from planner.meaning.casts import write_number
 from planner.meaning.numbers import number
 from planner.meaning.texts import whole
 from planner.meaning.types import (
@@ -36,7 +36,7 @@ from planner.meaning.types import (
     SqlType,
 )
 from planner.meaning.written import Call, Value, Writer, read_as
-from planner.sql.date_functions import IS_DOUBLE, DateBin, ToChar
+from planner.sql.dialect import IS_DOUBLE, DateBin, ToChar
 from planner.sql.exact_number import constant_value
 from planner.sql.messages import unsupported
 from planner.sql.nodes import copy_of

@@ -11,7 +11,6 @@ from typing import Final
 from sqlglot import exp
 
 from planner.meaning.casts import constant_interval
-from planner.meaning.constants import interval_sql, plain_number
 from planner.meaning.types import (
     ANSWER,
     DATE,
@@ -25,11 +24,13 @@ from planner.meaning.types import (
     Kind,
     SqlType,
     arithmetic_type,
+    interval_sql,
+    plain_number,
 )
 from planner.meaning.written import Call, Value, Writer, as_it_was, read_as
 from planner.sql.exact_number import constant_value
-from planner.sql.interval_texts import IntervalValue, NoInterval
 from planner.sql.messages import unsupported
+from planner.sql.moment_texts import IntervalValue, NoInterval
 
 PLACES_MAX: Final = 18  # of a product that stays a DECIMAL
 QUOTIENT_PLACES: Final = 20

@@ -12,8 +12,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.generators.duckdb import DuckDBGenerator
 
 from cube.refusals import UnsupportedSql
-from planner.meaning.constants import NoValue, read_constant
-from planner.meaning.types import TEXT, Kind, SqlType
+from planner.meaning.types import TEXT, Kind, NoValue, SqlType, read_constant
 from planner.sql.messages import unsupported
 from planner.sql.nodes import WRITTEN_FOR, Written
 

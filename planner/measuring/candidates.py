@@ -1,4 +1,8 @@
-"""What could be measured for a query: blocks of rows, and which strategies propose them.
+"""What could be measured for a query, and the strategies of a table's owner.
+
+The strategies of a table's owner: what may be measured when the history does not suffice.
+
+What could be measured for a query: blocks of rows, and which strategies propose them.
 
     query        the rows that are asked for
     top_up       the earlier measurement that contributes most of the noise, raised
@@ -18,6 +22,7 @@ in `choose.py`. Nothing here sees a noisy value.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import lru_cache
 from itertools import product
 
@@ -28,7 +33,26 @@ from cube.classes import Tiles
 from cube.pieces import runs_of
 from cube.query import Partition, QueryBlock, Scope, counting
 from cube.schema import Schema
-from planner.measuring.strategy import Strategy
+
+
+class Strategy(StrEnum):
+    """How measurements are chosen; every choice depends on public things alone."""
+
+    AUTO = "auto"
+    """The cheapest that answers now, and cells of a scope once they would have paid for it."""
+
+    QUERY = "query"
+    """The query itself, at the smallest weight that meets its target together with the history."""
+
+    CELLS = "cells"
+    """Every cell of the query's scope, raised to a common weight."""
+
+    DYADIC = "dyadic"
+    """A hierarchy of intervals over the longest ordered column of the scope, or else its cells."""
+
+    PAPER = "paper"
+    """The query itself, as if there were no history (Xiao & Xiong 2012, algorithm 1)."""
+
 
 N_CUBOID_CELLS_MAX = 2**13  # the most cells of several columns that are counted at once
 N_COLUMN_CELLS_MAX = 2**14  # of one column: measured in about a second, and rarely

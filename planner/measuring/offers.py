@@ -12,11 +12,11 @@ from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
 from cube.query import Scope
 from cube.schema import Schema
 from cube.statistic import PlannedUnitCount
-from planner.measuring.forecast import Forecast
+from planner.measuring.candidates import Strategy
 from planner.measuring.hindsight import Hindsight
-from planner.measuring.noise_kinds import ONLY_LAPLACE, OfferedKinds
 from planner.measuring.ski_rental import RentedRows, SkiRental
-from planner.measuring.strategy import Strategy
+from planner.measuring.weighing import Forecast
+from planner.measuring.weights import ONLY_LAPLACE, OfferedKinds
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Offer:
         Whether it would be measured with Gaussian noise; Laplace otherwise.
     is_chosen : bool
     n_served : int
-        How many refreshes it serves, this one included, on a table that grows (`what_is_new.py`).
+        How many refreshes it serves, this one included, on a table that grows (`choose.py`).
     """
 
     name: str

@@ -1,4 +1,13 @@
-"""What a wide purchase would have saved of the rent, and the weight at which it is worth its price.
+"""What a wide purchase would have saved of the rent, and what hierarchies need beside them.
+
+Hierarchies without cells: what they need beside them for a row, and which rows they answer.
+
+Above some number of cells a hierarchy begins with intervals of several levels. A range is then the
+whole intervals within it and a rest at its ends, a row that is measured beside them.
+
+Nothing here weighs or prices anything.
+
+What a wide purchase would have saved of the rent, and the weight at which it is worth its price.
 
 A wide purchase answers more of the rows rented the more precise it is: those that were asked for as
 precisely as it is. The weight at which it would have answered all of them comes first; where that
@@ -11,23 +20,66 @@ Nothing here sees a noisy value, or makes a plan.
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import islice
 
 import numpy as np
 
 from cube.measurement import UNITS_PER_EPSILON
-from cube.query import Scope
+from cube.query import QueryBlock, Scope
 from cube.refusals import InvalidTarget
-from planner.measuring.candidates import Candidate
-from planner.measuring.hindsight import Demand, demand_of
-from planner.measuring.intervals import answerable, has_cells
-from planner.measuring.least_width import least_widths
-from planner.measuring.noise_kinds import NoiseKind
+from planner.measuring.candidates import Candidate, may_be_whole
+from planner.measuring.hindsight import Demand, Reach, demand_of, least_widths
 from planner.measuring.offers import PricingContext
-from planner.measuring.reach import Reach
 from planner.measuring.ski_rental import Evidence, RentedRows, is_due, rent_at_most
 from planner.measuring.weighing import Weighing
+from planner.measuring.weights import NoiseKind
+
+
+def has_cells(candidate: Candidate, context: PricingContext) -> bool:
+    """Whether a candidate has every cell of its scope, so that it says something of every row."""
+    return may_be_whole(candidate.scope, context.schema)
+
+
+def completed(
+    candidate: Candidate, row: QueryBlock, context: PricingContext
+) -> tuple[Candidate, Candidate | None] | None:
+    """A candidate with the rest of a row in lowest terms, and that rest; None if it is not divided.
+
+    There is no rest if the row is whole intervals.
+    """
+    if has_cells(candidate, context):
+        return candidate, None
+    parts = context.hindsight.divided(candidate.blocks, row)
+    if parts is None or parts.rest is None:
+        return None if parts is None else (candidate, None)
+    both = replace(candidate, blocks=(*candidate.blocks, parts.rest))
+    return both, Candidate("rest", (parts.rest,), candidate.scope)
+
+
+def rests(row: QueryBlock, context: PricingContext) -> Iterator[Candidate]:
+    """What intervals that are measured already leave of a row in lowest terms."""
+    for axes, rest in context.forecast.estimator.rests(row).items():
+        found = Candidate("rest", (rest,), axes)
+        if not has_cells(found, context):
+            yield found
+
+
+def answerable(
+    candidate: Candidate, context: PricingContext, n_latest: int
+) -> tuple[RentedRows, ...]:
+    """The latest rows rented on a candidate's scope that it would have answered.
+
+    Rests are rented on it as well, and would be with other intervals: nothing saves them.
+    """
+    rented = context.ski_rental.on(candidate.scope)
+    if has_cells(candidate, context):
+        return rented[-n_latest:]
+    divides = context.hindsight.divides
+    found = (one for one in reversed(rented) if divides(candidate.blocks, one.block))
+    return tuple(islice(found, n_latest))[::-1]
+
 
 N_WEIGHTS_TRIED = 4
 N_LOOKED_BACK = 64  # the latest rows rented

@@ -1,4 +1,17 @@
-"""Ski rental: the rows that were bought one by one, and that no wider purchase has replaced since.
+"""Ski rental: what was bought one by one, and at which of a growing table's horizons.
+
+Earlier horizons: what a block was when it was bought, on a table that has grown since.
+
+A table is cut at its horizon. When the horizon moves, what was measured of everything becomes a
+measurement of the levels that there were. As evidence of what analysts ask, it is still of
+everything: a whole scope that was counted then was a wide purchase; and a total up to that day is
+no sign that the days before it will be asked for again, since today's total needs the new ones.
+
+The ledger's charges come in order, so the horizon at each of them is, as far as any charge shows,
+the last level that anything bought so far is about. On a table that does not grow, every block is
+what it was.
+
+Ski rental: the rows that were bought one by one, and that no wider purchase has replaced since.
 
 Whether to buy every cell of a scope, or only the row that is asked for, is the ski-rental problem
 (Karlin et al. 1988, "Competitive snoopy caching"). The rent of a scope is what the table's cost
@@ -35,6 +48,7 @@ from accountant.cost.row_cost import rows_in_block, units_per_square
 from accountant.ledger.charged import ChargedBlock
 from accountant.ledger.entries import Charge
 from cube.encoding import fingerprint
+from cube.horizon import Horizon, reach
 from cube.measurement import (
     UNITS_PER_EPSILON,
     UNITS_PER_PRECISION,
@@ -47,7 +61,73 @@ from cube.query import QueryBlock, Scope
 from cube.schema import Schema
 from inference.history import counts_groups
 from planner.measuring.candidates import families
-from planner.measuring.horizons import BoughtBlock, Horizons
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoughtBlock:
+    """A block as it was bought.
+
+    Parameters
+    ----------
+    block : QueryBlock
+        On the levels that there were; a block that cannot count a whole scope, as it is.
+    schema : Schema
+        With these levels.
+    is_past : bool
+        Whether it was about everything up to a horizon that has moved since.
+    """
+
+    block: QueryBlock
+    schema: Schema
+    is_past: bool = False
+
+
+class Horizons:
+    """The horizons of a table's charges, one after another.
+
+    Parameters
+    ----------
+    schema : Schema
+        As the table is now.
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._reached = 0
+
+    def copy(self) -> "Horizons":
+        """A copy that does not change when this one does."""
+        other = Horizons(self._schema)
+        other._reached = self._reached
+        return other
+
+    def as_bought(self, blocks: Sequence[QueryBlock]) -> list[BoughtBlock]:
+        """The blocks of the next charge."""
+        axis = self._schema.grows
+        if axis is None or not blocks:  # a charge for statistics alone
+            return [BoughtBlock(block, self._schema) for block in blocks]
+        size = self._schema.by_name[axis].size
+        ends = [reach(block, axis) or size for block in blocks]
+        self._reached = max([self._reached, *ends])
+        if self._reached == size:
+            return [BoughtBlock(block, self._schema) for block in blocks]
+        then = Horizon(axis, size, self._reached)
+        schema = then.cut_schema(self._schema)
+        return [
+            BoughtBlock(
+                then.cut(block) if _may_be_wide(block, axis) else block,
+                schema,
+                is_past=end == self._reached,
+            )
+            for block, end in zip(blocks, ends, strict=True)
+        ]
+
+
+def _may_be_wide(block: QueryBlock, axis: str) -> bool:
+    """Whether a block has no condition but on the axis: only then it may count all of a scope."""
+    factors = (factor for term in block.query.terms for factor in term.factors)
+    return all(factor.axes == (axis,) for factor in factors)
+
 
 # After so many purchases on a scope, half of its rent is taken to come again: on one scope of many,
 # and on the only one. Measured with `benchmarks/dashboard_day.py` and `paper_section6.py`.

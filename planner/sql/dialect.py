@@ -1,4 +1,25 @@
-"""The SQL that Tacit reads: PostgreSQL's, and two additions.
+"""The SQL that Tacit reads, with its functions of days and moments and the clock.
+
+Functions of days and moments as they are written, brought to one form each.
+
+PostgreSQL's own, and the names of them that other dialects have: DATE_PART, DATEPART and YEAR(x)
+are EXTRACT; DATEADD, DATE_ADD and DATE_SUB add an interval; DATEDIFF and DATE_DIFF, whose arguments
+stand in four orders, are one node. What is read from a text is in `date_texts`. The grammar asks
+here (`dialect`); what the nodes mean to DuckDB is said in `planner.meaning.moments`.
+
+The clock, read once for a statement: CURRENT_DATE and NOW() are constants of that moment.
+
+A moment is in UTC, and as fine as the statement needs: a day for CURRENT_DATE and AGE(x), a second
+for NOW(), CURRENT_TIMESTAMP and LOCALTIMESTAMP. Equal texts at equal moments are one plan, and the
+receipt names the moment, so that an answer can be asked for again.
+
+Days and moments read from literal texts, and written with the codes of strftime.
+
+TO_DATE('2025-01-31', 'YYYY-MM-DD') of two literals is a constant, read while the statement is
+parsed; of anything else it is refused later. STRFTIME(moment, '%Y-%m') is TO_CHAR with the pattern
+that says the same.
+
+The SQL that Tacit reads: PostgreSQL's, and two additions.
 
     SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(half_width => 50, confidence => 0.95) ..
     EXPLAIN PRIVACY SELECT ..
@@ -11,20 +32,394 @@ and the grammar alone: `words` cuts texts, `statements` tells statements apart, 
 parses queries.
 """
 
+import datetime as dt
+import re
 from collections.abc import Callable
-from typing import ClassVar, Final
+from typing import ClassVar, Final, TypeAlias
 
 from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.generators.postgres import PostgresGenerator
 from sqlglot.parsers.postgres import PostgresParser
+from sqlglot.time import format_time
 from sqlglot.tokenizer_core import TokenType
 
-from planner.sql.date_functions import DATE_FUNCTIONS, IS_DOUBLE, PLACES
-from planner.sql.date_texts import DATE_TEXTS
-from planner.sql.names import CompanionColumn
-from planner.sql.nodes import AS_WRITTEN, WRITTEN_FOR, Held, PublicLookup, Written
+from planner.sql.messages import origin
+from planner.sql.names import CompanionColumn, column_name
+from planner.sql.nodes import AS_WRITTEN, WRITTEN_FOR, Held, PublicLookup, Written, is_put_in_zone
 from planner.sql.options import Option
+
+PLACES = "places"  # in the meta data of an interval: the digits that its seconds are rounded to
+IS_DOUBLE = "is_double"  # in the meta data of an EXTRACT that was DATE_PART
+N_UNIT_FIRST = 3  # arguments of DATEDIFF, one of which is the unit
+
+
+class Age(exp.Expression, exp.Func):
+    """AGE(later, earlier): the years, months and days between; AGE(x) is up to today."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "expression": False}
+    _sql_names: ClassVar[list[str]] = ["AGE"]
+
+
+class ToChar(exp.Expression, exp.Func):
+    """TO_CHAR(moment, pattern), the pattern as PostgreSQL has it."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "expression": True}
+    _sql_names: ClassVar[list[str]] = ["TO_CHAR"]
+
+
+class DateDifference(exp.Expression, exp.Func):
+    """DATE_DIFF(unit, start, end): how many times the unit begins after `start`, up to `end`."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"unit": True, "this": True, "expression": True}
+    _sql_names: ClassVar[list[str]] = ["DATE_DIFF"]
+
+
+class TimeBucket(exp.Expression, exp.Func):
+    """TIME_BUCKET(width, moment, origin or offset): the beginning of its bucket, as DuckDB's."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "expression": True, "origin": False}
+    _sql_names: ClassVar[list[str]] = ["TIME_BUCKET"]
+
+
+class DateBin(exp.Expression, exp.Func):
+    """DATE_BIN(stride, moment, origin): the same as PostgreSQL has it, a timestamp."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "expression": True, "origin": True}
+    _sql_names: ClassVar[list[str]] = ["DATE_BIN"]
+
+
+def _difference(arguments: list[exp.Expr]) -> exp.Expr:
+    """Unit first as in DuckDB and SQL Server, last as in BigQuery, or without as in MySQL."""
+    if len(arguments) == N_UNIT_FIRST:
+        unit = _unit(arguments[0])
+        if unit is not None:
+            return DateDifference(unit=unit, this=arguments[1], expression=arguments[2])
+        unit = _unit(arguments[2])
+        if unit is not None:
+            return DateDifference(unit=unit, this=arguments[1], expression=arguments[0])
+    elif len(arguments) == 2:  # noqa: PLR2004 - end and start, in days
+        end, start = arguments
+        return DateDifference(unit=exp.var("DAY"), this=start, expression=end)
+    return exp.Anonymous(this="DATE_DIFF", expressions=arguments)
+
+
+def _shifted(arguments: list[exp.Expr]) -> exp.Expr:
+    """DATEADD(unit, n, moment), of which n is a literal; or DATE_ADD(moment, interval)."""
+    if len(arguments) == 2:  # noqa: PLR2004 - a moment and an interval
+        return exp.paren(exp.Add(this=arguments[0], expression=arguments[1]), copy=False)
+    unit = _unit(arguments[0]) if len(arguments) == N_UNIT_FIRST else None
+    count = arguments[1] if unit is not None else None
+    negative = isinstance(count, exp.Neg)
+    number = count.this if isinstance(count, exp.Neg) else count
+    if unit is None or not isinstance(number, exp.Literal):
+        return exp.Anonymous(this="DATEADD", expressions=arguments)
+    interval = exp.Interval(this=exp.Literal.string(number.name), unit=unit)
+    kind = exp.Sub if negative else exp.Add
+    return exp.paren(kind(this=arguments[2], expression=interval), copy=False)
+
+
+def _shifted_back(arguments: list[exp.Expr]) -> exp.Expr:
+    if len(arguments) != 2:  # noqa: PLR2004 - a moment and an interval
+        return exp.Anonymous(this="DATE_SUB", expressions=arguments)
+    return exp.paren(exp.Sub(this=arguments[0], expression=arguments[1]), copy=False)
+
+
+def _unit(node: exp.Expr) -> exp.Var | None:
+    """A unit of time, written as a name or a text; None if it is anything else."""
+    is_text = isinstance(node, exp.Literal) and node.is_string
+    is_name = isinstance(node, exp.Column) and not node.table
+    name = node.name.upper().removesuffix("S")
+    return exp.var(name) if (is_text or is_name) and name in _UNITS else None
+
+
+def _part(name: str) -> Callable[[list[exp.Expr]], exp.Expr]:
+    """A function of one moment that is a part of it."""
+
+    def extracted(arguments: list[exp.Expr]) -> exp.Expr:
+        if len(arguments) != 1:
+            return exp.Anonymous(this=name, expressions=arguments)
+        return exp.Extract(this=exp.var(name), expression=arguments[0])
+
+    return extracted
+
+
+def _named_part(arguments: list[exp.Expr]) -> exp.Expr:
+    """DATE_PART('year', moment), and DATEPART(year, moment)."""
+    unit = arguments[0] if len(arguments) == 2 else None  # noqa: PLR2004 - the part and the moment
+    is_text = isinstance(unit, exp.Literal) and unit.is_string
+    if unit is None or not (is_text or isinstance(unit, exp.Column)):
+        return exp.Anonymous(this="DATE_PART", expressions=arguments)
+    found = exp.Extract(this=exp.var(unit.name.upper()), expression=arguments[1])
+    found.meta[IS_DOUBLE] = True
+    return found
+
+
+def _as_text(pattern: str) -> Callable[[list[exp.Expr]], exp.Expr]:
+    def written(arguments: list[exp.Expr]) -> exp.Expr:
+        if len(arguments) != 1:
+            return exp.Anonymous(this="TO_CHAR", expressions=arguments)
+        return ToChar(this=arguments[0], expression=exp.Literal.string(pattern))
+
+    return written
+
+
+def _to_char(arguments: list[exp.Expr]) -> exp.Expr:
+    if len(arguments) != 2:  # noqa: PLR2004 - a moment and a pattern
+        return exp.Anonymous(this="TO_CHAR", expressions=arguments)
+    return ToChar(this=arguments[0], expression=arguments[1])
+
+
+def _age(arguments: list[exp.Expr]) -> exp.Expr:
+    if not 1 <= len(arguments) <= 2:  # noqa: PLR2004 - from one moment, or from today
+        return exp.Anonymous(this="AGE", expressions=arguments)
+    return Age(**dict(zip(("this", "expression"), arguments, strict=False)))
+
+
+def _day(arguments: list[exp.Expr]) -> exp.Expr:
+    if len(arguments) != 1:
+        return exp.Anonymous(this="DATE", expressions=arguments)
+    return exp.cast(arguments[0], exp.DType.DATE, copy=False)
+
+
+def _made(arguments: list[exp.Expr]) -> exp.Expr:
+    parts = ("year", "month", "day")
+    if len(arguments) != len(parts):
+        return exp.Anonymous(this="MAKE_DATE", expressions=arguments)
+    return exp.DateFromParts(**dict(zip(parts, arguments, strict=True)))
+
+
+def _bucket(arguments: list[exp.Expr]) -> exp.Expr:
+    if not 2 <= len(arguments) <= 3:  # noqa: PLR2004 - with and without an origin
+        return exp.Anonymous(this="TIME_BUCKET", expressions=arguments)
+    origin = _origin(arguments[2]) if len(arguments) > 2 else None  # noqa: PLR2004 - the third
+    return TimeBucket(this=_width(arguments[0]), expression=arguments[1], origin=origin)
+
+
+def _bin(arguments: list[exp.Expr]) -> exp.Expr:
+    if len(arguments) != 3:  # noqa: PLR2004 - PostgreSQL's has no default origin
+        return exp.Anonymous(this="DATE_BIN", expressions=arguments)
+    stride, moment, origin = arguments
+    return DateBin(this=_width(stride), expression=moment, origin=_origin(origin))
+
+
+def _width(node: exp.Expr) -> exp.Expr:
+    """An interval, of a text too."""
+    return exp.cast(node, exp.DType.INTERVAL, copy=False) if _is_text(node) else node
+
+
+def _origin(node: exp.Expr) -> exp.Expr:
+    """A moment, of a text too; or an interval, which is an offset."""
+    return exp.cast(node, exp.DType.TIMESTAMP, copy=False) if _is_text(node) else node
+
+
+def _is_text(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Literal) and node.is_string
+
+
+_UNITS = frozenset({"SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR"})
+
+DATE_FUNCTIONS: dict[str, Callable[[list[exp.Expr]], exp.Expr]] = {
+    "AGE": _age,
+    "DATE": _day,
+    "DATEADD": _shifted,
+    "DATEDIFF": _difference,
+    "DATEPART": _named_part,
+    "DATE_ADD": _shifted,
+    "DATE_BIN": _bin,
+    "DATE_DIFF": _difference,
+    "DATE_PART": _named_part,
+    "DATE_SUB": _shifted_back,
+    "DAY": _part("DAY"),
+    "DAYNAME": _as_text("FMDay"),
+    "DAYOFYEAR": _part("DOY"),
+    "HOUR": _part("HOUR"),
+    "MAKE_DATE": _made,
+    "MINUTE": _part("MINUTE"),
+    "MONTH": _part("MONTH"),
+    "MONTHNAME": _as_text("FMMonth"),
+    "QUARTER": _part("QUARTER"),
+    "TIME_BUCKET": _bucket,
+    "TO_CHAR": _to_char,
+    "WEEK": _part("WEEK"),
+    "YEAR": _part("YEAR"),
+}
+
+
+Clock: TypeAlias = Callable[[], dt.datetime]
+
+IS_MOMENT = "is_moment"  # in the meta data of a constant that was read from the clock
+
+_SECOND = re.compile(r"\b(now\s*\(|current_timestamp\b|localtimestamp\b)", re.IGNORECASE)
+_DAY = re.compile(r"\b(current_date\b|age\s*\()", re.IGNORECASE)
+_MOMENTS = (exp.CurrentTimestamp, exp.Localtimestamp)
+
+
+def utc_now() -> dt.datetime:
+    """The system's clock."""
+    return dt.datetime.now(dt.UTC)
+
+
+def moment_for(sql: str, clock: Clock) -> dt.datetime | None:
+    """What the clock says, as fine as a text may need it; None if it surely does not.
+
+    >>> noon = dt.datetime(2026, 11, 22, 12, 30, 59, 7, tzinfo=dt.UTC)
+    >>> moment_for("SELECT NOW()", lambda: noon).isoformat()
+    '2026-11-22T12:30:59+00:00'
+    >>> moment_for("SELECT CURRENT_DATE", lambda: noon).isoformat()
+    '2026-11-22T00:00:00+00:00'
+    """
+    if _SECOND.search(sql):
+        return clock().replace(microsecond=0)
+    if _DAY.search(sql):
+        return clock().replace(hour=0, minute=0, second=0, microsecond=0)
+    return None
+
+
+def told_moment(moment: dt.datetime) -> str:
+    """The sentence of the receipt that says which moment was read.
+
+    >>> told_moment(dt.datetime(2026, 11, 22, 12, 30, 59, tzinfo=dt.UTC))
+    'CURRENT_DATE and NOW() were taken to be 2026-11-22 12:30:59 UTC.'
+    """
+    return f"CURRENT_DATE and NOW() were taken to be {moment:%Y-%m-%d %H:%M:%S} UTC."
+
+
+def read_at(tree: exp.Expr, moment: dt.datetime) -> bool:
+    """Put a moment in the place of every reading of the clock; whether there was any."""
+    found = False
+    for node in list(tree.find_all(exp.CurrentDate, Age, *_MOMENTS)):
+        if isinstance(node, Age):
+            if node.expression:
+                continue
+            node.set("expression", node.this)
+            node.set("this", _constant(node, moment, exp.DType.DATE))
+        else:
+            _replace(node, _constant(node, moment, _kind_of(node)))
+        found = True
+    return found
+
+
+def _kind_of(node: exp.Expr) -> exp.DType:
+    """The type of what is read; NOW() is an instant where it is put on the clock of a zone."""
+    if isinstance(node, exp.CurrentDate):
+        return exp.DType.DATE
+    is_instant = isinstance(node, exp.CurrentTimestamp) and is_put_in_zone(node)
+    return exp.DType.TIMESTAMPTZ if is_instant else exp.DType.TIMESTAMP
+
+
+def _replace(node: exp.Expr, constant: exp.Expr) -> None:
+    is_item = isinstance(node.parent, exp.Select) and node.arg_key == "expressions"
+    node.replace(exp.alias_(constant, column_name(node), copy=False) if is_item else constant)
+
+
+def _constant(node: exp.Expr, moment: dt.datetime, kind: exp.DType) -> exp.Cast:
+    text = f"{moment:%Y-%m-%d}" if kind == exp.DType.DATE else f"{moment:%Y-%m-%d %H:%M:%S}"
+    text += "+00" if kind == exp.DType.TIMESTAMPTZ else ""
+    constant = exp.cast(exp.Literal.string(text), kind, copy=False)
+    constant.meta.update({**origin(node), IS_MOMENT: True})
+    return constant
+
+
+# By code of strftime, the pattern of TO_CHAR.
+_PATTERNS: Final = {
+    "Y": "YYYY",
+    "m": "MM",
+    "d": "DD",
+    "H": "HH24",
+    "M": "MI",
+    "S": "SS",
+    "y": "YY",
+    "j": "DDD",
+    "b": "Mon",
+    "B": "FMMonth",
+    "a": "Dy",
+    "A": "FMDay",
+    "u": "ID",
+    "V": "IW",
+    "G": "IYYY",
+    "I": "HH12",
+    "p": "AM",
+    "%": "%",
+    "F": "YYYY-MM-DD",
+    "T": "HH24:MI:SS",
+    "-m": "FMMM",
+    "-d": "FMDD",
+    "-H": "FMHH24",
+}
+_PIECE = re.compile(r'%(?P<code>-?[A-Za-z%])|(?P<letters>[A-Za-z]+)|(?P<other>[^A-Za-z"%]+)')
+
+
+def _read_as(name: str, kind: exp.DType) -> Callable[[list[exp.Expr]], exp.Expr]:
+    """A function of a text and a pattern, which is a constant where both are literals."""
+
+    def read(arguments: list[exp.Expr]) -> exp.Expr:
+        moment = _moment(arguments)
+        if moment is None:
+            return exp.Anonymous(this=name, expressions=arguments)
+        text = f"{moment:%Y-%m-%d}" if kind == exp.DType.DATE else f"{moment:%Y-%m-%d %H:%M:%S}"
+        constant = exp.Literal.string(text)
+        constant.meta.update(arguments[0].meta)
+        return exp.cast(constant, kind, copy=False)
+
+    return read
+
+
+def _moment(arguments: list[exp.Expr]) -> dt.datetime | None:
+    """The moment that a text names by a pattern; None if it names none."""
+    if len(arguments) != 2 or not all(map(_is_text, arguments)):  # noqa: PLR2004 - text and pattern
+        return None
+    text, pattern = (one.name for one in arguments)
+    codes = format_time(pattern, Postgres.TIME_MAPPING, Postgres.TIME_TRIE)
+    try:
+        return dt.datetime.strptime(text, codes or "").replace(tzinfo=dt.UTC)
+    except ValueError:
+        return None
+
+
+def _written(name: str) -> Callable[[list[exp.Expr]], exp.Expr]:
+    """TO_CHAR from a moment and a format of strftime, which stand in either order."""
+
+    def written(arguments: list[exp.Expr]) -> exp.Expr:
+        formats = [one for one in arguments if _is_text(one)]
+        if len(arguments) != 2 or len(formats) != 1:  # noqa: PLR2004 - a moment and a format
+            return exp.Anonymous(this=name, expressions=arguments)
+        pattern = _pattern(formats[0].name)
+        if pattern is None:
+            return exp.Anonymous(this=name, expressions=arguments)
+        (moment,) = (one for one in arguments if one is not formats[0])
+        literal = exp.Literal.string(pattern)
+        literal.meta.update(formats[0].meta)
+        return ToChar(this=moment, expression=literal)
+
+    return written
+
+
+def _pattern(codes: str) -> str | None:
+    """The pattern of TO_CHAR that writes what the codes of strftime write; None if none does.
+
+    >>> _pattern("%Y-%m"), _pattern("week %V"), _pattern("%c")
+    ('YYYY-MM', '"week" IW', None)
+    """
+    pieces, place = [], 0
+    while (match := _PIECE.match(codes, place)) is not None:
+        place = match.end()
+        if match["code"] is None:
+            pieces.append(match["other"] or f'"{match["letters"]}"')
+        elif match["code"] in _PATTERNS:
+            pieces.append(_PATTERNS[match["code"]])
+        else:
+            return None
+    return "".join(pieces) if place == len(codes) else None
+
+
+DATE_TEXTS: Final[dict[str, Callable[[list[exp.Expr]], exp.Expr]]] = {
+    "FORMAT_DATE": _written("FORMAT_DATE"),
+    "STRFTIME": _written("STRFTIME"),
+    "TO_DATE": _read_as("TO_DATE", exp.DType.DATE),
+    "TO_TIMESTAMP": _read_as("TO_TIMESTAMP", exp.DType.TIMESTAMP),
+}
+
 
 _FIELDS: Final = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
 

@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from cube.refusals import InvalidTarget
-from planner.consistent_sets import Consistency
-from planner.fallback import Fallback
 from planner.sql.exact_number import exact_number
 from planner.sql.messages import shortened, suggestion
-from planner.workload import RequestedTarget
+from planner.workload import Consistency, Fallback, RequestedTarget
 
 REQUESTED = "requested"  # where a SELECT's meta data have the target that its OPTIONS name
 MANNER = "manner"  # in the same: what else they name

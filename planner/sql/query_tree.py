@@ -1,28 +1,32 @@
-"""A query as a tree: parsed, within limits on nesting, its OPTIONS beside each SELECT.
+"""A query as a tree, and the calls of set_config in it.
+
+A query as a tree: parsed, within limits on nesting, its OPTIONS beside each SELECT.
 
 What the tree means is for later passes.
+
+set_config(name, value, is_local) in a query: which settings it makes, once it has run.
+
+The catalog answers such a query as any other; a wire carries out what it sets. Nothing here changes
+a setting.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Final, NamedTuple
 
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from cube.refusals import InvalidSql, TooLarge
-from planner.sql.comment_options import commented_options
-from planner.sql.decodes import read_decodes
 from planner.sql.dialect import TACIT, TacitParser
-from planner.sql.forms import write_plainly
-from planner.sql.lists import read_lists
+from planner.sql.forms import read_decodes, read_lists, write_patterns, write_plainly
 from planner.sql.messages import position_at, shortened, unsupported
 from planner.sql.nodes import every_node
 from planner.sql.options import MANNER, NO_MANNER, REQUESTED, Option, read_options
 from planner.sql.parameters import Parameters, bind, numbered
-from planner.sql.patterns import write_patterns
-from planner.sql.statements import Query, words_to_parse
+from planner.sql.statements import Query, commented_options, words_to_parse
 from planner.sql.words import keyword
 from planner.workload import RequestedTarget
 
@@ -159,3 +163,49 @@ def _take_options(select: exp.Select) -> None:
         target, manner = read_options(hint.expressions[0].args["options"])
         select.meta[REQUESTED], select.meta[MANNER] = target, manner
         select.set("hint", None)
+
+
+_NAME: Final = "set_config"
+
+
+class ConfigCall(NamedTuple):
+    """One call: a setting's name, None if it is no constant; its value, None for the default."""
+
+    name: str | None
+    value: str | None
+    is_local: bool
+
+
+def config_calls(query: Query, parameters: Parameters) -> tuple[ConfigCall, ...]:
+    """The calls of set_config in a query, in the order in which they stand.
+
+    >>> config_calls(Query("SELECT set_config('jit', 'off', false)"), ())
+    (ConfigCall(name='jit', value='off', is_local=False),)
+
+    Raises
+    ------
+    Refused
+        If the query cannot be parsed.
+    """
+    if _NAME not in query.text.lower():
+        return ()
+    calls = parse(query, parameters).tree.find_all(exp.Anonymous)
+    return tuple(_call(call) for call in calls if call.name.lower() == _NAME)
+
+
+def _call(call: exp.Anonymous) -> ConfigCall:
+    values = [_bare(one) for one in call.expressions]
+    match values:
+        case [exp.Literal() as name, exp.Literal() as value, exp.Boolean() as is_local]:
+            return ConfigCall(name.name, value.name, bool(is_local.this))
+        case [exp.Literal() as name, exp.Null(), exp.Boolean() as is_local]:
+            return ConfigCall(name.name, None, bool(is_local.this))
+        case _:
+            return ConfigCall(None, None, is_local=False)
+
+
+def _bare(value: exp.Expr) -> exp.Expr:
+    """A constant without a cast or parentheses around it."""
+    while isinstance(value, exp.Cast | exp.Paren):
+        value = value.this
+    return value

@@ -16,10 +16,10 @@ from typing import ClassVar, Final, TypeAlias
 from sqlglot.tokenizer_core import Token, TokenType
 
 from cube.refusals import InvalidSql, InvalidTarget, TooLarge, UnknownName
-from planner.fallback import Fallback
 from planner.sql.messages import shortened, suggestion
 from planner.sql.options import SWITCHES, fallback_named, switched
 from planner.sql.words import WordReader, is_name, keyword
+from planner.workload import Fallback
 
 NAMESPACE: Final = "tacit."
 AS_OF: Final = "as_of"

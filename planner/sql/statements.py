@@ -1,5 +1,37 @@
 """Every statement there is, told apart: the one reader of SQL text.
 
+OPTIONS in a comment, for tools that let a user add text to a statement, but no syntax.
+
+    /*+ tacit(half_width=50, confidence=0.9) */ SELECT ..
+    SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(half_width => 50, confidence => 0.9) ..
+
+Comments that do not begin so are comments. One that does, and cannot be read, is refused: it may
+have been a cap.
+
+SHOW TABLES and DESCRIBE: short for a SELECT of what `information_schema` lists.
+
+    SHOW TABLES          SHOW COLUMNS FROM t         { DESCRIBE | DESC } [TABLE] t
+
+Whether there is such a table is for the SELECT to find out: of an unknown one nothing is listed.
+
+What stands between EXPLAIN and the statement: PRIVACY, or the options of PostgreSQL.
+
+    EXPLAIN [PRIVACY] SELECT ..                         our table: a row for each candidate
+    EXPLAIN ANALYZE VERBOSE SELECT ..                   PostgreSQL's text, a column "QUERY PLAN"
+    EXPLAIN (ANALYZE, COSTS off, FORMAT json) SELECT .. the same as one text of JSON
+
+No form runs the statement. What the explanation says is not known here.
+
+Statements that clients send around others: BEGIN, COMMIT, ROLLBACK, DISCARD ALL and UNLISTEN.
+
+    BEGIN | START TRANSACTION [mode, ..]    COMMIT | END [AND [NO] CHAIN]
+    ROLLBACK | ABORT [AND [NO] CHAIN]       DISCARD ALL | PLANS | SEQUENCES | TEMP
+    UNLISTEN * | name
+    SAVEPOINT name    RELEASE [SAVEPOINT] name    ROLLBACK TO [SAVEPOINT] name
+
+There are no transactions here: what was charged stays charged, and what was measured stays known.
+The words are read so that a client that sends them of its own accord is understood.
+
     Query                                          SELECT .., WITH .., (SELECT ..); SHOW TABLES
     Explain                                        EXPLAIN in its forms, of a query or of the next
     CreateSynthetic, DropSynthetic                 CREATE and DROP SYNTHETIC TABLE
@@ -16,33 +48,378 @@ Whoever serves statements matches on these. The set is closed: any other text is
 told by its first words alone: `query_tree` parses it. Nothing here knows a table or a session.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import ClassVar, Final, NamedTuple, TypeAlias
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from cube.refusals import InvalidSql, ReadOnly, UnsupportedSql
+from cube.refusals import InvalidSql, ReadOnly, Refused, UnsupportedSql
 from planner.cache import BoundedCache
-from planner.sql.comment_options import commented_options
-from planner.sql.copying import CopyOut, read_copy
-from planner.sql.cursors import CursorStatement, PreparedStatement, read_cursor
-from planner.sql.explain_forms import OUR_TABLE, ExplainForm, PlanFormat, read_form
-from planner.sql.listings import read_listing
-from planner.sql.messages import shortened
+from planner.sql.cursors import CopyOut, CursorStatement, PreparedStatement, read_copy, read_cursor
+from planner.sql.messages import position_at, shortened
+from planner.sql.options import Option
 from planner.sql.settings import SettingStatement, read_setting
 from planner.sql.stream_statements import CreateStream, StreamStatement, read_stream
 from planner.sql.synthetic_statements import CreateSynthetic, SyntheticStatement, read_synthetic
-from planner.sql.transactions import SessionWord, read_session_word
 from planner.sql.words import (
     FILE,
     ONE_STATEMENT,
     TextLimits,
     WordedStatement,
+    WordReader,
     check_length,
+    is_name,
+    is_quoted,
     keyword,
     worded_statements,
 )
+
+_BEGINNING: Final = re.compile(r"\+\s*tacit\b", re.IGNORECASE)
+
+
+def commented_options(words: Iterable[Token]) -> tuple[Option, ...]:
+    """The options in the comments between some words, in order.
+
+    >>> (one,) = worded_statements("SELECT /*+ tacit(half_width=50) */ 1 -- why not")
+    >>> commented_options(one.words)
+    (Option(name='half_width', value='50', is_number=True),)
+
+    Raises
+    ------
+    InvalidSql
+        If a comment for us is malformed.
+    """
+    found: list[Option] = []
+    for word in words:
+        for comment in word.comments:
+            beginning = _BEGINNING.match(comment)
+            if beginning is None:
+                continue
+            options = _options(comment[beginning.end() :])
+            if options is None:
+                raise InvalidSql(
+                    f"The comment /*{shortened(comment)}*/ does not parse.",
+                    hint="Write /*+ tacit(half_width=50, confidence=0.9) */.",
+                )
+            found += options
+    return tuple(found)
+
+
+def _options(text: str) -> list[Option] | None:
+    """The options between parentheses; None if that is not what a text is."""
+    with suppress(Refused):
+        inside = worded_statements(text)
+        if len(inside) == 1:
+            return _listed_options(WordReader(inside[0].words))
+    return None
+
+
+def _listed_options(reader: WordReader) -> list[Option] | None:
+    found: list[Option] = []
+    is_open = reader.passed("(")
+    while is_open and not reader.passed(")"):
+        is_next = not found or reader.passed(",")
+        option = _option(reader) if is_next else None
+        if option is None:
+            return None
+        found.append(option)
+    return found if is_open and not reader.rest else None
+
+
+def _option(reader: WordReader) -> Option | None:
+    name = reader.next_word()
+    if name is None or is_quoted(name) or not (reader.passed("=") or reader.passed("=>")):
+        return None
+    sign = "-" if reader.passed("-") else ""
+    sign += "." if reader.passed(".") else ""
+    value = reader.next_word()
+    if value is None or value.text in ("(", ")", ","):
+        return None
+    return Option(name.text.lower(), sign + value.text, value.token_type == TokenType.NUMBER)
+
+
+_TABLES: Final = (
+    "SELECT table_schema, table_name, table_type FROM information_schema.tables "
+    "ORDER BY table_schema, table_name"
+)
+_COLUMNS: Final = (
+    "SELECT column_name, data_type, is_nullable FROM information_schema.columns "
+    "WHERE LOWER(table_name) = '{}' {} ORDER BY ordinal_position"
+)
+_OF_LISTINGS: Final = (("SHOW", "COLUMNS", "FROM"), ("DESCRIBE", "TABLE"), ("DESCRIBE",), ("DESC",))
+
+
+def read_listing(words: Sequence[Token]) -> str | None:
+    """The SELECT that a listing is short for; None if the words are no listing."""
+    if [keyword(word) for word in words] == ["SHOW", "TABLES"]:
+        return _TABLES
+    for beginning in _OF_LISTINGS:
+        reader = WordReader(words)
+        if reader.passed(*beginning) and (name := _name(reader)) is not None:
+            schema, table = name
+            of_schema = "" if schema is None else f"AND table_schema = '{_escaped(schema)}'"
+            return _COLUMNS.format(_escaped(table), of_schema)
+    return None
+
+
+def _name(reader: WordReader) -> tuple[str | None, str] | None:
+    """The schema, if it is named, and the table, in lower case; None if the rest is no name."""
+    parts: list[str] = []
+    while (word := reader.next_word()) is not None and is_name(word):
+        parts.append(word.text.lower())
+        if not reader.passed("."):
+            break
+    if not 1 <= len(parts) <= 2 or reader.ahead is not None:  # noqa: PLR2004 - schema and table
+        return None
+    return (None if len(parts) == 1 else parts[0]), parts[-1]
+
+
+def _escaped(name: str) -> str:
+    return name.replace("'", "''")
+
+
+_SWITCHES: Final = frozenset(
+    {
+        *("ANALYZE", "ANALYSE", "VERBOSE", "COSTS", "SETTINGS", "GENERIC_PLAN", "BUFFERS", "WAL"),
+        *("TIMING", "SUMMARY", "MEMORY", "SERIALIZE"),
+    }
+)
+_OFF: Final = ("OFF", "FALSE", "0", "NONE")
+_ON: Final = ("ON", "TRUE", "1", "TEXT", "BINARY")
+_QUERY: Final = ("SELECT", "WITH", "(", "VALUES")
+
+
+class PlanFormat(StrEnum):
+    """How an explanation is shown."""
+
+    TABLE = "table"
+    TEXT = "text"
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainForm:
+    """How a statement is to be explained; `is_analyzed` if it was to be run for that."""
+
+    shown_as: PlanFormat = PlanFormat.TABLE
+    is_analyzed: bool = False
+
+
+OUR_TABLE: Final = ExplainForm()
+
+
+def read_form(words: Sequence[Token]) -> tuple[ExplainForm, Sequence[Token]]:
+    """The form, and the words of the statement; `words` begins with EXPLAIN.
+
+    Raises
+    ------
+    InvalidSql, UnsupportedSql
+        If an option is unknown or malformed; if a format is none that there is.
+    """
+    reader = WordReader(words[1:])
+    if reader.passed("PRIVACY"):
+        return OUR_TABLE, reader.rest
+    following = [keyword(word) for word in reader.rest[:2]]
+    if following[:1] == ["("] and following[1:] and following[1] not in _QUERY:
+        return _listed_forms(reader), reader.rest
+    is_analyzed = reader.passed("ANALYZE") or reader.passed("ANALYSE")
+    is_verbose = reader.passed("VERBOSE")
+    if not (is_analyzed or is_verbose):
+        return OUR_TABLE, reader.rest
+    return ExplainForm(PlanFormat.TEXT, is_analyzed), reader.rest
+
+
+def _listed_forms(reader: WordReader) -> ExplainForm:
+    """The options between parentheses."""
+    shown_as, is_analyzed = PlanFormat.TEXT, False
+    reader.passed("(")
+    while True:
+        word = reader.next_word()
+        name = "" if word is None else keyword(word)
+        value = None
+        if reader.ahead is not None and keyword(reader.ahead) not in (",", ")"):
+            given = reader.next_word()
+            value = "" if given is None else given.text.upper()
+        if name == "FORMAT":
+            shown_as = _format(value)
+        elif name in _SWITCHES and value in (None, *_ON, *_OFF):
+            is_analyzed |= name.startswith("ANALY") and value not in _OFF
+        else:
+            raise InvalidSql(
+                f"EXPLAIN has no option {shortened(f'{name} {value or str()}'.strip() or '(')}.",
+                hint="Write EXPLAIN SELECT .., or EXPLAIN (FORMAT JSON) SELECT ...",
+            )
+        if not reader.passed(","):
+            break
+    if not reader.passed(")"):
+        raise InvalidSql(
+            "The options of EXPLAIN have no end.", hint="Close them with a parenthesis."
+        )
+    return ExplainForm(shown_as, is_analyzed)
+
+
+def _format(value: str | None) -> PlanFormat:
+    if value not in ("TEXT", "JSON"):
+        raise UnsupportedSql(
+            f"A plan is not shown as {shortened(value or 'nothing')}.",
+            hint="FORMAT is TEXT or JSON.",
+        )
+    return PlanFormat(value.lower())
+
+
+class TransactionWord(StrEnum):
+    """What a statement says of a transaction."""
+
+    BEGIN = "BEGIN"
+    COMMIT = "COMMIT"
+    ROLLBACK = "ROLLBACK"
+
+    @property
+    def verb(self) -> str:
+        """How such a statement begins."""
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class DiscardAll:
+    """Put the session back to how it began; less than everything, if only that is discarded."""
+
+    is_everything: bool = True
+    verb: ClassVar[str] = "DISCARD"
+
+
+@dataclass(frozen=True, slots=True)
+class Unlisten:
+    """Listen to no channel any more, which nobody does: pools say so of every connection."""
+
+    verb: ClassVar[str] = "UNLISTEN"
+
+
+class SavepointWord(StrEnum):
+    """What a statement says of a savepoint."""
+
+    SET = "SAVEPOINT"
+    RELEASE = "RELEASE"
+    ROLLBACK_TO = "ROLLBACK TO"
+
+
+@dataclass(frozen=True, slots=True)
+class Savepoint:
+    """A savepoint set, released or returned to."""
+
+    word: SavepointWord
+    name: str
+
+    @property
+    def verb(self) -> str:
+        """How such a statement begins."""
+        return self.word.value
+
+
+SessionWord: TypeAlias = TransactionWord | DiscardAll | Savepoint | Unlisten
+
+_BEGINNINGS: Final = {
+    ("START", "TRANSACTION"): TransactionWord.BEGIN,
+    ("BEGIN",): TransactionWord.BEGIN,
+    ("COMMIT",): TransactionWord.COMMIT,
+    ("END",): TransactionWord.COMMIT,
+    ("ROLLBACK",): TransactionWord.ROLLBACK,
+    ("ABORT",): TransactionWord.ROLLBACK,
+}
+_SAVEPOINTS: Final = {
+    ("SAVEPOINT",): SavepointWord.SET,
+    ("RELEASE", "SAVEPOINT"): SavepointWord.RELEASE,
+    ("RELEASE",): SavepointWord.RELEASE,
+    **{
+        ("ROLLBACK", *filler, "TO", *tail): SavepointWord.ROLLBACK_TO
+        for filler in (("WORK",), ("TRANSACTION",), ())
+        for tail in (("SAVEPOINT",), ())
+    },
+}
+_DISCARDED: Final = ("PLANS", "SEQUENCES", "TEMP", "TEMPORARY")
+_MODES: Final = (
+    ("ISOLATION", "LEVEL", "SERIALIZABLE"),
+    ("ISOLATION", "LEVEL", "REPEATABLE", "READ"),
+    ("ISOLATION", "LEVEL", "READ", "COMMITTED"),
+    ("ISOLATION", "LEVEL", "READ", "UNCOMMITTED"),
+    ("READ", "WRITE"),
+    ("READ", "ONLY"),
+    ("NOT", "DEFERRABLE"),
+    ("DEFERRABLE",),
+)
+_CHAINS: Final = (("AND", "CHAIN"), ("AND", "NO", "CHAIN"))
+
+
+def read_session_word(words: Sequence[Token]) -> SessionWord | None:
+    """The statement about a transaction or a session; None if the words begin otherwise.
+
+    Raises
+    ------
+    InvalidSql
+        If they go on as no such statement does.
+    """
+    reader = WordReader(words)
+    if reader.passed("DISCARD"):
+        return _discard(reader)
+    if reader.passed("UNLISTEN"):
+        return _unlisten(reader)
+    for opening, savepoint in _SAVEPOINTS.items():
+        if reader.passed(*opening):
+            return _savepoint(savepoint, reader)
+    for beginning, word in _BEGINNINGS.items():
+        if not reader.passed(*beginning):
+            continue
+        if len(beginning) == 1 and not reader.passed("TRANSACTION"):
+            reader.passed("WORK")
+        if word == TransactionWord.BEGIN:
+            _pass_modes(reader)
+        else:
+            any(reader.passed(*chain) for chain in _CHAINS)
+        if reader.ahead is not None:
+            raise _malformed(reader, "BEGIN, COMMIT and ROLLBACK stand alone: nothing is undone.")
+        return word
+    return None
+
+
+def _discard(reader: WordReader) -> DiscardAll:
+    is_everything = reader.passed("ALL")
+    passed = is_everything or any(reader.passed(what) for what in _DISCARDED)
+    if not passed or reader.ahead is not None:
+        raise _malformed(reader, "Write DISCARD ALL.")
+    return DiscardAll(is_everything)
+
+
+def _unlisten(reader: WordReader) -> Unlisten:
+    channel = reader.next_word()
+    if channel is None or not (channel.text == "*" or is_name(channel)) or reader.ahead:
+        raise _malformed(reader, "Write UNLISTEN *.")
+    return Unlisten()
+
+
+def _pass_modes(reader: WordReader) -> None:
+    while any(reader.passed(*mode) for mode in _MODES):
+        reader.passed(",")
+
+
+def _savepoint(word: SavepointWord, reader: WordReader) -> Savepoint:
+    name = reader.next_word()
+    if name is None or not is_name(name) or reader.ahead is not None:
+        raise _malformed(reader, "Write SAVEPOINT name, RELEASE name, or ROLLBACK TO name.")
+    return Savepoint(word, name.text if is_quoted(name) else name.text.lower())
+
+
+def _malformed(reader: WordReader, hint: str) -> InvalidSql:
+    word = reader.latest if reader.ahead is None else reader.ahead
+    return InvalidSql(
+        f"The statement does not parse near {shortened(word.text)}.",
+        hint=hint,
+        position=position_at(word.line, word.col),
+    )
+
 
 N_READ_MAX: Final = 4096  # texts, remembered since a dashboard sends the same again and again
 N_READ_BYTES_MAX: Final = 16 * 2**20

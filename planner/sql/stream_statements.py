@@ -22,7 +22,7 @@ from accountant.ledger.streams import N_PREDICATES_MAX
 from cube.axis import NAME_LENGTH_MAX
 from cube.refusals import InvalidTarget
 from planner.sql.messages import shortened
-from planner.sql.statement_reader import StatementReader, whole
+from planner.sql.words import StatementReader, whole
 
 EPOCHS: Final = ("never", "day", "week", "month", "quarter", "year")
 UNIVERSE_MAX: Final = 2**32

@@ -20,8 +20,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from cube.refusals import InvalidTarget
 from cube.statistic import N_PARENTS_MAX
 from planner.sql.messages import shortened
-from planner.sql.statement_reader import StatementReader, whole_number
-from planner.sql.words import is_name
+from planner.sql.words import StatementReader, is_name, whole_number
 
 OPTION_NAMES = (
     "epsilon",

@@ -13,9 +13,8 @@ from cube.axis import MeasureAxis
 from cube.query import N_GROUPS_MAX, Scope
 from cube.refusals import InvalidRequest, InvalidTarget, TooLarge, UnknownName
 from cube.schema import Schema
-from planner.consistent_sets import Consistency
 from planner.sql.messages import listed, suggestion
-from planner.workload import RequestedTarget
+from planner.workload import Consistency, RequestedTarget
 
 N_SETS_MAX = 256
 N_ROWS_MAX = 1_000_000  # of the result

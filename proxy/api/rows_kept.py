@@ -3,7 +3,7 @@
 from typing import Final
 
 from cube.schema import Schema
-from planner.domain.table_names import owner_of
+from planner.domain.relations import owner_of
 
 LEFT_OUT: Final = "The others are in no value, and intervals do not allow for them."
 

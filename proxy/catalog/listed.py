@@ -12,8 +12,7 @@ from typing import Final
 import pyarrow as pa
 
 from cube.axis import Axis
-from planner.domain.public import PRIVACY_SCHEMA
-from planner.domain.table_names import TableNames, placed
+from planner.domain.relations import PRIVACY_SCHEMA, TableNames, placed
 from proxy.api.axis_text import axis_kind, describe_levels
 from proxy.api.requests import DB_SCHEMA, PRIVATE, TableInfo
 from proxy.api.rows_kept import about_rows

@@ -9,9 +9,8 @@ from typing import Final, Protocol
 
 import pyarrow as pa
 
-from planner.catalog_sql.column_names import names_after_star
 from planner.catalog_sql.recognise import CATALOG, INFORMATION, is_about_catalog
-from planner.catalog_sql.rewrite import catalog_sql
+from planner.catalog_sql.rewrite import catalog_sql, names_after_star
 from planner.sql.parameters import Parameters
 from planner.sql.statements import Query, read_statement
 from proxy.catalog.information_schema import INFORMATION_ROWS

@@ -6,9 +6,9 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Final
 
-from planner.catalog_sql.facts import CatalogFacts
+from planner.catalog_sql.functions import CatalogFacts
 from planner.catalog_sql.recognise import CATALOG, INFORMATION
-from planner.domain.public import PRIVACY_SCHEMA
+from planner.domain.relations import PRIVACY_SCHEMA
 from proxy.api.requests import CATALOG as DATABASE
 from proxy.api.requests import DB_SCHEMA
 from proxy.catalog.listed import ListedTable, schema_number

@@ -27,8 +27,8 @@ from local_dp.campaign_text import read_campaign
 from local_dp.estimates.collection import AgreeingTable, CollectionEstimates
 from local_dp.estimates.simulated import AnsweredTable
 from local_dp.estimates.tally import Tally
-from planner.consistent_sets import Consistency
 from planner.sql.messages import listed
+from planner.workload import Consistency
 from proxy.api.requests import STREAM
 from proxy.cli.marginals import ask
 from proxy.cli.shared import synth_client

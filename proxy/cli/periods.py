@@ -20,7 +20,7 @@ from accountant.ledger.clock import utc_now
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.mending import correct_clock
 from cube.refusals import CannotStart, InvalidRequest
-from planner.domain.table_names import units_table
+from planner.domain.relations import units_table
 from planner.sql.messages import listed
 from proxy.admin import growing, renewing
 from proxy.admin.open_ledger import open_configured

@@ -8,9 +8,9 @@ from collections.abc import Collection
 from typing import Final
 
 from cube.refusals import InvalidRequest, NameTaken
-from planner.domain.public import PRIVACY_SCHEMA
+from planner.domain.relations import PRIVACY_SCHEMA
 from planner.sql.messages import shortened
-from planner.sql.statement_reader import is_new_name
+from planner.sql.words import is_new_name
 from proxy.api.requests import DB_SCHEMA
 
 SCHEMAS: Final = frozenset({PRIVACY_SCHEMA, DB_SCHEMA, "pg_catalog", "information_schema"})

@@ -20,8 +20,8 @@ from cube.axis import Axis
 from cube.refusals import ConfigurationInvalid
 from cube.schema import N_RECORDS_MAX, N_ROWS_PER_UNIT_MAX, Neighbours, RowsByLevel, Schema
 from cube.target import CONFIDENCE_MAX, AccuracyTarget, SumTarget
-from planner.measuring.gaussian_opening import GaussianOffer
-from planner.measuring.strategy import Strategy
+from planner.measuring.candidates import Strategy
+from planner.measuring.weights import GaussianOffer
 from proxy.config.budgets import (
     EPSILON_MAX,
     check_same_people,

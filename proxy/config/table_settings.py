@@ -15,9 +15,9 @@ from accountant.gate.open_table import Funds
 from cube.axis import Axis
 from cube.schema import Schema
 from cube.target import AccuracyTarget, SumTarget
-from planner.domain.table_names import units_table
-from planner.measuring.gaussian_opening import GaussianOffer
-from planner.measuring.strategy import Strategy
+from planner.domain.relations import units_table
+from planner.measuring.candidates import Strategy
+from planner.measuring.weights import GaussianOffer
 from planner.sql.messages import listed, suggestion
 from proxy.config.budgets import is_budget_name
 from proxy.config.columns import Closing

@@ -12,8 +12,7 @@ from functools import partial
 from typing import Final
 
 from cube.refusals import NotCovered, TargetNotReached
-from planner.fallback import Fallback
-from planner.workload import Workload
+from planner.workload import Fallback, Workload
 from proxy.api.requests import Caller
 from proxy.engine.default_cost import at_default_cost, within_cost
 from proxy.engine.disclosure import disclosed

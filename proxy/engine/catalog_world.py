@@ -6,7 +6,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from planner.domain.public import PublicRelation
+from planner.domain.relations import PublicRelation
 from planner.sql.settings import every_default
 from planner.sql.statements import Query
 from proxy.api.requests import QueryRequest

@@ -20,7 +20,7 @@ from inference.marginals.projection import projected
 from inference.marginals.table import Floats, NoisyTable
 from inference.noise_law.law import law_of_noises
 from inference.posterior import Posterior
-from planner.consistent_sets import Consistency, ConsistentSets
+from planner.workload import Consistency, ConsistentSets
 from proxy.engine.results import AnsweredPart
 from proxy.marginals.reconcile import least_negative
 

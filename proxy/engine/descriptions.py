@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from cube.refusals import Refused, UnknownName
 from planner.planner import Planner
-from planner.sql.parameter_types import ParameterType
-from planner.sql.parameters import Parameter, ParameterKind
+from planner.sql.parameters import Parameter, ParameterKind, ParameterType
 from planner.sql.statements import Explain, Query, read_statement
 from proxy.api.requests import Description, QueryRequest
 

@@ -21,7 +21,7 @@ from inference.independence.chi_square import (
     independence_test,
     table_from_history,
 )
-from planner.independence_question import IndependenceQuestion
+from planner.workload import IndependenceQuestion
 from proxy.engine.results import AnsweredAggregate, AnsweredPart
 
 TESTED_SCHEMA: Final = pa.schema(

@@ -16,8 +16,7 @@ from typing import Final
 
 from cube.query import QueryBlock, counting
 from inference.posterior import Posterior
-from planner.changed_values import ChangedValues
-from planner.workload import Part, Wanted
+from planner.workload import ChangedValues, Part, Wanted
 from proxy.api.requests import Caller
 from proxy.api.rows_kept import LEFT_OUT, rows_kept
 from proxy.tables.disclosure import shown_instead

@@ -18,12 +18,11 @@ import pyarrow as pa
 from cube.axis import Axis
 from cube.refusals import Refused
 from planner.cache import BoundedCache
-from planner.domain.public import PublicRelation
-from planner.fallback import Fallback
-from planner.lowering.model_fallback import SOURCE_MODEL, modelled
+from planner.domain.relations import PublicRelation
+from planner.lowering.outer import SOURCE_MODEL, modelled
 from planner.planner import Planner
-from planner.sql.clock import utc_now
-from planner.workload import ColumnKind, Workload
+from planner.sql.dialect import utc_now
+from planner.workload import ColumnKind, Fallback, Workload
 from proxy.api.receipts import with_receipt
 from proxy.api.requests import BudgetStatus, ColumnReceipt, QueryRequest, QueryResult, Receipt
 from proxy.engine.postprocessing import OuterSql

@@ -20,8 +20,7 @@ from accountant.ledger.limits import Payer
 from cube.refusals import UnsupportedSql
 from inference.error_terms import NoisePlaces
 from inference.history import History
-from planner.fallback import Fallback
-from planner.workload import Part, Wanted
+from planner.workload import Fallback, Part, Wanted
 from proxy.api.requests import SOURCE_MIXED, SOURCE_PUBLIC
 from proxy.engine.explain import ExplainedBlock, ExplainedPart
 from proxy.engine.postprocessing import OuterSql

@@ -13,8 +13,8 @@ from typing import Final
 import pyarrow as pa
 
 from cube.refusals import PrivateRows
-from planner.domain.public import PublicRelation
-from planner.lowering.model_fallback import modelled, n_rows_wanted
+from planner.domain.relations import PublicRelation
+from planner.lowering.outer import modelled, n_rows_wanted
 from planner.planner import Planner
 from proxy.api.arrow_types import arrow_type
 from proxy.api.receipts import with_receipt

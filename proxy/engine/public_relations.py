@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from planner.domain.public import REMAINING, privacy_view
+from planner.domain.relations import REMAINING, privacy_view
 from proxy.engine.own_views import OWN_VIEWS, own_view
 from proxy.engine.relations import N_ROWS_TRIED
 from proxy.engine.system_views import (

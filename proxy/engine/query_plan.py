@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from planner.sql.explain_forms import ExplainForm, PlanFormat
+from planner.sql.statements import ExplainForm, PlanFormat
 from proxy.api.requests import Explanation
 from proxy.engine.explain import EXPLANATION_SCHEMA
 

@@ -12,7 +12,7 @@ is at most half of ``|v|``, the next round asks for ``r (|v| - w / 2) / (1 + r)`
 to be the last.
 
 A round narrows by a stated share at least, so that there are few of them: each is a charge, and one
-more look at noise (`planner.optional_stopping`). So the half-width that is reached is rarely far
+more look at noise (`planner.workload`). So the half-width that is reached is rarely far
 below the one that would have been enough: by 4 to 20 per cent on average for targets up to 0.3, by
 a third for targets near 1.
 

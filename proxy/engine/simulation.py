@@ -23,8 +23,7 @@ from inference.error_terms import Places
 from inference.joint import draw_errors
 from inference.posterior import Posterior
 from planner.cache import BoundedCache
-from planner.draws import n_draws_for
-from planner.workload import Answer, Part, QuantileFormula, SqlFormula
+from planner.workload import Answer, Part, QuantileFormula, SqlFormula, n_draws_for
 from proxy.engine.boxes import box_errors
 from proxy.engine.closed_database import N_ROWS_MAX
 from proxy.engine.postprocessing import OuterSql

@@ -22,7 +22,7 @@ from cube.measurement import UNITS_PER_EPSILON, Measurement
 from cube.query import N_GROUPS_MAX
 from cube.refusals import InvalidTarget, UnknownName
 from cube.schema import Schema
-from planner.domain.public import PRIVACY_SCHEMA
+from planner.domain.relations import PRIVACY_SCHEMA
 from planner.measuring.weights import weight_for
 from planner.sql.messages import listed, suggestion
 from proxy.api.axis_text import axis_ends, axis_kind, describe_levels

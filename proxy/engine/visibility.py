@@ -14,9 +14,8 @@ import pyarrow as pa
 
 from cube.refusals import InvalidRequest, Refused
 from cube.schema import Schema
-from planner.domain.public import Columns, PublicRelation
-from planner.domain.table_names import units_table
-from planner.lowering.generations import TableGenerations
+from planner.domain.relations import Columns, PublicRelation, units_table
+from planner.lowering.as_of import TableGenerations
 from planner.planner import PLAN_BYTES_DEFAULT, Planner
 from proxy.api.requests import Caller, unknown_table
 from proxy.engine.own_views import LISTED_VIEWS

@@ -18,9 +18,8 @@ from inference.block_estimates import RowEstimates
 from inference.marginals.joint import N_JOINT_CELLS_MAX
 from inference.marginals.projection import meeting_sets
 from inference.posterior import Posterior
-from planner.consistent_sets import Consistency
 from planner.sql.messages import listed
-from planner.workload import Wanted
+from planner.workload import Consistency, Wanted
 from proxy.api.marginals import MadeMarginals, MarginalSet, MarginalsRequest
 from proxy.api.requests import SOURCE_HISTORY, SOURCE_MEASURED
 from proxy.marginals.history import WholeTable, natural_partition, of_scope, whole_tables

@@ -19,7 +19,7 @@ from inference.marginals.nonnegative import N_PROGRAMME_CELLS_MAX, nonnegative
 from inference.marginals.projection import reconciled
 from inference.marginals.table import ConsistentTable, Floats, NoisyTable, Reconciled, marginal
 from inference.posterior import Posterior, ends_about
-from planner.consistent_sets import Consistency
+from planner.workload import Consistency
 from proxy.api.marginals import MarginalSet
 from proxy.marginals.rows import MarginalRows, in_order
 

@@ -22,10 +22,8 @@ from cube.schema import Schema
 from inference.noise_law.law import law_of_noise
 from inference.posterior import Posterior
 from local_dp.estimates.queries import coefficients_of
-from planner.fallback import Fallback
-from planner.independence_question import IndependenceQuestion
 from planner.sql.stream_statements import EPOCH
-from planner.workload import Wanted
+from planner.workload import Fallback, IndependenceQuestion, Wanted
 from proxy.api.requests import STREAM, TableInfo
 from proxy.streams.elsewhere import StreamElsewhere
 from proxy.streams.opening import epsilon_of

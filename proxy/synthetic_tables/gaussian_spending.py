@@ -21,7 +21,7 @@ from cube.measurement import (
 )
 from cube.query import Partition
 from cube.statistic import Distance, PlannedGaussian, Statistic
-from planner.measuring.noise_kinds import GaussianKind
+from planner.measuring.weights import GaussianKind
 from proxy.synthetic_tables.request import Watch
 from proxy.synthetic_tables.spending import LaplaceSpending
 from proxy.tables.private_table import ServedTable

@@ -2,7 +2,7 @@
 
 A name is taken within its private table, and a table counts towards the limit of the analyst who
 made it. So choosing a name reveals only tables that the caller may know of: a table with the same
-name elsewhere does not conflict, and is told apart when it is read (`planner.domain.table_names`).
+name elsewhere does not conflict, and is told apart when it is read (`planner.domain.relations`).
 """
 
 import threading
@@ -13,8 +13,8 @@ from typing import Final, TypeAlias
 
 from cube.refusals import InvalidRequest, NameTaken, TooLarge
 from planner.sql.messages import shortened
-from planner.sql.statement_reader import is_new_name
 from planner.sql.synthetic_statements import CreateSynthetic
+from planner.sql.words import is_new_name
 from proxy.sources.public.table import is_public_name
 from proxy.synthetic_tables.record import Key, SyntheticRecord
 from proxy.synthetic_tables.store import Records

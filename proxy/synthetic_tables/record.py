@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from accountant.ledger.clock import utc_now
 from cube.statistic import Score
-from planner.domain.table_names import SyntheticName
+from planner.domain.relations import SyntheticName
 from proxy.api.arrow_types import arrow_type
 from proxy.sources.public.table import sql_type_of
 from proxy.synthetic_tables.request import Evaluation, MadeTable, Method, SynthesisRequest

@@ -25,7 +25,7 @@ from cube.refusals import (
     TooLarge,
     UnknownName,
 )
-from planner.domain.table_names import TableNames, WrittenName
+from planner.domain.relations import TableNames, WrittenName
 from planner.sql.messages import listed, shortened, suggestion
 from planner.sql.synthetic_statements import CreateSynthetic
 from proxy.api.requests import BudgetStatus, Caller, unknown_table

@@ -26,11 +26,9 @@ from local_dp.campaign_text import campaign_digest, campaign_text
 from local_dp.columns import CollectedAxes
 from local_dp.estimates.collection import AgreeingTable, CollectionEstimates, NotCovered
 from local_dp.estimates.laws import IntervalMethod
-from planner.fallback import Fallback
-from planner.independence_question import IndependenceQuestion
-from planner.lowering.model_fallback import SOURCE_MODEL
+from planner.lowering.outer import SOURCE_MODEL
 from planner.sql.messages import listed
-from planner.workload import Wanted
+from planner.workload import Fallback, IndependenceQuestion, Wanted
 from proxy.api.requests import RANDOMIZED, TableInfo
 from proxy.tables.self_answering import AS_IT_IS, OwnAnswer, OwnAnswers, OwnCells
 

@@ -16,8 +16,8 @@ from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Precision, W
 from cube.query import Partition, QueryBlock, counting
 from cube.refusals import TooLarge
 from cube.statistic import Asked
-from planner.measuring.noise_kinds import LAPLACE, NoiseKind
 from planner.measuring.offers import PurchasePlan
+from planner.measuring.weights import LAPLACE, NoiseKind
 from proxy.tables.purchasing import Purchasing
 from proxy.tables.snapshot import TableSnapshot
 

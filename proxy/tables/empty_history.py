@@ -14,10 +14,10 @@ from cube.encoding import fingerprint
 from inference.block_estimates import RowEstimates
 from inference.estimator import Estimator
 from planner.cache import BoundedCache
+from planner.measuring.candidates import Strategy
 from planner.measuring.hindsight import Hindsight
 from planner.measuring.offers import PurchasePlan
 from planner.measuring.ski_rental import SkiRental
-from planner.measuring.strategy import Strategy
 from planner.workload import Wanted
 from proxy.api.requests import TableInfo
 from proxy.monitoring.events import UNWATCHED

@@ -23,9 +23,8 @@ from inference.block_estimates import RowEstimates
 from inference.error_terms import NoisePlaces
 from inference.history import History
 from inference.memory import EstimatorMemory
-from planner.measuring.gaussian_opening import GaussianOffer
-from planner.measuring.noise_kinds import LAPLACE, NoiseKind
-from planner.measuring.strategy import Strategy
+from planner.measuring.candidates import Strategy
+from planner.measuring.weights import LAPLACE, GaussianOffer, NoiseKind
 from planner.workload import Wanted
 from proxy.api.requests import BudgetStatus, LimitStatus, TableInfo
 from proxy.config.memory import DEFAULT_MEMORY, MemoryLimits

@@ -17,9 +17,7 @@ from cube.query import QueryBlock
 from cube.target import AccuracyTarget
 from inference.independence.cell_noise import Floats, TableLaw
 from inference.posterior import Posterior
-from planner.fallback import Fallback
-from planner.independence_question import IndependenceQuestion
-from planner.workload import Wanted
+from planner.workload import Fallback, IndependenceQuestion, Wanted
 from proxy.api.requests import TableInfo
 
 # What a request that names no accuracy asks for: any interval is as narrow.

@@ -26,19 +26,19 @@ from inference.estimator import Estimator
 from inference.history import History
 from planner.batch.plan import BatchPlan
 from planner.batch.together import plan_together
+from planner.measuring.candidates import Strategy
 from planner.measuring.choose import plan_purchases
-from planner.measuring.forecast import Forecast
-from planner.measuring.gaussian_opening import GaussianOffer, offered_kinds
 from planner.measuring.hindsight import Hindsight
 from planner.measuring.offers import PricingContext, PurchasePlan
 from planner.measuring.ski_rental import SkiRental
-from planner.measuring.strategy import Strategy
 from planner.measuring.unit_counts import (
     CountWanted,
     known_unit_count,
     plan_unit_counts,
     unit_count_of,
 )
+from planner.measuring.weighing import Forecast
+from planner.measuring.weights import GaussianOffer, offered_kinds
 from planner.workload import Wanted
 from proxy.monitoring.events import Stage, Watcher
 from proxy.tables.extent import Extent

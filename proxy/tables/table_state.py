@@ -19,12 +19,12 @@ from inference.error_terms import NoisePlaces
 from inference.estimator import Estimator
 from inference.history import History
 from inference.memory import DEFAULT_MEMORY, EstimatorMemory
+from planner.measuring.candidates import Strategy
 from planner.measuring.choose import meets
-from planner.measuring.gaussian_opening import GaussianOffer
 from planner.measuring.hindsight import Hindsight
 from planner.measuring.ski_rental import SkiRental
-from planner.measuring.strategy import Strategy
 from planner.measuring.unit_counts import unit_count_of
+from planner.measuring.weights import GaussianOffer
 from planner.workload import Wanted
 from proxy.monitoring.events import Stage, Watcher
 from proxy.tables.extent import Extent

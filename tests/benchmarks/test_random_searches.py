@@ -10,8 +10,7 @@ import pytest
 from benchmarks.first_asked import COUNT, Asked
 from benchmarks.first_tables import TABLES
 from benchmarks.random_searches import Case, Outcome, World, bars_of, opened, outcome
-from planner.optional_stopping import surer
-from planner.workload import RequestedTarget
+from planner.workload import RequestedTarget, surer
 
 N_ROWS = 3000
 BUDGET = Fraction(10)

@@ -31,7 +31,7 @@ from cube.axis import (
 )
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from planner.measuring.strategy import Strategy
+from planner.measuring.candidates import Strategy
 from proxy.engine.engine import Engine
 from proxy.scheduling.fair_share import DEFAULT_TIMES
 from proxy.sources.public.table import PublicTable

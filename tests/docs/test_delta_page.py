@@ -8,7 +8,7 @@ import pytest
 
 from accountant.cost.zcdp_account import GaussianAccount, constant_of
 from cube.target import AccuracyTarget
-from planner.measuring.noise_kinds import LAPLACE, GaussianKind
+from planner.measuring.weights import LAPLACE, GaussianKind
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "howto" / "delta.md"
 ROWS = re.findall(

@@ -16,7 +16,7 @@ from accountant.gate.open_table import open_table
 from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.lattice_noise import GaussianNoise, LatticeNoise, SystemNoise
 from cube.target import AccuracyTarget
-from planner.measuring.strategy import Strategy
+from planner.measuring.candidates import Strategy
 from proxy.api.requests import QueryRequest
 from proxy.engine.engine import Engine
 from proxy.sources.duckdb_source import DuckDbSource

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from accountant.gate.open_table import open_table
 from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.lattice_noise import NoiseSource, SystemNoise
-from planner.measuring.gaussian_opening import GaussianOffer
-from planner.measuring.strategy import Strategy
+from planner.measuring.candidates import Strategy
+from planner.measuring.weights import GaussianOffer
 from planner.workload import RequestedTarget
 from proxy.api.requests import ColumnReceipt, QueryRequest
 from proxy.engine.engine import Engine

@@ -18,7 +18,7 @@ from accountant.noise.lattice_noise import SystemNoise
 from cube.axis import CategoryAxis, IntegerAxis
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from planner.measuring.strategy import Strategy
+from planner.measuring.candidates import Strategy
 from proxy.api.requests import QueryRequest
 from proxy.engine.engine import Engine
 from proxy.tables.private_table import ServedTable

@@ -18,10 +18,10 @@ from accountant.noise.lattice_noise import SystemNoise
 from cube.axis import IntegerAxis
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from planner import optional_stopping as searching
 from planner import workload
+from planner import workload as searching
 from planner.lowering import parts
-from planner.measuring.strategy import Strategy
+from planner.measuring.candidates import Strategy
 from proxy.api.requests import QueryRequest
 from proxy.engine.engine import Engine
 from proxy.tables.private_table import ServedTable

@@ -22,7 +22,7 @@ from cube.measurement import PlannedMeasurement
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from planner.batch.plan import plan_batch
-from planner.measuring.strategy import Strategy
+from planner.measuring.candidates import Strategy
 from planner.planner import Planner
 from planner.workload import RequestedTarget, Wanted
 from proxy.api.requests import QueryRequest

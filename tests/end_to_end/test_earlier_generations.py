@@ -15,8 +15,7 @@ from cube.refusals import (
     UnknownName,
     UnsupportedSql,
 )
-from planner.fallback import Fallback
-from planner.workload import RequestedTarget
+from planner.workload import Fallback, RequestedTarget
 from proxy.api.requests import LOCAL, BatchRequest, QueryRequest
 from tests.support.renewed_customers import (
     AFTER,

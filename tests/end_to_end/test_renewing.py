@@ -15,8 +15,7 @@ from cube.refusals import (
     DataChanged,
     SourceUnavailable,
 )
-from planner.fallback import Fallback
-from planner.workload import RequestedTarget
+from planner.workload import Fallback, RequestedTarget
 from proxy.api.requests import LOCAL
 from proxy.bootstrap import build
 from proxy.config.settings import load

@@ -23,10 +23,9 @@ from cube.refusals import Refused, TooLarge, TooSlow
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from planner.domain import allowance as limits
-from planner.domain.allowance import Allowance
-from planner.domain.comparisons import ComparableTexts, plain_comparison
-from planner.domain.effort import effort, n_nodes_run
-from planner.domain.public import PublicRelation
+from planner.domain.allowance import Allowance, effort, n_nodes_run
+from planner.domain.exact_levels import ComparableTexts, plain_comparison
+from planner.domain.relations import PublicRelation
 from planner.domain.scratchpad import N_LOOKUP_VALUES_MAX, Scratchpad
 from planner.lowering.outer import N_NODES_RUN_MAX
 from planner.planner import Planner

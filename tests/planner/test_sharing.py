@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cube.query import LinearQuery
 from cube.refusals import OutsideDomain, Refused, TooLarge
-from planner.domain.public import Columns, PublicRelation
+from planner.domain.relations import Columns, PublicRelation
 from planner.planner import Planner
 from planner.workload import RequestedTarget
 from tests.planner.people import SCHEMA, TARGET, block_of, part_of, planner

@@ -3,7 +3,7 @@
 import pytest
 
 from cube.refusals import InvalidRequest, InvalidSql, PrivateRows, Refused, TooLarge, UnknownName
-from planner.workload_scopes import workload_scopes
+from planner.planner import workload_scopes
 from tests.planner.people import SCHEMA
 
 

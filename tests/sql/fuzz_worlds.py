@@ -16,7 +16,7 @@ from accountant.ledger.entry_json import write
 from accountant.ledger.history.table_history import TableHistory
 from accountant.noise.lattice_noise import GaussianNoise, LatticeNoise, NoiseSource
 from accountant.source import ReadRows, Source
-from planner.measuring.strategy import Strategy
+from planner.measuring.candidates import Strategy
 from proxy.engine.engine import Engine
 from tests.sql import world
 from tests.sql.fuzz_rows import add_levels

@@ -21,9 +21,8 @@ from cube.query import N_FACTOR_CELLS_MAX
 from cube.refusals import TooLarge
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from planner.domain.allowance import N_STEPS_MAX
-from planner.domain.effort import N_STEPS_LOOKUP
-from planner.domain.public import PublicRelation
+from planner.domain.allowance import N_STEPS_LOOKUP, N_STEPS_MAX
+from planner.domain.relations import PublicRelation
 from planner.planner import Planner
 from proxy.api.requests import QueryRequest
 from proxy.engine.engine import Engine

@@ -15,7 +15,7 @@ from accountant.gate.known_rows import Snapshot
 from cube.refusals import UnsupportedSql
 from cube.schema import Schema
 from planner.lowering.summands import Product, summed
-from planner.measuring.strategy import Strategy
+from planner.measuring.candidates import Strategy
 from proxy.api.requests import QueryRequest, QueryResult
 from proxy.engine.engine import Engine
 from proxy.engine.relations import relation

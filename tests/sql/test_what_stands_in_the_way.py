@@ -8,7 +8,7 @@ import pytest
 from cube.axis import IntegerAxis
 from cube.refusals import Refused, TooLarge
 from cube.schema import Schema
-from planner.domain.public import PublicRelation
+from planner.domain.relations import PublicRelation
 from planner.planner import Planner
 from tests.sql import world
 

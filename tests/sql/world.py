@@ -32,7 +32,7 @@ from cube.axis import (
 )
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from planner.measuring.strategy import Strategy
+from planner.measuring.candidates import Strategy
 from proxy.engine.engine import Engine
 from proxy.sources.public.table import PublicTable
 from proxy.synthetic_tables.store import SyntheticStore

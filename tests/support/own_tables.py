@@ -12,9 +12,7 @@ from cube.schema import Schema
 from inference.noise_law.law import law_of_noise
 from inference.posterior import Posterior
 from local_dp.estimates.queries import coefficients_of
-from planner.fallback import Fallback
-from planner.independence_question import IndependenceQuestion
-from planner.workload import Wanted
+from planner.workload import Fallback, IndependenceQuestion, Wanted
 from proxy.api.requests import TableInfo
 from proxy.tables.self_answering import AS_IT_IS, OwnAnswer, OwnAnswers, OwnCells
 

@@ -13,8 +13,8 @@ from accountant.noise.lattice_noise import NoiseSource, SystemNoise
 from cube.axis import BooleanAxis, CategoryAxis, IntegerAxis
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from planner.measuring.gaussian_opening import GaussianOffer
-from planner.measuring.strategy import Strategy
+from planner.measuring.candidates import Strategy
+from planner.measuring.weights import GaussianOffer
 from proxy.config.sharing import Sharing
 from proxy.engine.engine import Engine
 from proxy.sources.duckdb_source import DuckDbSource

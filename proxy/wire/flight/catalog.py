@@ -22,8 +22,7 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 from google.protobuf.message import Message
 
-from planner.domain.public import PRIVACY_SCHEMA
-from planner.domain.table_names import TableNames, placed
+from planner.domain.relations import PRIVACY_SCHEMA, TableNames, placed
 from proxy.api.axis_text import describe_levels
 from proxy.api.requests import CATALOG, DB_SCHEMA, PRIVATE, TableInfo
 from proxy.api.rows_kept import about_rows

@@ -22,8 +22,7 @@ from typing import Any, Final, Generic, Self, TypeVar
 import pyarrow as pa
 
 from cube.refusals import InvalidRequest, UnknownTicket
-from planner.sql.parameter_types import LIST
-from planner.sql.parameters import Parameter, Parameters, list_of, parameter_of
+from planner.sql.parameters import LIST, Parameter, Parameters, list_of, parameter_of
 from proxy.api.arrow_types import arrow_type
 from proxy.api.receipts import left_fields
 from proxy.api.requests import QueryResult, Receipt

@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
-from planner.sql.interval_texts import read_interval
-from planner.sql.lists import list_items
-from planner.sql.moment_texts import NoMoment, OutOfRange, read_moment
+from planner.sql.forms import list_items
+from planner.sql.moment_texts import NoMoment, OutOfRange, read_interval, read_moment
 from planner.sql.parameters import (
     Parameter,
     ParameterKind,

@@ -32,7 +32,7 @@ from planner.sql.settings import (
     default_of,
     every_default,
 )
-from planner.sql.transactions import Savepoint, SavepointWord, TransactionWord
+from planner.sql.statements import Savepoint, SavepointWord, TransactionWord
 from planner.workload import RequestedTarget
 from proxy.wire.postgres.backend import Standing
 from proxy.wire.postgres.bound_values import Reading

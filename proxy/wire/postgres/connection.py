@@ -17,7 +17,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from cube.refusals import Refused, TooSlow
-from planner.sql.copying import CopyFormat, CopyOut
+from planner.sql.cursors import CopyFormat, CopyOut
 from planner.sql.statements import read_text
 from proxy.api.requests import Caller, QueryEngine
 from proxy.identity.authenticate import RejectionReason

@@ -13,10 +13,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from cube.refusals import TargetNotReached
-from planner.sql.config_calls import ConfigCall, config_calls
-from planner.sql.copying import CopyOut
 from planner.sql.cursors import (
     CloseCursor,
+    CopyOut,
     Deallocate,
     DeclareCursor,
     ExecutePrepared,
@@ -24,6 +23,7 @@ from planner.sql.cursors import (
     PrepareQuery,
 )
 from planner.sql.parameters import Parameters
+from planner.sql.query_tree import ConfigCall, config_calls
 from planner.sql.settings import (
     NOTICES,
     ClientSetting,
@@ -36,17 +36,20 @@ from planner.sql.settings import (
     setting_of,
 )
 from planner.sql.statements import (
+    DiscardAll,
     Explain,
     Query,
+    Savepoint,
     SessionStatement,
     Statement,
+    TransactionWord,
+    Unlisten,
     check_alone,
     not_answered,
     read_text,
 )
 from planner.sql.stream_statements import CreateStream, DropStream
 from planner.sql.synthetic_statements import CreateSynthetic, DropSynthetic
-from planner.sql.transactions import DiscardAll, Savepoint, TransactionWord, Unlisten
 from proxy.api.notice_text import notice_lines
 from proxy.api.requests import Caller, QueryEngine, QueryRequest, Receipt
 from proxy.wire.postgres.client_settings import (

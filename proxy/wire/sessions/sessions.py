@@ -30,7 +30,6 @@ import pyarrow as pa
 
 from cube.refusals import InvalidTarget, UnsupportedSql
 from cube.target import AccuracyTarget
-from planner.fallback import Fallback
 from planner.sql.messages import suggestion
 from planner.sql.options import SWITCHES, check_relative
 from planner.sql.settings import (
@@ -48,10 +47,17 @@ from planner.sql.settings import (
     every_default,
     setting_value,
 )
-from planner.sql.statements import SessionStatement, check_alone, read_text
-from planner.sql.transactions import DiscardAll, Savepoint, TransactionWord, Unlisten
+from planner.sql.statements import (
+    DiscardAll,
+    Savepoint,
+    SessionStatement,
+    TransactionWord,
+    Unlisten,
+    check_alone,
+    read_text,
+)
 from planner.sql.words import FILE, ONE_STATEMENT, TextLimits
-from planner.workload import RequestedTarget
+from planner.workload import Fallback, RequestedTarget
 from proxy.identity.interceptor import caller_of
 
 N_SESSIONS_MAX = 10_000

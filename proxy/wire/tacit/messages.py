@@ -25,11 +25,10 @@ from inference.remap import (
     PowerLoss,
     ZeroOneLoss,
 )
-from planner.consistent_sets import Consistency
-from planner.lowering.independence import FUNCTION, GIVEN
+from planner.lowering.joint_counts import FUNCTION, GIVEN
 from planner.sql.options import consistency_named
 from planner.sql.parameters import Parameter, parameter_of
-from planner.workload import RequestedTarget
+from planner.workload import Consistency, RequestedTarget
 from proxy.api.best_report import Belief
 from proxy.api.epsilon import exact_epsilon
 from proxy.api.marginals import MadeMarginals, MarginalSet, MarginalsRequest

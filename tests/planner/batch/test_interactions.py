@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from cube.grid import Grid
 from cube.query import Partition, QueryBlock, Scope, counting
 from inference.blue.atoms import row_signature
-from planner.batch.interactions import interactions, subsets
+from planner.batch.marginal_plan import interactions, subsets
 from tests.support.cubes import SIZES, blocks
 from tests.support.examples import examples
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from planner.batch.marginal_model import MarginalModel
-from planner.batch.marginal_weights import least_weights
+from planner.batch.marginal_plan import MarginalModel, least_weights
 
 Floats = NDArray[np.float64]
 

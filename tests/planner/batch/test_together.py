@@ -16,15 +16,14 @@ from cube.query import Factor, LinearQuery, Partition, QueryBlock, Scope, Term, 
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from inference.estimator import Estimator
-from planner.batch.one_by_one import bought_one_by_one
 from planner.batch.plan import BatchPlan
 from planner.batch.promise import promised
-from planner.batch.together import plan_together
-from planner.measuring.forecast import Forecast
+from planner.batch.together import bought_one_by_one, plan_together
+from planner.measuring.candidates import Strategy
 from planner.measuring.hindsight import Hindsight
 from planner.measuring.offers import PricingContext
 from planner.measuring.ski_rental import SkiRental
-from planner.measuring.strategy import Strategy
+from planner.measuring.weighing import Forecast
 from planner.workload import Wanted
 
 SIZES = {"a": 2, "b": 3, "c": 4, "d": 5, "e": 6, "f": 3}

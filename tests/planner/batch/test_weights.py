@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from inference.blue.blue import OnlineBlue
 from inference.noise_law.law import LawMethod, law_of_noise
-from planner.batch.candidate_rows import candidate_rows
-from planner.batch.search import cheapest
+from planner.batch.plan import candidate_rows, cheapest
 from planner.batch.weights import Solution, WeightProblem, certified, improved, scaled_to_meet
 from tests.support.examples import examples
 

@@ -11,8 +11,13 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from cube.axis import Axis, IntegerAxis, MeasureAxis, NumericAxis
-from planner.domain.exact_levels import exact_levels, is_level, stored_type
-from planner.domain.polynomials import on_levels, polynomial_of
+from planner.domain.exact_levels import (
+    exact_levels,
+    is_level,
+    on_levels,
+    polynomial_of,
+    stored_type,
+)
 from planner.sql.query_tree import parse
 from planner.sql.statements import Query
 

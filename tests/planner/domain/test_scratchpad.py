@@ -17,9 +17,9 @@ from cube.schema import Schema
 from planner.cache import BoundedCache
 from planner.domain import scratchpad as module
 from planner.domain.allowed import ALLOWED
-from planner.domain.bins import N_NEIGHBOURS, Probed, collapsed, probes_for
+from planner.domain.domain import N_NEIGHBOURS, Probed, collapsed, probes_for
+from planner.domain.evaluated import dyadic
 from planner.domain.scratchpad import Scratchpad
-from planner.domain.whole_multiples import dyadic
 from planner.sql.exact_number import constant_value, exact_number
 from planner.sql.query_tree import parse
 from planner.sql.statements import Query

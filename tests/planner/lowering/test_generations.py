@@ -8,7 +8,7 @@ from cube.axis import CategoryAxis
 from cube.refusals import OutsideDomain, UnsupportedSql
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from planner.lowering.generations import TableGenerations
+from planner.lowering.as_of import TableGenerations
 from planner.planner import Planner
 from planner.workload import RequestedTarget
 

@@ -6,8 +6,7 @@ import pytest
 from sqlglot import exp
 
 from cube.refusals import Refused
-from planner.catalog_sql.facts import CatalogFacts
-from planner.catalog_sql.functions import KNOWN_FUNCTIONS, written_out
+from planner.catalog_sql.functions import KNOWN_FUNCTIONS, CatalogFacts, written_out
 from planner.meaning.made import check_made, n_nodes_run
 from planner.sql.nodes import every_node
 from planner.sql.query_tree import parse

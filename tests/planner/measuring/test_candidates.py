@@ -12,12 +12,12 @@ from inference.blue.hierarchy_reader import divided
 from planner.measuring.candidates import (
     BRANCHING,
     N_COARSE_CUBOID_CELLS_MAX,
+    Strategy,
     families,
     may_be_whole,
     query_itself,
     wide_candidates,
 )
-from planner.measuring.strategy import Strategy
 
 SCHEMA = Schema(
     table="t",

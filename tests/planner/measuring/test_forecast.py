@@ -13,7 +13,7 @@ from cube.query import Factor, Partition, QueryBlock, counting
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from inference.estimator import Estimator
-from planner.measuring.forecast import Forecast
+from planner.measuring.weighing import Forecast
 from tests.support.cubes import SIZES, blocks
 from tests.support.examples import examples
 

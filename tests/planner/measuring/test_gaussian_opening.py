@@ -8,8 +8,13 @@ from hypothesis import strategies as st
 
 from accountant.cost.zcdp_account import GaussianAccount, best_terms, constant_of
 from cube.measurement import UNITS_PER_EPSILON
-from planner.measuring.gaussian_opening import GaussianOffer, offered_kinds
-from planner.measuring.noise_kinds import LAPLACE, ONLY_LAPLACE, GaussianKind
+from planner.measuring.weights import (
+    LAPLACE,
+    ONLY_LAPLACE,
+    GaussianKind,
+    GaussianOffer,
+    offered_kinds,
+)
 
 BILLIONTH = Fraction(1, 10**9)
 OFFER = GaussianOffer(BILLIONTH, Fraction(2, 5))

@@ -19,9 +19,8 @@ from inference.block_estimates import widest
 from inference.estimator import Estimator
 from planner.measuring.candidates import families
 from planner.measuring.hindsight import Demand, Hindsight, demand_of
-from planner.measuring.noise_kinds import LAPLACE, GaussianKind, NoiseKind
 from planner.measuring.ski_rental import RentedRows
-from planner.measuring.weights import precision_for
+from planner.measuring.weights import LAPLACE, GaussianKind, NoiseKind, precision_for
 
 N_LEVELS = 64
 SCHEMA = Schema(

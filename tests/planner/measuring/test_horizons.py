@@ -8,7 +8,7 @@ from cube.horizon import Horizon
 from cube.query import Factor, Partition, QueryBlock, counting
 from cube.schema import Schema
 from planner.measuring.candidates import families
-from planner.measuring.horizons import Horizons
+from planner.measuring.ski_rental import Horizons
 
 N_DAYS = 60
 AXES = (

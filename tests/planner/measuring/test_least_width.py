@@ -12,9 +12,8 @@ from cube.pieces import runs_of
 from cube.query import Factor, Partition, QueryBlock, Scope, counting
 from cube.schema import Schema
 from planner.measuring.candidates import families, may_be_whole
-from planner.measuring.hindsight import Demand, Hindsight
-from planner.measuring.least_width import least_widths
-from planner.measuring.noise_kinds import LAPLACE
+from planner.measuring.hindsight import Demand, Hindsight, least_widths
+from planner.measuring.weights import LAPLACE
 
 SCHEMA = Schema(
     table="t",

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.measuring.reach import Reach
+from planner.measuring.hindsight import Reach
 from planner.measuring.ski_rental import Evidence
 
 UNITS = st.integers(0, 40)

@@ -19,8 +19,8 @@ from cube.query import Factor, Partition, QueryBlock, counting
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from inference.block_estimates import widest
-from planner.measuring.strategy import Strategy
-from planner.measuring.what_is_new import _quantile
+from planner.measuring.candidates import Strategy
+from planner.measuring.choose import _quantile
 from planner.workload import Wanted
 
 N_DAYS = 40

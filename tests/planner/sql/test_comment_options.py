@@ -3,11 +3,10 @@
 import pytest
 
 from cube.refusals import InvalidSql, InvalidTarget
-from planner.fallback import Fallback
 from planner.sql.options import MANNER, REQUESTED
 from planner.sql.query_tree import parse
 from planner.sql.statements import Explain, Query, read_text
-from planner.workload import RequestedTarget
+from planner.workload import Fallback, RequestedTarget
 
 WIDE = RequestedTarget(half_width=50.0, confidence=0.9)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from cube.refusals import InvalidSql, ReadOnly, Refused
-from planner.sql.copying import CopyFormat, CopyOut
+from planner.sql.cursors import CopyFormat, CopyOut
 from planner.sql.statements import read_statement
 
 # By the text: what it is.

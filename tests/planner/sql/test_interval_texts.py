@@ -5,7 +5,7 @@ import random
 import psycopg
 import pytest
 
-from planner.sql.interval_texts import IntervalValue, NoInterval, read_interval
+from planner.sql.moment_texts import IntervalValue, NoInterval, read_interval
 from tests.support.postgres import PostgresServer
 
 N_TEXTS = 3000

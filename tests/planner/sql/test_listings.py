@@ -2,8 +2,7 @@
 
 import pytest
 
-from planner.sql.listings import read_listing
-from planner.sql.statements import Query, read_statement
+from planner.sql.statements import Query, read_listing, read_statement
 from planner.sql.words import worded_statements
 
 

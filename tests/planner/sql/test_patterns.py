@@ -5,8 +5,8 @@ import pytest
 from sqlglot import exp, parse_one
 
 from planner.sql.dialect import TACIT
+from planner.sql.forms import write_patterns
 from planner.sql.parameters import Parameter, ParameterKind
-from planner.sql.patterns import write_patterns
 from planner.sql.query_tree import parse
 from planner.sql.statements import Query, read_statement
 

@@ -16,12 +16,12 @@ from planner.sql.statements import (
     Explain,
     Query,
     Statement,
+    TransactionWord,
     read_file,
     read_query,
     read_statement,
     read_text,
 )
-from planner.sql.transactions import TransactionWord
 from planner.sql.words import FILE, ONE_STATEMENT
 
 KEYWORDS = """

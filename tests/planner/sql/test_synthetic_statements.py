@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cube.refusals import InvalidSql, InvalidTarget, TooLarge, UnsupportedSql
-from planner.sql.statement_reader import is_new_name
 from planner.sql.statements import Explain, Query, Statement, read_statement
 from planner.sql.synthetic_statements import (
     CreateSynthetic,
     DropSynthetic,
 )
+from planner.sql.words import is_new_name
 
 WORDS = [
     "CREATE",

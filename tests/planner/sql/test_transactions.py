@@ -3,13 +3,13 @@
 import pytest
 
 from cube.refusals import InvalidSql
-from planner.sql.statements import read_statement
-from planner.sql.transactions import (
+from planner.sql.statements import (
     DiscardAll,
     Savepoint,
     SavepointWord,
     TransactionWord,
     Unlisten,
+    read_statement,
 )
 
 # By the text: where it stops being one of them.

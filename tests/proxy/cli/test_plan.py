@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from planner.measuring.gaussian_opening import GaussianOffer
+from planner.measuring.weights import GaussianOffer
 from proxy.engine.batch import LAPLACE_ONLY
 from proxy.monitoring.logs import configure_logs
 from tests.support.commands import Run

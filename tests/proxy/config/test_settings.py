@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cube.refusals import ConfigurationInvalid
 from cube.schema import Neighbours
 from cube.target import AccuracyTarget
-from planner.measuring.gaussian_opening import GaussianOffer
+from planner.measuring.weights import GaussianOffer
 from proxy.config.budgets import parse_epsilon
 from proxy.config.ledger import LedgerSettings
 from proxy.config.settings import load

@@ -10,8 +10,7 @@ import pytest
 
 from cube.refusals import BudgetExhausted, CostAboveCap
 from cube.shortfall import Shortfall
-from planner.fallback import Fallback
-from planner.workload import RequestedTarget
+from planner.workload import Fallback, RequestedTarget
 from proxy.api.requests import QueryRequest
 from proxy.engine.alternatives import N_TRIED_MAX, fitting_factor
 from tests.support.worlds import people_engine, random_rows

@@ -14,7 +14,7 @@ from cube.refusals import (
     Refused,
     UnsupportedSql,
 )
-from planner.measuring.gaussian_opening import GaussianOffer
+from planner.measuring.weights import GaussianOffer
 from planner.sql.statements import Query, read_file
 from planner.workload import RequestedTarget
 from proxy.api.requests import LOCAL, BatchRequest, QueryRequest

@@ -16,7 +16,7 @@ from accountant.noise.lattice_noise import SystemNoise
 from cube.axis import CategoryAxis, MeasureAxis
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from planner.measuring.strategy import Strategy
+from planner.measuring.candidates import Strategy
 from proxy.api.requests import LOCAL, Caller, QueryRequest
 from proxy.config.sharing import Sharing
 from proxy.engine.clipping import Cap

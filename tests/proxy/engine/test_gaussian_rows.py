@@ -13,8 +13,7 @@ from accountant.auditor.verify import verify
 from accountant.cost.zcdp_account import GaussianAccount, constant_of
 from accountant.ledger.open_ledger import open_reader
 from cube.target import AccuracyTarget
-from planner.measuring.gaussian_opening import GaussianOffer
-from planner.measuring.noise_kinds import GaussianKind
+from planner.measuring.weights import GaussianKind, GaussianOffer
 from planner.workload import RequestedTarget
 from proxy.api.requests import QueryRequest, QueryResult
 from proxy.config.sharing import Sharing

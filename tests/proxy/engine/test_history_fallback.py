@@ -10,9 +10,8 @@ import pytest
 from accountant.ledger.credentials import Role
 from accountant.ledger.limits import Payer
 from cube.refusals import BudgetExhausted, CostAboveCap, InvalidTarget
-from planner.fallback import Fallback
-from planner.measuring.strategy import Strategy
-from planner.workload import RequestedTarget
+from planner.measuring.candidates import Strategy
+from planner.workload import Fallback, RequestedTarget
 from proxy.api.requests import Caller, QueryRequest, QueryResult, Receipt
 from proxy.config.sharing import Sharing
 from proxy.engine.engine import Engine

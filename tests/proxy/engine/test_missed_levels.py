@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from planner.fallback import Fallback
-from planner.workload import RequestedTarget
+from planner.workload import Fallback, RequestedTarget
 from proxy.api.requests import QueryRequest
 from proxy.engine.engine import Engine
 from tests.sql import world

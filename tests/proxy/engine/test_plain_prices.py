@@ -12,7 +12,7 @@ import pytest
 
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import TargetNotReached
-from planner.measuring.strategy import Strategy
+from planner.measuring.candidates import Strategy
 from proxy.api.requests import LOCAL, QueryRequest
 from proxy.engine.engine import Engine
 from tests.support.worlds import people_engine, random_rows

@@ -15,7 +15,7 @@ from cube.axis import BooleanAxis, IntegerAxis, MeasureAxis
 from cube.refusals import BudgetExhausted
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from planner.measuring.strategy import Strategy
+from planner.measuring.candidates import Strategy
 from planner.workload import RequestedTarget
 from proxy.api.requests import LOCAL, QueryRequest, QueryResult
 from proxy.engine.engine import Engine

@@ -9,7 +9,7 @@ import pytest
 
 from cube.refusals import BudgetExhausted
 from cube.target import AccuracyTarget
-from planner.measuring.strategy import Strategy
+from planner.measuring.candidates import Strategy
 from planner.workload import RequestedTarget
 from proxy.api.requests import LOCAL, QueryRequest, QueryResult
 from proxy.engine.engine import Engine

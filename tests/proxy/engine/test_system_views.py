@@ -33,7 +33,7 @@ from cube.query import Factor, Partition, QueryBlock, counting
 from cube.refusals import BudgetExhausted, UnknownName
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from planner.domain.public import PRIVACY_SCHEMA
+from planner.domain.relations import PRIVACY_SCHEMA
 from planner.measuring.weights import weight_for
 from proxy.api.requests import LOCAL, TableInfo
 from proxy.engine.system_views import (

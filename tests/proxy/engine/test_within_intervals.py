@@ -16,9 +16,7 @@ from accountant.ledger.credentials import Role
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.lattice_noise import SystemNoise
-from planner.consistent_sets import Consistency
-from planner.fallback import Fallback
-from planner.workload import RequestedTarget
+from planner.workload import Consistency, Fallback, RequestedTarget
 from proxy.api.marginals import MadeMarginals, MarginalSet, MarginalsRequest
 from proxy.api.requests import LOCAL, Caller, QueryRequest
 from proxy.config.sharing import Sharing

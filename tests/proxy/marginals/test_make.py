@@ -20,8 +20,7 @@ from cube.refusals import (
     TooLarge,
     UnknownName,
 )
-from planner.consistent_sets import Consistency
-from planner.workload import RequestedTarget
+from planner.workload import Consistency, RequestedTarget
 from proxy.api.marginals import MadeMarginals, MarginalSet, MarginalsRequest
 from proxy.api.requests import LOCAL, Caller, QueryRequest
 from proxy.engine.engine import Engine

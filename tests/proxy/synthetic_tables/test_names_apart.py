@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cube.refusals import Refused
-from planner.domain.table_names import SyntheticName, TableNames, WrittenName
+from planner.domain.relations import SyntheticName, TableNames, WrittenName
 from proxy.api.requests import LOCAL, Caller, QueryRequest
 from proxy.config.memory import SyntheticLimits
 from proxy.engine.engine import Engine

@@ -11,8 +11,7 @@ from cube.target import AccuracyTarget
 from local_dp.campaign import Attribute, planned_campaign
 from local_dp.columns import CollectedAxes
 from local_dp.estimates.collection import CollectionEstimates
-from planner.fallback import Fallback
-from planner.workload import Wanted
+from planner.workload import Fallback, Wanted
 from proxy.tables.collected import CollectedTable
 from tests.support.respondents import CITY, campaign_of, collected, true_rows
 

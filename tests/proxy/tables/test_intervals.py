@@ -20,8 +20,8 @@ from cube.query import Factor, QueryBlock, counting
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from inference.posterior import Posterior
-from planner.measuring.gaussian_opening import GaussianOffer
-from planner.measuring.strategy import Strategy
+from planner.measuring.candidates import Strategy
+from planner.measuring.weights import GaussianOffer
 from planner.workload import Wanted
 from proxy.tables.private_table import ServedTable
 from tests.support.fakes import KnownTable, NoNoise

@@ -14,8 +14,7 @@ from accountant.gate.open_table import open_table
 from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.lattice_noise import SystemNoise
 from cube.refusals import TargetNotReached
-from planner.fallback import Fallback
-from planner.workload import RequestedTarget
+from planner.workload import Fallback, RequestedTarget
 from proxy.api.requests import LOCAL, BatchRequest, QueryRequest
 from proxy.config.memory import DEFAULT_LIMITS
 from proxy.engine.engine import Engine

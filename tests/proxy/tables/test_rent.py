@@ -17,7 +17,7 @@ from cube.axis import IntegerAxis
 from cube.query import Factor, QueryBlock, counting
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from planner.measuring.strategy import Strategy
+from planner.measuring.candidates import Strategy
 from planner.workload import Wanted
 from proxy.tables.private_table import ServedTable
 from tests.support.examples import examples

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from planner.sql.copying import CopyFormat, CopyOut
+from planner.sql.cursors import CopyFormat, CopyOut
 from proxy.wire.postgres.portals import columns_of
 from proxy.wire.postgres.values import stream
 from tests.support.postgres import PostgresServer

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from planner.sql.transactions import Savepoint, SavepointWord, TransactionWord
+from planner.sql.statements import Savepoint, SavepointWord, TransactionWord
 from proxy.wire.postgres.backend import Standing
 from proxy.wire.postgres.client_settings import SessionSettings, Transaction, checked, milliseconds
 from proxy.wire.postgres.sqlstates import StateError

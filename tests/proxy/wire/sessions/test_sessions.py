@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from accountant.ledger.limits import Payer
 from cube.refusals import InvalidTarget, Refused, TooLarge, UnknownName, UnsupportedSql
 from planner.sql.settings import CLIENT_SETTINGS, SETTING_NAMES, SetSetting
-from planner.sql.transactions import DiscardAll, TransactionWord
+from planner.sql.statements import DiscardAll, TransactionWord
 from planner.sql.words import FILE, N_SETTINGS_MAX
 from planner.workload import RequestedTarget
 from proxy.api.requests import LOCAL, Caller

@@ -15,7 +15,7 @@ import pytest
 from adbc_driver_flightsql import DatabaseOptions
 from adbc_driver_manager import dbapi
 
-from planner.measuring.strategy import Strategy
+from planner.measuring.candidates import Strategy
 from planner.workload import RequestedTarget
 from proxy.identity.interceptor import IdentityInterceptor
 from proxy.protocol import flight_pb2, tacit_pb2

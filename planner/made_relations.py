@@ -19,7 +19,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from cube.refusals import TooLarge, UnsupportedSql
-from planner.domain.public import Columns
+from planner.domain.relations import Columns
 from planner.sql.messages import origin, position, shown, unsupported
 from planner.sql.nodes import IS_MADE, every_node
 from planner.sql.query_tree import QueryTree
