@@ -188,6 +188,8 @@ def _to_numeric(call: Call, value: Value, parameters: list[int]) -> Value:
     if source.is_exact:
         return call.sql(f"CAST({{0}} AS DECIMAL({width}, {places}))", gives, value)
     template = f"CAST(round({{0}}, {places}) AS DECIMAL({width}, {places}))"
+    if source.is_number and not source.is_answer:  # of a double PostgreSQL takes 15 digits
+        template = f"CAST(printf('%.15g', {{0}}) AS DECIMAL({width}, {places}))"
     return call.sql(template, gives, value)
 
 

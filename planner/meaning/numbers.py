@@ -36,6 +36,7 @@ PLACES_MAX: Final = 18  # of a product that stays a DECIMAL
 QUOTIENT_PLACES: Final = 20
 _INT4_MAX, _INT8_MAX = 2**31 - 1, 2**63 - 1
 _DECIMAL_DIGITS: Final = 38
+_WIDEST: Final = "DECIMAL(38, 18)"  # for the digits of a decimal that is a double here
 _WHOLE_DIGITS: Final = 19  # of a BIGINT
 _TIMESTAMPS: Final = (Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
 
@@ -291,6 +292,10 @@ def write_mod(call: Call) -> Value:
         return call.sql(_remainder(places), SqlType(Kind.NUMERIC, places, places), one, other)
     if gives.kind is Kind.NUMERIC and gives.is_exact:  # DuckDB's is of doubles, if one is large
         return call.sql(_remainder(gives.places), gives, one, other)
+    if gives == REAL:
+        exact = f"CAST(printf('%.15g', CAST({{}} AS DOUBLE)) AS {_WIDEST})"
+        template = f"CAST({exact.format('{0}')} % {exact.format('{1}')} AS DOUBLE)"
+        return call.sql(template, gives, one, other)
     return call.sql("({0} % ({1}))", gives, one, other)
 
 
@@ -464,6 +469,8 @@ def _rounded(call: Call, name: str) -> Value:
         else:
             gives = source if source.kind in (Kind.UNKNOWN, Kind.FLOAT) else REAL
         template = f"{name}({{0}}, CAST({{1}} AS INTEGER))"
+        if source == REAL and places is not None:
+            return call.sql(_of_its_digits(name, int(places)), gives, value)
         if source.is_exact:
             template = f"{name}(CAST({{0}} AS DOUBLE), CAST({{1}} AS INTEGER))"
         return call.sql(template, gives, value, digits)
@@ -474,6 +481,15 @@ def _rounded(call: Call, name: str) -> Value:
         value = call.sql("CAST({0} AS DECIMAL(20, 0))", WHOLE, value)
     template = _narrowed(f"{name}({{0}}, {int(places)})", source, shown)
     return call.sql(template, SqlType(Kind.NUMERIC, shown, shown), value)
+
+
+def _of_its_digits(name: str, places: int) -> str:
+    """A decimal that is a double here, rounded as the decimal with its 15 digits."""
+    digits = f"TRY_CAST(printf('%.15g', x) AS {_WIDEST})"
+    return (
+        f"list_transform([{{0}}], LAMBDA x: coalesce(CAST({name}({digits}, {places}) AS DOUBLE), "
+        f"{name}(x, {places})))[1]"
+    )
 
 
 def _narrowed(template: str, source: SqlType, places: int = 0) -> str:

@@ -102,6 +102,12 @@ def test_expressions_mean_what_they_mean_in_postgresql(both: Evaluators) -> None
         ("i", "0.25 IN (i::numeric(38,0), 0::numeric(38,0))"),
         ("i", "NULLIF(i::numeric(38,0), 0.75) IS NULL"),
         ("i", "INTERVAL '3000000 hours' * i"),
+        ("i", "(i * 1.005::float8)::numeric(8,2)"),
+        ("i", "ROUND((i * 1.005::float8)::numeric, 2)"),
+        ("i", "TRUNC((i * 1e18::float8)::numeric, -17)"),
+        ("i", "ROUND((i * 1e25::float8)::numeric, 2) > 1"),
+        ("i", "(i * 0.1::float8)::numeric % 0.1"),
+        ("i", "TRUNC((i * 0.29::float8 * 100)::numeric, 0)"),
     ],
 )
 def test_an_expression_that_differed_agrees_in_every_place(
