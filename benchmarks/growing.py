@@ -36,8 +36,8 @@ from cube.schema import Schema
 from planner.measuring.weights import weight_for
 from proxy.api.requests import QueryRequest
 from proxy.config.settings import load
+from proxy.engine.answers.results import AnsweredPart
 from proxy.engine.engine import Engine
-from proxy.engine.results import AnsweredPart
 from proxy.engine.usage import UsageTallies
 from proxy.sources.opening import GrowingFile
 from proxy.tables.private_table import ServedTable

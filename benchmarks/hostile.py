@@ -41,7 +41,7 @@ from benchmarks.load_clients import UNITS_PER_EPSILON
 from benchmarks.report import Bar, progress, run, wants_quick
 from benchmarks.serve_latency import summary
 from examples.adult.demo import ADDRESS, prepare
-from proxy.admin.open_ledger import open_configured
+from proxy.admin.ledger_admin import open_configured
 from proxy.config.settings import load
 from proxy.identity.issuing import Grant, issue_token
 from proxy.protocol import tacit_pb2

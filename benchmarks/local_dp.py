@@ -27,7 +27,7 @@ from cube.measurement import UNITS_PER_EPSILON
 from local_dp.channels.channel import Floats
 from local_dp.channels.choice import best_channel
 from local_dp.channels.randomised_response import RandomisedResponse
-from local_dp.estimates.inversion import estimated
+from local_dp.estimates.shares import estimated
 from proxy.monitoring.logs import configure_logs
 from tests.support.answering import simulated
 from tests.support.collections_of_answers import survey_marginal

@@ -24,18 +24,15 @@ from typing import Final
 
 import numpy as np
 
+from benchmarks.graph_comparison import LinkCounts, class_distance, hamming_distance
 from benchmarks.report import Bar, progress, run, wants_quick
 from cube.measurement import UNITS_PER_EPSILON
-from local_dp.campaign import Attribute, planned_campaign
-from local_dp.views import designed_views
+from local_dp.campaign import Attribute, designed_views, planned_campaign
 from proxy.cli.network_tables import AnsweredSource, Asked, measured_tables
 from proxy.cli.shared.client import ServerAddress
-from synthesis.networks.chow_liu import chow_liu
-from synthesis.networks.comparison import LinkCounts, class_distance, hamming_distance
-from synthesis.networks.exact_search import best_network
 from synthesis.networks.graph import Dag, skeleton
-from synthesis.networks.hill_climbing import hill_climbed
 from synthesis.networks.score import BicScore
+from synthesis.networks.search import best_network, chow_liu, hill_climbed
 from synthesis.networks.source import MeasuredTables, NoisyCounts, RowTables, TableSource
 from tests.support import survey_network, survey_rows
 from tests.support.respondents import collected

@@ -21,9 +21,9 @@ from planner.domain.relations import Columns, public_table
 from planner.planner import Planner
 from planner.sql.dialect import Tacit
 from planner.workload import AskedFirst, GivenAnswers, RequestedTarget, Workload
-from proxy.api.arrow_types import arrow_type
+from proxy.api.columns import arrow_type
 from proxy.engine.asked_first import stand_ins
-from proxy.engine.postprocessing import OuterSql
+from proxy.engine.sql.postprocessing import OuterSql
 from proxy.engine.system_views import VIEW_SCHEMAS
 from proxy.sources.public.table import PublicTable
 from tests.sql import world

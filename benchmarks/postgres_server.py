@@ -17,7 +17,7 @@ from typing import Any, Final
 import psycopg
 
 from examples.adult.demo import ADDRESS, prepare
-from proxy.admin.open_ledger import open_configured
+from proxy.admin.ledger_admin import open_configured
 from proxy.config.settings import load
 from proxy.identity.issuing import Grant, issue_token
 

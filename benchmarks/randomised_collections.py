@@ -44,10 +44,15 @@ from benchmarks.random_respondents import Respondents, Sent, Wire, taking_part, 
 from benchmarks.report import Bar, progress, run, wants_quick
 from benchmarks.serve_latency import summary
 from cube.measurement import UNITS_PER_EPSILON
-from local_dp.campaign import Attribute, Campaign, planned_campaign
-from local_dp.campaign_text import campaign_digest, campaign_text
-from local_dp.views import designed_views
-from proxy.admin.open_ledger import open_configured
+from local_dp.campaign import (
+    Attribute,
+    Campaign,
+    campaign_digest,
+    campaign_text,
+    designed_views,
+    planned_campaign,
+)
+from proxy.admin.ledger_admin import open_configured
 from proxy.collections.store import CountStore
 from proxy.config.settings import load
 from proxy.identity.issuing import Grant, issue_token

@@ -43,8 +43,8 @@ from planner.workload import Wanted
 from proxy.api.requests import SOURCE_PUBLIC, QueryRequest, QueryResult
 from proxy.bootstrap import build
 from proxy.config.settings import Settings, load
+from proxy.engine.answers.results import AnsweredPart
 from proxy.engine.engine import Engine
-from proxy.engine.results import AnsweredPart
 from proxy.engine.usage import UsageTallies
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.public.file import load_public_tables

@@ -27,8 +27,7 @@ from cube.target import AccuracyTarget
 from planner.measuring.weights import GaussianOffer
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
-from proxy.synthetic_tables.decoding import arrow_type
-from proxy.synthetic_tables.encoding import levels_of
+from proxy.synthetic_tables.models import arrow_type, levels_of
 from proxy.tables.private_table import ServedTable
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -1,4 +1,12 @@
-"""A campaign: the public declaration of what respondents are asked, and how they randomise it.
+"""A campaign: its design of views, its declaration, and its canonical text.
+
+The design of a collection: which attributes are asked about together.
+
+A view is a list of combinations without a common attribute; every pair of attributes (or every
+larger set, if asked) lies inside a combination of some view. A design is made of names alone, so it
+costs no privacy, and hides nothing either. The same names give the same design.
+
+A campaign: the public declaration of what respondents are asked, and how they randomise it.
 
 It is fixed before the first answer, and checks itself: combinations of a view share no attribute,
 every channel is for as many cells as its combination has, and no respondent loses more than epsilon
@@ -8,22 +16,137 @@ whichever combinations they answer. A respondent checks the same again, on their
 Nothing here knows an answer, or who gave it.
 
 The argument is in `proofs/campaigns.md`.
+
+A campaign as canonical JSON text, and back; its digest is its name for ever.
+
+The text is what respondents read, in whatever language they are written: probabilities are
+``"numerator/denominator"``, all other numbers are whole and below 2**53. Reading checks everything
+that making a campaign checks, and refuses what it does not know.
 """
 
 import datetime as dt
+import json
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
+from hashlib import sha256
+from itertools import combinations
+from math import comb
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cube.axis import N_LEVELS_MAX, NAME_LENGTH_MAX, Axis, LevelValue
+from cube.encoding import canonical_json
 from cube.exponential import exp_below
 from cube.measurement import UNITS_PER_EPSILON
 from cube.query import Scope, check_scope
+from cube.refusals import InvalidRequest, TooLarge
 from cube.runtime import cached_property
 from local_dp.channels.choice import AnyChannel, best_channel
-from local_dp.views import View
+from local_dp.channels.local_hashing import LocalHashing
+from local_dp.channels.randomised_response import RandomisedResponse
+from local_dp.channels.unary_encoding import UnaryEncoding
+
+View: TypeAlias = tuple[Scope, ...]
+
+N_TRIED = 200  # random views, of which the one that covers most is kept
+N_SETS_MAX = 10_000  # that are to be covered: beyond this, a design takes more than seconds
+PAIR = 2
+
+
+def designed_views(names: Sequence[str], size: int, *, strength: int = PAIR) -> tuple[View, ...]:
+    """Views of disjoint combinations that together cover every set of `strength` attributes.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The attributes, distinct.
+    size : int
+        Of each combination, from 2 to the number of attributes.
+    strength : int
+        The size of the sets to be covered, from 2 to `size`.
+
+    Returns
+    -------
+    tuple of tuple of scopes
+        For pairs each pair exactly once, in the fewest views there can be. Larger combinations are
+        searched for: a set may be covered more than once. Attributes that are left over are not in
+        a view.
+
+    Examples
+    --------
+    >>> for view in designed_views(("a", "b", "c", "d"), 2):
+    ...     print(view)
+    (('a', 'd'), ('b', 'c'))
+    (('a', 'c'), ('b', 'd'))
+    (('a', 'b'), ('c', 'd'))
+    """
+    if len(set(names)) != len(names):
+        raise ValueError("an attribute is named twice")
+    if not PAIR <= size <= len(names):
+        raise ValueError(f"a combination has 2 to {len(names)} attributes, not {size}")
+    if not PAIR <= strength <= size:
+        raise ValueError(f"sets of 2 to {size} attributes can be covered, not of {strength}")
+    if comb(len(names), strength) > N_SETS_MAX:
+        raise TooLarge(f"A design of more than {N_SETS_MAX} sets of attributes is too large.")
+    return _round_robin(names) if size == PAIR else _greedy(names, size, strength)
+
+
+def _round_robin(names: Sequence[str]) -> tuple[View, ...]:
+    """The circle method: one stays, the others move on; a bye where the number is odd."""
+    places: list[str | None] = [*names, *([None] if len(names) % 2 else [])]
+    views = []
+    for _ in range(len(places) - 1):
+        facing = zip(places, reversed(places), strict=True)
+        met = [_scope(pair) for pair in list(facing)[: len(places) // 2] if None not in pair]
+        views.append(tuple(met))
+        places = [places[0], places[-1], *places[1:-1]]
+    return tuple(views)
+
+
+def _scope(names: Sequence[str | None]) -> Scope:
+    return tuple(sorted(name for name in names if name is not None))
+
+
+def _greedy(names: Sequence[str], size: int, strength: int) -> tuple[View, ...]:
+    """One view after another, each the best of many random ones.
+
+    Every view that is tried begins with a set that is not covered, so that there is progress, and
+    no more rounds than sets.
+    """
+    # The design is public and the same for all; what is drawn here protects nothing.
+    digest = sha256("\0".join([*names, str(size), str(strength)]).encode()).digest()
+    rng = np.random.default_rng(int.from_bytes(digest, "big"))
+    n_groups = len(names) // size
+    missing = np.zeros((len(names),) * strength, dtype=bool)
+    for one in combinations(range(len(names)), strength):
+        missing[one] = True
+    views = []
+    while missing.any():
+        first = np.argwhere(missing)[0]
+        others = np.setdiff1d(np.arange(len(names)), first)
+        tried = np.array([np.concatenate([first, rng.permutation(others)]) for _ in range(N_TRIED)])
+        groups = np.sort(tried[:, : n_groups * size].reshape(N_TRIED, n_groups, size), axis=2)
+        best = groups[_n_new(groups, missing, strength).argmax()]
+        for inside in combinations(range(size), strength):
+            missing[tuple(best[:, inside].T)] = False
+        views.append(tuple(_scope([names[place] for place in group]) for group in best))
+    return tuple(views)
+
+
+def _n_new(
+    groups: NDArray[np.int64], missing: NDArray[np.bool_], strength: int
+) -> NDArray[np.int64]:
+    """How many missing sets each of the tried views covers."""
+    found = np.zeros(len(groups), dtype=np.int64)
+    for inside in combinations(range(groups.shape[2]), strength):
+        found += missing[tuple(np.moveaxis(groups[:, :, inside], 2, 0))].sum(axis=1)
+    return found
+
 
 Level: TypeAlias = str | int | bool | None  # what JSON says the same way everywhere
 
@@ -257,3 +380,158 @@ def planned_campaign(
         epsilon_units,
         n_answered,
     )
+
+
+FORMAT = 1
+N_CHARACTERS_MAX = 2**24
+PROBABILITY = re.compile(r"([0-9]{1,40})/([0-9]{1,40})")
+
+
+def campaign_text(campaign: Campaign) -> str:
+    """The one JSON text of a campaign."""
+    return canonical_json(
+        {
+            "format": FORMAT,
+            "name": campaign.name,
+            "attributes": [
+                {"name": one.name, "levels": list(one.levels)} for one in campaign.attributes
+            ],
+            "combinations": [
+                {"attributes": list(one.scope), "channel": _channel_json(one.channel)}
+                for one in campaign.combinations
+            ],
+            "views": [list(view) for view in campaign.views],
+            "answers": campaign.n_answered,
+            "epsilon": campaign.epsilon_units,
+        }
+    )
+
+
+def campaign_digest(text: str) -> str:
+    """The name of a campaign: the SHA-256 of its text, in hexadecimal digits."""
+    return sha256(text.encode()).hexdigest()
+
+
+def read_campaign(text: str) -> Campaign:
+    """The campaign of a text.
+
+    Raises
+    ------
+    InvalidRequest
+        If the text is no campaign, or one that does not hold what it has to.
+    """
+    if len(text) > N_CHARACTERS_MAX:
+        raise InvalidRequest(f"A campaign is at most {N_CHARACTERS_MAX} characters long.")
+    try:
+        value = json.loads(text)
+        fields = _fields(
+            value, {"format", "name", "attributes", "combinations", "views", "answers", "epsilon"}
+        )
+        if fields["format"] != FORMAT:
+            raise ValueError(f"format {fields['format']!r} is not known")  # noqa: TRY301
+        campaign = Campaign(
+            _text(fields["name"]),
+            tuple(_attribute(one) for one in _list(fields["attributes"])),
+            _combinations(fields["combinations"], fields["attributes"]),
+            tuple(tuple(_whole(place) for place in _list(view)) for view in _list(fields["views"])),
+            _whole(fields["epsilon"]),
+            _whole(fields["answers"]),
+        )
+    except (ValueError, TypeError, RecursionError) as error:
+        raise InvalidRequest(f"This is no campaign: {error}.") from None
+    if campaign_text(campaign) != text:
+        raise InvalidRequest("A campaign has one text: sorted keys, no spaces, lowest terms.")
+    return campaign
+
+
+def _channel_json(channel: AnyChannel) -> dict[str, Any]:
+    match channel:
+        case RandomisedResponse():
+            return {
+                "kind": "randomised_response",
+                "keep": _ratio(channel.keep),
+                "weights": list(channel.weights),
+            }
+        case UnaryEncoding():
+            return {"kind": "unary_encoding", "noise": _ratio(channel.noise)}
+        case LocalHashing():
+            return {
+                "kind": "local_hashing",
+                "keep": _ratio(channel.keep),
+                "buckets": channel.n_buckets,
+            }
+
+
+def _attribute(value: object) -> Attribute:
+    fields = _fields(value, {"name", "levels"})
+    return Attribute(_text(fields["name"]), tuple(_list(fields["levels"])))
+
+
+def _combinations(value: object, attributes: object) -> tuple[Combination, ...]:
+    sizes = {
+        one["name"]: len(one["levels"])
+        for one in _list(attributes)  # read before as attributes, so that these fields are there
+    }
+    found = []
+    for one in _list(value):
+        fields = _fields(one, {"attributes", "channel"})
+        scope = tuple(_text(name) for name in _list(fields["attributes"]))
+        n_cells = 1
+        for name in scope:
+            if name not in sizes:
+                raise ValueError(f"no attribute is called {name}")
+            n_cells *= sizes[name]
+        found.append(Combination(scope, _channel(fields["channel"], n_cells)))
+    return tuple(found)
+
+
+def _channel(value: object, n_cells: int) -> AnyChannel:
+    kind = value.get("kind") if isinstance(value, dict) else None
+    match kind:
+        case "randomised_response":
+            fields = _fields(value, {"kind", "keep", "weights"})
+            weights = tuple(_whole(weight) for weight in _list(fields["weights"]))
+            return RandomisedResponse(weights, _probability(fields["keep"]))
+        case "unary_encoding":
+            fields = _fields(value, {"kind", "noise"})
+            return UnaryEncoding(n_cells, _probability(fields["noise"]))
+        case "local_hashing":
+            fields = _fields(value, {"kind", "keep", "buckets"})
+            buckets = _whole(fields["buckets"])
+            return LocalHashing(n_cells, buckets, _probability(fields["keep"]))
+    raise ValueError(f"no channel is of the kind {kind!r}")
+
+
+def _ratio(probability: Fraction) -> str:
+    return f"{probability.numerator}/{probability.denominator}"
+
+
+def _probability(value: object) -> Fraction:
+    match = PROBABILITY.fullmatch(_text(value))
+    if match is None or int(match[2]) == 0:
+        raise ValueError(f"{value!r} is no probability")
+    return Fraction(int(match[1]), int(match[2]))
+
+
+def _fields(value: object, names: set[str]) -> dict[str, Any]:
+    if not isinstance(value, dict) or value.keys() != names:
+        raise ValueError(f"an object with {', '.join(sorted(names))} is expected")
+    return value
+
+
+def _list(value: object) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError("a list is expected")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError("a text is expected")
+    return value
+
+
+def _whole(value: object) -> int:
+    if type(value) is not int:
+        raise TypeError(f"{value!r} is no whole number")
+    return value

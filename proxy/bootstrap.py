@@ -14,11 +14,9 @@ from accountant.noise.lattice_noise import SystemNoise
 from accountant.source import Source
 from cube.refusals import ConfigurationInvalid, LedgerUnavailable, TacitError
 from proxy.admin.head_signing import HeadSigner
-from proxy.admin.limits import set_first_limit
-from proxy.admin.open_ledger import open_configured
+from proxy.admin.ledger_admin import open_configured, set_first_limit
 from proxy.api.requests import LOCAL, BudgetStatus
-from proxy.collections.forgetting import Forgetting
-from proxy.collections.service import CollectionService
+from proxy.collections.service import CollectionService, Forgetting
 from proxy.config.ledger import LedgerSettings
 from proxy.config.settings import Settings
 from proxy.config.table_settings import TableSettings
@@ -30,13 +28,10 @@ from proxy.sources.extract_file import WhyMade
 from proxy.sources.opening import Extracted, GrowingFile, table_rows
 from proxy.sources.public.file import load_public_tables
 from proxy.sources.public.table import PublicTable
-from proxy.streams.service import StreamService
-from proxy.streams.turning import Turning
+from proxy.streams.service import StreamService, Turning
 from proxy.synthetic_tables.store import SyntheticStore
-from proxy.tables.advancing import Advancing, Growing, open_periods
-from proxy.tables.keeping import Keeping
 from proxy.tables.private_table import ServedTable
-from proxy.tables.renewing import Renewable, Renewing
+from proxy.tables.upkeep import Advancing, Growing, Keeping, Renewable, Renewing, open_periods
 from proxy.workers.crew import ALONE, Crew
 
 NEWS_OF_COLLECTIONS: Final = "news of collections"

@@ -1,11 +1,23 @@
-"""The model that rows are drawn from: consistent tables over buckets, and the split of buckets.
+"""The model that rows are drawn from, as JSON values and back, and how well rows agree with it.
+
+The model that rows are drawn from: consistent tables over buckets, and the split of buckets.
 
 The whole model is post-processing of noisy tables: drawing from it again costs nothing, and any
 number of rows may be drawn.
+
+How well rows agree with the tables that they were drawn from.
+
+Tables of pairs may contradict each other, because each has its own noise; then no rows agree with
+all of them. What is missed is compared with the noise of the table itself.
+
+A pairwise model as plain JSON values, and back, so that rows can be drawn from it again.
+
+Released numbers and public names only.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 
@@ -13,7 +25,7 @@ from cube.query import Scope
 from synthesis.buckets import Buckets, merged
 from synthesis.fitting import fitted_pair, projected
 from synthesis.sketch import Sketch
-from synthesis.tables import Column, Floats, TableEstimate, combined, expected_l1
+from synthesis.tables import Column, Floats, Integers, TableEstimate, combined, expected_l1
 
 LEAST_SPREAD = 1e-9  # of a column: with less it has one value, and depends on nothing
 
@@ -206,3 +218,98 @@ def _shares(counts: Floats) -> Floats:
     """Counts as shares; equal shares if all counts are 0."""
     total = counts.sum()
     return counts / total if total > 0 else np.full(counts.size, 1 / counts.size)
+
+
+def missed(model: PairwiseModel, drawn: Mapping[str, Integers]) -> dict[Scope, float]:
+    """The L1 distance of each pair's counts in rows from its table, as a share of the rows.
+
+    Parameters
+    ----------
+    model : PairwiseModel
+    drawn : mapping of str to (n_rows,) ndarray of int64
+        The bucket of each row in each column.
+    """
+    found = {}
+    for scope, table in model.pairs.items():
+        first, second = (
+            groups.labels[drawn[name]] for name, groups in zip(scope, table.groups, strict=True)
+        )
+        n_first, n_second = table.counts.shape
+        counts = np.bincount(first * n_second + second, minlength=n_first * n_second)
+        total = max(float(table.counts.sum()), 1.0)
+        shares = counts.reshape(table.counts.shape) / max(first.size, 1)
+        found[scope] = float(np.abs(shares - table.counts / total).sum())
+    return found
+
+
+def excess(model: PairwiseModel, drawn: Mapping[str, Integers]) -> float:
+    """By how much the worst table is missed beyond its own noise, as a share of the rows."""
+    beyond = (
+        distance - model.pairs[scope].noise / max(model.total, 1.0)
+        for scope, distance in missed(model, drawn).items()
+    )
+    return max(beyond, default=0.0)
+
+
+KIND: Final = "pairwise"
+
+
+def model_json(model: PairwiseModel) -> dict[str, Any]:
+    """A model as JSON values."""
+    return {
+        "kind": KIND,
+        "total": model.total,
+        "columns": [
+            {
+                "name": column.name,
+                "size": column.size,
+                "n_ordered": column.n_ordered,
+                "buckets": model.buckets[column.name].labels.tolist(),
+                "shares": model.shares[column.name].tolist(),
+                "parts": model.parts[column.name].tolist(),
+            }
+            for column in model.columns
+        ],
+        "pairs": [
+            {
+                "columns": list(pair),
+                "groups": [groups.labels.tolist() for groups in table.groups],
+                "counts": table.counts.tolist(),
+                "noise": table.noise,
+            }
+            for pair, table in model.pairs.items()
+        ],
+    }
+
+
+def model_of(encoded: dict[str, Any]) -> PairwiseModel:
+    """The model that `model_json` wrote.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError
+        If the values are not such a model.
+    """
+    if encoded["kind"] != KIND:
+        raise ValueError(f"a model of kind {encoded['kind']!r}")
+    columns = encoded["columns"]
+    buckets = {one["name"]: Buckets(np.array(one["buckets"], dtype=np.int64)) for one in columns}
+    return PairwiseModel(
+        columns=tuple(Column(one["name"], one["size"], one["n_ordered"]) for one in columns),
+        buckets=buckets,
+        total=encoded["total"],
+        shares={one["name"]: np.array(one["shares"], dtype=np.float64) for one in columns},
+        pairs={
+            (one["columns"][0], one["columns"][1]): _pair_of(one, buckets)
+            for one in encoded["pairs"]
+        },
+        parts={one["name"]: np.array(one["parts"], dtype=np.float64) for one in columns},
+    )
+
+
+def _pair_of(encoded: dict[str, Any], buckets: dict[str, Buckets]) -> PairTable:
+    """A pair's table; models of earlier versions count every bucket, and say nothing of noise."""
+    counts = np.array(encoded["counts"], dtype=np.float64)
+    labels = encoded.get("groups") or [range(buckets[n].n_buckets) for n in encoded["columns"]]
+    first, second = (Buckets(np.array(one, dtype=np.int64)) for one in labels)
+    return PairTable((first, second), counts, float(encoded.get("noise", 0.0)))

@@ -17,10 +17,10 @@ from synthesis.choice import (
     choose_tables,
     one_way_share,
     score_share,
+    shrunk_scores,
 )
 from synthesis.known import KnownEstimates
 from synthesis.model import PairwiseModel, fit_model
-from synthesis.shrinkage import shrunk_scores
 from synthesis.sketch import Candidate, Sketch
 from synthesis.tables import Column, Floats, all_pairs, expected_l1
 

@@ -1,4 +1,18 @@
-"""What is known before pairs are bought: each column's buckets, and which pairs can be measured.
+"""What is known before pairs are bought: each column's buckets, over nested groups.
+
+The best estimate of one column's counts from estimates over nested groups of them.
+
+Levels of a column are counted once by themselves, and again, in groups, by every table of it and
+another column. Groups of groups form a tree, on which two passes give the least-squares estimate.
+
+The groups of a column's buckets over which tables of pairs are counted.
+
+Every cell of a table has the same noise, so a table of two columns with hundreds of buckets is all
+noise. Its columns are counted in fewer groups: neighbours together where levels are in order, each
+group about as large as any other; the most frequent alone, and the rest together, where they are
+not. Which levels go together follows from noisy counts, so it costs nothing.
+
+What is known before pairs are bought: each column's buckets, and which pairs can be measured.
 
 Post-processing of noisy tables. The model that rows are drawn from is fitted to a sketch in
 `synthesis.model`.
@@ -7,6 +21,7 @@ Post-processing of noisy tables. The model that rows are drawn from is fitted to
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Final
 
 import numpy as np
 
@@ -14,17 +29,150 @@ from cube.query import N_FACTOR_CELLS_MAX, N_GROUPS_MAX, Scope
 from cube.runtime import cached_property
 from synthesis.buckets import Buckets, GroupedEstimate, merged, refined, visible_buckets
 from synthesis.fitting import fitted_margin
-from synthesis.nested import nested_estimate
-from synthesis.resolution import rungs
 from synthesis.tables import (
     Column,
     Floats,
+    Integers,
     TableEstimate,
     all_pairs,
     combined,
     estimated_total,
     expected_l1,
 )
+
+
+def nested_estimate(
+    finest: TableEstimate, coarser: Sequence[tuple[Buckets, TableEstimate]]
+) -> TableEstimate:
+    """Combine independent estimates of a column over parts, and over groups of these.
+
+    Parameters
+    ----------
+    finest : TableEstimate
+        Of one column, over its parts.
+    coarser : sequence of (Buckets, TableEstimate)
+        Partitions of the parts, and an estimate over each.
+
+    Returns
+    -------
+    TableEstimate
+        Over the parts. Its variances are those of each part; errors of parts in a group are not
+        independent of each other.
+
+    Notes
+    -----
+    The weighted least-squares estimate [1]_, if the partitions are nested: upwards, each group's
+    estimate is combined with the sum of what is below it; downwards, what a group's estimate
+    differs from that sum is shared out in proportion to the variances. Estimates over a partition
+    that is not one of the groups of the finer ones are not used.
+
+    References
+    ----------
+    .. [1] M. Hay, V. Rastogi, G. Miklau, D. Suciu, "Boosting the Accuracy of Differentially Private
+       Histograms Through Consistency", VLDB 2010, theorem 3; here with unequal variances.
+    """
+    (column,) = finest.scope
+    below = [finest]  # the estimate of each rung from what is on it and below it
+    steps: list[Buckets] = []  # each rung's groups, of the groups of the rung below
+    reached = Buckets(np.arange(finest.values.size))
+    for groups, estimate in _of_one_partition(coarser):
+        try:
+            step = groups.within(reached)
+        except ValueError:
+            continue
+        summed = merged(below[-1], {column: step})
+        below.append(combined([summed, estimate]))
+        steps.append(step)
+        reached = groups
+    found = below.pop()
+    for step, part in zip(reversed(steps), reversed(below), strict=True):
+        summed = merged(part, {column: step})
+        share = part.variance / step.expanded(summed.variance)
+        moved = step.expanded(found.values - summed.values)
+        kept = part.variance * (1 - share) + share**2 * step.expanded(found.variance)
+        # A part that is a group by itself keeps what the group has, down to rounding
+        values, variance = part.values + share * moved, np.maximum(kept, 1e-12 * part.variance)
+        found = TableEstimate(part.scope, values, variance)
+    return found
+
+
+def _of_one_partition(
+    coarser: Sequence[tuple[Buckets, TableEstimate]],
+) -> list[tuple[Buckets, TableEstimate]]:
+    """One estimate for each partition, the finest partition first."""
+    of_labels: dict[bytes, tuple[Buckets, list[TableEstimate]]] = {}
+    for groups, estimate in coarser:
+        # Groups are compared by which parts they hold, whatever their numbers
+        _, first, labels = np.unique(groups.labels, return_index=True, return_inverse=True)
+        in_order = np.argsort(np.argsort(first))
+        same = Buckets(in_order[labels])
+        renumbered = TableEstimate(
+            estimate.scope,
+            estimate.values[groups.labels[np.sort(first)]],
+            estimate.variance[groups.labels[np.sort(first)]],
+        )
+        of_labels.setdefault(same.labels.tobytes(), (same, []))[1].append(renumbered)
+    partitions = [(groups, combined(estimates)) for groups, estimates in of_labels.values()]
+    return sorted(partitions, key=lambda one: -one[0].n_buckets)
+
+
+FINE: Final = 64
+COARSE: Final = 16
+UNORDERED_SHARE: Final = 0.25  # of a column's groups, for its levels without order, if it has both
+
+
+def rungs(column: Column, buckets: Buckets, counts: Floats) -> tuple[Buckets, ...]:
+    """The partitions of a column's buckets to count pairs over: the finest first, each of the last.
+
+    Parameters
+    ----------
+    column : Column
+    buckets : Buckets
+        Of its levels.
+    counts : (n_buckets,) ndarray of float64
+        Estimates of their counts, not negative.
+
+    Returns
+    -------
+    tuple of Buckets
+        Of the buckets: one with at most `FINE` groups, and one with at most `COARSE` if that is
+        another.
+    """
+    fine = coarser(column, buckets, counts, FINE)
+    of_levels = Buckets(fine.labels[buckets.labels])
+    coarse = coarser(column, of_levels, fine.summed(counts, 0), COARSE)
+    return (fine,) if coarse.is_plain else (fine, Buckets(coarse.labels[fine.labels]))
+
+
+def coarser(column: Column, buckets: Buckets, counts: Floats, n_groups: int) -> Buckets:
+    """At most `n_groups` groups of a column's buckets; each alone if they are no more than that."""
+    if buckets.n_buckets <= n_groups:
+        return Buckets(np.arange(buckets.n_buckets))
+    first = np.array([members[0] for members in buckets.members])
+    ordered = np.flatnonzero(first < column.n_ordered)
+    ordered = ordered[np.argsort(first[ordered], kind="stable")]
+    others = np.flatnonzero(first >= column.n_ordered)
+    n_others = n_groups if not ordered.size else max(1, round(UNORDERED_SHARE * n_groups))
+    n_others = min(n_others, others.size)
+    labels = np.empty(buckets.n_buckets, dtype=np.int64)
+    labels[ordered] = _equal_runs(counts[ordered], n_groups - n_others)
+    labels[others] = n_groups + _most_frequent(counts[others], n_others)
+    return Buckets(np.unique(labels, return_inverse=True)[1])
+
+
+def _equal_runs(counts: Floats, n_runs: int) -> Integers:
+    """Runs of neighbours with about equal counts: where the middle of each lies in the whole."""
+    middles = np.cumsum(counts) - counts / 2
+    total = max(float(counts.sum()), 1.0)
+    return np.minimum((n_runs * middles / total).astype(np.int64), max(n_runs - 1, 0))
+
+
+def _most_frequent(counts: Floats, n_groups: int) -> Integers:
+    """The most frequent in groups of their own, and all others in the last group."""
+    rank = np.empty(counts.size, dtype=np.int64)
+    rank[np.argsort(-counts, kind="stable")] = np.arange(counts.size)
+    return np.minimum(rank, max(n_groups - 1, 0))
+
 
 VAGUE = 1e12  # the variance of a level that was never counted: whatever was counted is believed
 KNOWN_WELL = 0.5  # a known table with this share of a candidate's cells is added to instead

@@ -1,27 +1,28 @@
-"""A table made for learning a target: one model for each of the target's classes.
+"""A table made for learning a target: one model for each of the target's levels.
 
 The rows of one class and those of another are disjoint, so a budget pays for the tables of every
 class alike, and each class has the relations of its columns measured in full. What distinguishes
 the classes, which is what a learner looks for, is then in every table, not only in those of the
 pairs with the target.
+
+A stratified model as plain JSON values, and back; see `synthesis.model`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cube.query import N_FACTOR_CELLS_MAX
 from synthesis.choice import LAPLACE, NoiseCost
-from synthesis.drawing import draw_rows
+from synthesis.drawing import controlled_counts, draw_rows
 from synthesis.known import Stratum
-from synthesis.model import PairwiseModel
+from synthesis.model import PairwiseModel, model_json, model_of
 from synthesis.pairwise import TableMeasurer, Wishes, known_model, known_sketch, measured_model
-from synthesis.rounding import controlled_counts
 from synthesis.tables import Column
 
 N_STRATA_MAX: Final = 10  # with more, classes are too small for tables of their own
@@ -103,7 +104,7 @@ def measured_strata(
     Notes
     -----
     All classes spend the same on scores, so that where scores cost every row alike
-    (`proxy.synthetic_tables.gaussian_spending`) each class can pay its part of them.
+    (`proxy.synthetic_tables.spending`) each class can pay its part of them.
     """
     wishes = replace(
         wishes,
@@ -188,3 +189,42 @@ def scopes_of(model: StratifiedModel) -> Iterator[tuple[str, ...]]:
         for scope in (*one.pairs, *((column.name,) for column in one.columns))
     }
     yield from sorted(found)
+
+
+KIND: Final = "strata"
+
+
+def strata_json(model: StratifiedModel) -> dict[str, Any]:
+    """A model as JSON values."""
+    return {
+        "kind": KIND,
+        "total": model.total,
+        "columns": [
+            {"name": one.name, "size": one.size, "n_ordered": one.n_ordered}
+            for one in model.columns
+        ],
+        "target": list(model.target),
+        "models": [
+            {"levels": list(levels), "model": model_json(one)}
+            for levels, one in model.models.items()
+        ],
+    }
+
+
+def strata_model_of(encoded: dict[str, Any]) -> StratifiedModel:
+    """The model that `strata_json` wrote.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError
+        If the values are not such a model.
+    """
+    if encoded["kind"] != KIND:
+        raise ValueError(f"a model of kind {encoded['kind']!r}")
+    return StratifiedModel(
+        columns=tuple(
+            Column(one["name"], one["size"], one["n_ordered"]) for one in encoded["columns"]
+        ),
+        target=tuple(encoded["target"]),
+        models={tuple(one["levels"]): model_of(one["model"]) for one in encoded["models"]},
+    )

@@ -45,22 +45,20 @@ FLOORS = {
         "noise_law history",
     ),
     "synthesis": (
-        "strata_text",
         "strata",
-        "drawing model_text pairwise",
-        "certificate",
+        "drawing pairwise",
         "model",
-        "sketch exact_margin",
+        "sketch conditional",
         "privbayes",
-        "networks conditional known nested resolution shrinkage",
-        "buckets choice fitting rounding",
+        "networks known",
+        "buckets choice fitting",
         "tables",
     ),
     "local_dp": (
         "planning robustness",
-        "campaign_text columns estimates submission",
+        "columns estimates submission",
         "campaign",
-        "channels views",
+        "channels",
         "answer_store",
         "respondent",
         "draws",
@@ -127,7 +125,7 @@ HOMES = {
 DUCKDB_FILES = {
     "planner/domain/scratchpad.py",
     "proxy/cli/draft/source.py",
-    "proxy/engine/closed_database.py",
+    "proxy/engine/sql/closed_database.py",
     "proxy/sources/closed.py",
     "proxy/sources/duckdb_source.py",
     "proxy/sources/private_view.py",
@@ -139,7 +137,7 @@ ARROW_WRITERS = {
     "proxy/cli/shared/files.py": "clean_table",
     "proxy/synthetic_tables/store.py": "clean_table",
     "proxy/wire/arrow_ipc.py": "clean_batches",
-    "proxy/engine/sql_process.py": "pipe",  # to a process of the server's own, and back
+    "proxy/engine/sql/process.py": "pipe",  # to a process of the server's own, and back
     "proxy/sources/extract/chunks.py": "_chunks",  # encrypted, by a key that is kept nowhere
 }
 WRITES_ARROW = re.compile(

@@ -24,7 +24,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from accountant.ledger.credentials import EVERY_TABLE, Role
-from proxy.admin.open_ledger import open_configured
+from proxy.admin.ledger_admin import open_configured
 from proxy.config.settings import load
 from proxy.identity.issuing import Grant, issue_token
 from proxy.protocol import tacit_pb2, tacit_pb2_grpc

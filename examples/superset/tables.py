@@ -8,7 +8,7 @@ from typing import Final
 
 from accountant.ledger.credentials import EVERY_TABLE, Role
 from examples.adult.demo import prepare as prepare_adult
-from proxy.admin.open_ledger import open_configured
+from proxy.admin.ledger_admin import open_configured
 from proxy.config.settings import load
 from proxy.identity.issuing import Grant, issue_token
 

@@ -5,7 +5,7 @@ query on that scope is a sum of independent noisy counts. Its estimate and the l
 need no linear algebra, however long the history is. Of the ways to cover the query with groups, the
 one of least variance is used if the groups are nested; it depends on weights alone.
 
-The joint estimate from all rows (`workspace.py`) is never wider, but much slower on many rows.
+The joint estimate from all rows (`workspaces.py`) is never wider, but much slower on many rows.
 """
 
 import math

@@ -1,4 +1,12 @@
-"""All combinations of a campaign together: what they say of a query that one of them covers.
+"""All combinations of a campaign together: what they say of a query that none asks alone.
+
+Values of the combinations of a campaign, by place, each made when it is first asked for.
+
+A wide campaign has thousands of combinations, and a question touches a few of them.
+
+Linear queries on groups as coefficients over the cells of a combination.
+
+All combinations of a campaign together: what they say of a query that one of them covers.
 
 Tables of overlapping combinations are made to agree by the weighted projection that marginals have,
 with weights that depend on channels and numbers of answers alone. So every combination that shares
@@ -10,29 +18,128 @@ A query that no combination covers has a model, of greatest entropy, and no inte
 The argument is in `proofs/estimates.md`.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
+from typing import TypeVar
 
 import numpy as np
 
-from cube.query import QueryBlock, Scope
+from cube.query import LinearQuery, QueryBlock, Scope
+from cube.refusals import TooLarge
 from cube.runtime import cached_property
 from inference.marginals.entropy import maximum_entropy
 from inference.marginals.nonnegative import nonnegative
 from inference.marginals.projection import projected
-from inference.marginals.table import NoisyTable
+from inference.marginals.table import NoisyTable, spread
 from local_dp.campaign import Campaign
 from local_dp.channels.channel import Floats
-from local_dp.estimates.answers import CollectedAnswer, answers, are_enough, known
-from local_dp.estimates.by_place import ByPlace
-from local_dp.estimates.inversion import TableEstimate, estimated
-from local_dp.estimates.laws import IntervalMethod, normal_law
-from local_dp.estimates.queries import N_COEFFICIENTS_MAX, coefficients_of
+from local_dp.estimates.laws import (
+    CollectedAnswer,
+    IntervalMethod,
+    answers,
+    are_enough,
+    known,
+    normal_law,
+)
+from local_dp.estimates.shares import TableEstimate, Tally, estimated
 from local_dp.estimates.simulated import AnsweredTable, CellsOfTable
-from local_dp.estimates.tally import Tally
 from local_dp.estimates.together import Overlaps, ScopedTable, TablesTogether
+
+Value = TypeVar("Value")
+
+
+class ByPlace(Mapping[int, Value]):
+    """A value for each of some places. Thread-safe, if the function is.
+
+    It takes no lock: two threads that ask at the same time may both make a value, so it is only for
+    values that come out the same.
+
+    Parameters
+    ----------
+    places : collection of int
+    make : callable
+        Makes the value of a place.
+    is_kept : bool
+        Whether a value is kept once it is made.
+    """
+
+    def __init__(
+        self, places: Collection[int], make: Callable[[int], Value], *, is_kept: bool = True
+    ) -> None:
+        self._places = dict.fromkeys(sorted(places))
+        self._make = make
+        self._is_kept = is_kept
+        self._made: dict[int, Value] = {}
+
+    def __getitem__(self, place: int) -> Value:
+        if place in self._made:
+            return self._made[place]
+        if place not in self._places:
+            raise KeyError(place)
+        value = self._make(place)
+        if self._is_kept:
+            self._made[place] = value
+        return value
+
+    def __contains__(self, place: object) -> bool:
+        return place in self._places
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
+N_COEFFICIENTS_MAX = 2**23  # cells times rows: 64 MB
+
+
+def coefficients_of(block: QueryBlock, sizes: Mapping[str, int]) -> tuple[Floats, Floats]:
+    """What each row of a block sums, over the cells of the block's scope.
+
+    Parameters
+    ----------
+    block : QueryBlock
+    sizes : mapping
+        The number of levels of each axis.
+
+    Returns
+    -------
+    coefficients : (n_cells of the scope, n_rows) ndarray
+        Of counts.
+    constants : (n_rows,) ndarray
+
+    Raises
+    ------
+    TooLarge
+        If there are too many of them.
+    """
+    scope = block.scope
+    n_cells = math.prod(sizes[name] for name in scope)
+    if n_cells * block.n_rows > N_COEFFICIENTS_MAX:
+        raise TooLarge(f"{block.n_rows} rows over {n_cells} cells are too many at once.")
+    whole = _dense(block.query, scope, sizes)
+    constants = np.full(block.n_rows, float(block.query.constant))
+    if block.partition is None:
+        return whole[:, np.newaxis], constants
+    shape = [sizes[name] for name in scope]
+    labels = spread(block.partition.labels.astype(np.float64), block.partition.axes, scope)
+    labels = np.broadcast_to(labels, shape).ravel()
+    return whole[:, np.newaxis] * (labels[:, np.newaxis] == np.arange(block.n_rows)), constants
+
+
+def _dense(query: LinearQuery, scope: Scope, sizes: Mapping[str, int]) -> Floats:
+    found = np.zeros([sizes[name] for name in scope])
+    for term in query.terms:
+        product: Floats = np.array(float(term.scale))
+        for factor in term.factors:
+            product = product * spread(factor.values.astype(np.float64), factor.axes, scope)
+        found += product
+    return found.ravel()
+
 
 VARIANCE_MIN = 0.01  # of that at equal shares
 

@@ -23,7 +23,7 @@ from cube.pace import checkpoint
 from local_dp.channels.channel import Floats
 from local_dp.channels.randomised_response import RandomisedResponse
 from local_dp.channels.unary_encoding import UnaryEncoding
-from local_dp.estimates.inversion import TableEstimate
+from local_dp.estimates.shares import TableEstimate
 
 GAP_ENOUGH = 1e-6  # shares are then within sqrt(2e-6), a 700th, of their standard errors
 N_STEPS_MAX = 20_000  # two seconds of the smallest channel

@@ -20,8 +20,7 @@ from cube.runtime import cached_property
 from local_dp.channels.channel import Floats
 from local_dp.channels.choice import AnyChannel
 from local_dp.channels.unary_encoding import UnaryEncoding
-from local_dp.estimates.inversion import TableEstimate
-from local_dp.estimates.tally import Tally
+from local_dp.estimates.shares import TableEstimate, Tally
 
 N_COUNTS_AT_ONCE = 2**20  # of all tables that are drawn at once: 8 MB
 

@@ -27,8 +27,7 @@ from cube.runtime import cached_property
 from inference.marginals.projection import projected
 from inference.marginals.table import NoisyTable, marginal
 from local_dp.channels.channel import Floats
-from local_dp.estimates.inversion import N_ENTRIES_AT_ONCE, TableEstimate
-from local_dp.estimates.simplex import project_simplex
+from local_dp.estimates.shares import N_ENTRIES_AT_ONCE, TableEstimate, project_simplex
 
 N_PROJECTED_AT_ONCE = 2**20  # coefficients: 8 MB, a few times over
 ROWS = "\0"  # a name that no attribute has; it sorts before all of them

@@ -26,10 +26,10 @@ A candidate is only a block. Nothing here weighs, prices or sees a noisy value.
 A batch in numbers: the variance of each query, and the cost, as functions of blocks' weights.
 
 Two kinds of blocks may be measured: marginals, on the scopes of the queries and on unions of them;
-and queries themselves. What all marginals together say of a query has a variance in closed form
-(`interactions.py`); what the query's own rows say beside that is combined with it as two
-independent estimates are. So the variance is never less than that of the best estimate from
-everything, and equal to it where only marginals are measured.
+and queries themselves. What all marginals together say of a query has a variance in closed form;
+what the query's own rows say beside that is combined with it as two independent estimates are. So
+the variance is never less than that of the best estimate from everything, and equal to it where
+only marginals are measured.
 
 Numbers only. Nothing here knows SQL, budgets or noisy values.
 

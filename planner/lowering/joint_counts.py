@@ -5,7 +5,7 @@ OPTIONS(consistency => ..): the counts of grouping sets must agree with one anot
     SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(consistency => 'exact') sex, race, COUNT(*)
     FROM adult GROUP BY CUBE(sex, race)
 
-Here the sets are described as tables; `proxy/engine/consistency.py` makes the answers agree.
+Here the sets are described as tables; the engine makes the answers agree.
 
 DP_CHI2_TEST(a, b, GIVEN => c): whether columns are independent, as a part of one noisy table.
 
@@ -13,7 +13,7 @@ DP_CHI2_TEST(a, b, GIVEN => c): whether columns are independent, as a part of on
     SELECT statistic, p_value, .. FROM part
 
 The private table is asked for COUNT(*) by all of the test's arguments, which are expressions like
-any group key. `proxy/engine/independence.py` computes the test from the noisy counts.
+any group key. `proxy/engine/answers/count_statistics.py` computes the test from the noisy counts.
 """
 
 import math

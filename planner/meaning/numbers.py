@@ -463,17 +463,7 @@ def _rounded(call: Call, name: str) -> Value:
         )
     places = constant_value(as_it_was(digits.node))
     if places is None or not source.is_exact:
-        shown = None if places is None else max(int(places), 0)
-        if source.kind is Kind.NUMERIC:
-            gives = SqlType(Kind.NUMERIC, None, shown, source.is_answer)
-        else:
-            gives = source if source.kind in (Kind.UNKNOWN, Kind.FLOAT) else REAL
-        template = f"{name}({{0}}, CAST({{1}} AS INTEGER))"
-        if source == REAL and places is not None:
-            return call.sql(_of_its_digits(name, int(places)), gives, value)
-        if source.is_exact:
-            template = f"{name}(CAST({{0}} AS DOUBLE), CAST({{1}} AS INTEGER))"
-        return call.sql(template, gives, value, digits)
+        return _of_a_double(call, name, value, digits, places)
     shown = max(int(places), 0)
     if int(places) >= source.places:
         return Value(value.node, SqlType(Kind.NUMERIC, source.places, shown))
@@ -481,6 +471,23 @@ def _rounded(call: Call, name: str) -> Value:
         value = call.sql("CAST({0} AS DECIMAL(20, 0))", WHOLE, value)
     template = _narrowed(f"{name}({{0}}, {int(places)})", source, shown)
     return call.sql(template, SqlType(Kind.NUMERIC, shown, shown), value)
+
+
+def _of_a_double(
+    call: Call, name: str, value: Value, digits: Value, places: Fraction | None
+) -> Value:
+    source = value.type
+    shown = None if places is None else max(int(places), 0)
+    if source.kind is Kind.NUMERIC:
+        gives = SqlType(Kind.NUMERIC, None, shown, source.is_answer)
+    else:
+        gives = source if source.kind in (Kind.UNKNOWN, Kind.FLOAT) else REAL
+    if source == REAL and places is not None:
+        return call.sql(_of_its_digits(name, int(places)), gives, value)
+    template = f"{name}({{0}}, CAST({{1}} AS INTEGER))"
+    if source.is_exact:
+        template = f"{name}(CAST({{0}} AS DOUBLE), CAST({{1}} AS INTEGER))"
+    return call.sql(template, gives, value, digits)
 
 
 def _of_its_digits(name: str, places: int) -> str:

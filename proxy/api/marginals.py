@@ -114,7 +114,7 @@ class MadeMarginals:
     Parameters
     ----------
     data : pyarrow.Table
-        One row for each cell of each set; see `proxy.marginals.rows`.
+        One row for each cell of each set; see `proxy.marginals.reconcile`.
     consistency : Consistency
     epsilon_spent : Fraction
         How much they added to the table's cost.

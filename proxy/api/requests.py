@@ -1,10 +1,24 @@
 """Requests to the engine, and their results.
 
+Epsilon as people write it: decimal text, read exactly.
+
+What is said of a budget that renews, wherever one is shown: when, and the sums beyond a window.
+
+The same words for the server's own lines and for the command line, which knows messages alone.
+Numbers are rounded for people; programs read them where they stand. A budget that does not renew
+has no words here.
+
+The best whole number to report for one count, under a user's prior and loss function.
+
+This is post-processing of one answer and costs what the answer costs. The prior and the loss are
+the user's own, and have no effect on other users.
+
 `QueryEngine` is the whole interface that the protocols use: they translate messages into its
 requests and its answers into messages, and decide nothing about privacy. Nothing here knows Arrow
 streams, gRPC or SQL trees; tables are Arrow tables because that is what leaves the process.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -15,15 +29,140 @@ import pyarrow as pa
 from accountant.ledger.credentials import EVERY_TABLE, Role
 from accountant.ledger.history.table_history import Renewal
 from accountant.ledger.limits import Payer
-from cube.refusals import UnknownName
+from cube.refusals import InvalidRequest, InvalidTarget, UnknownName, UnsupportedSql
 from cube.schema import Schema
 from cube.target import AccuracyTarget, SumTarget
+from inference.block_estimates import RowEstimates
+from inference.posterior import Posterior
+from inference.remap import (
+    Floats,
+    Loss,
+    best_report,
+    count_posterior,
+    posterior_under,
+)
 from planner.sql.messages import listed
 from planner.sql.parameters import Parameters
-from planner.workload import GivenAnswers, RequestedTarget
-from proxy.api.best_report import Belief, ReportedCount
+from planner.workload import GivenAnswers, RequestedTarget, Wanted, Workload
 from proxy.api.marginals import MadeMarginals, MarginalsRequest
-from proxy.api.renewal_text import renewal_words, this_window
+
+# Short, so that no exponent makes an exact number with a billion digits.
+_DECIMAL: Final = re.compile(r"[0-9]{1,20}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?", re.ASCII)
+
+
+def exact_epsilon(name: str, text: str) -> Fraction:
+    """The number that a text stands for; messages call it `name`.
+
+    >>> exact_epsilon("epsilon", "1e-3")
+    Fraction(1, 1000)
+    """
+    if _DECIMAL.fullmatch(text) is None:
+        raise InvalidTarget(
+            f"{name} must be a decimal number that is not negative, not {text[:40]!a}.",
+            hint="Write it like 0.25 or 1e-3.",
+        )
+    return Fraction(text)
+
+
+def renewal_words(
+    renews_on: str, in_year: Fraction | float | None, in_all: Fraction | float | None
+) -> str:
+    """When a budget renews, and what was spent; a sum that the reader may not learn is None.
+
+    >>> renewal_words("2027-01-01", 4.0, 6.0)
+    'renews on 2027-01-01; 4 spent in the last 12 months, 6 in all'
+    >>> renewal_words("2027-01-01", None, None)
+    'renews on 2027-01-01'
+    """
+    when = f"renews on {renews_on}"
+    if in_year is None or in_all is None:
+        return when
+    spent = f"{float(in_year):.6g} spent in the last 12 months, {float(in_all):.6g} in all"
+    return f"{when}; {spent}"
+
+
+def a_window(window: str) -> str:
+    """How often, behind an epsilon.
+
+    >>> a_window("quarter"), a_window("")
+    (' a quarter', '')
+    """
+    return f" a {window}" if window else ""
+
+
+def this_window(window: str) -> str:
+    """The window that is open now.
+
+    >>> this_window("quarter"), this_window("day")
+    ('this quarter', 'today')
+    """
+    return "today" if window == "day" else f"this {window}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Belief:
+    """A user's prior belief about a count, and their loss for a wrong report.
+
+    Parameters
+    ----------
+    prior : (n + 1,) ndarray of float64
+        The probability of each count, from 0 on.
+    loss : Loss
+    """
+
+    prior: Floats
+    loss: Loss
+
+    def __post_init__(self) -> None:
+        try:
+            best_report(count_posterior(0.0, noise_scale=1.0, prior=self.prior), self.loss)
+        except ValueError as error:
+            raise InvalidRequest(
+                f"The prior or the loss is not valid: {error}.",
+                hint="Probabilities must sum to 1; a table of losses must be square, with one row "
+                "per count.",
+            ) from None
+
+    def reported(self, rows: RowEstimates) -> "ReportedCount":
+        """The best report for the row that was answered."""
+        (estimate,) = rows
+        if not isinstance(estimate, Posterior):
+            raise TypeError("the answered count is not estimable")
+        report = best_report(posterior_under(estimate, self.prior), self.loss)
+        return ReportedCount(report.value, report.expected_loss, estimate.value)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedCount:
+    """The best report, its expected loss, and the answer that it is computed from."""
+
+    value: int
+    expected_loss: float
+    answer: float
+
+
+def one_count(workload: Workload) -> tuple[str, Wanted]:
+    """The table of a statement that asks for exactly one count, and that count.
+
+    Raises
+    ------
+    UnsupportedSql
+        If the statement asks for anything else.
+    """
+    if len(workload.parts) == 1 and not workload.is_probe:
+        (part,) = workload.parts
+        if len(part.aggregates) == len(part.answers) == part.n_rows == 1:
+            (aggregate,) = part.aggregates
+            (block,) = aggregate.blocks
+            is_whole = block.query.constant == 0 and block.primitive[1] == 1
+            is_whole = is_whole and aggregate.groups_max is None
+            if part.answers[0].formula is None and not aggregate.is_constant and is_whole:
+                return part.table, Wanted(block, aggregate.target)
+    raise UnsupportedSql(
+        "The statement does not ask for exactly one count.",
+        hint="Write SELECT COUNT(*) FROM .. WHERE .., without GROUP BY.",
+    )
+
 
 NOTHING_REQUESTED: Final = RequestedTarget()
 

@@ -1,16 +1,32 @@
-"""The rows of `pg_catalog`: for each relation that has any, what its rows are.
+"""The rows of `pg_catalog`, and the relations of our own beside them.
+
+The rows of `pg_catalog`: for each relation that has any, what its rows are.
 
 A relation that is not here is empty: there are no functions, triggers, sequences or policies.
+
+Relations of our own, which functions that look something up are written out with.
+
+Nobody can name them: their schema is no schema of the catalog.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
+import pyarrow as pa
+
+from planner.catalog_sql.functions import DEFINITIONS, RELATION_NAMES, TYPE_NAMES
 from planner.catalog_sql.recognise import CATALOG
 from proxy.api.requests import CATALOG as DATABASE
-from proxy.catalog.listed import ListedTable, schema_number
-from proxy.catalog.postgresql import CatalogType, types
-from proxy.catalog.world import DATABASE_NUMBER, OWNER, OWNER_NUMBER, World
+from proxy.catalog.world import (
+    DATABASE_NUMBER,
+    OWNER,
+    OWNER_NUMBER,
+    CatalogType,
+    ListedTable,
+    World,
+    schema_number,
+    types,
+)
 
 Row: TypeAlias = Mapping[str, Any]
 Rows: TypeAlias = Iterator[Row]
@@ -345,4 +361,61 @@ PG_ROWS: Final[Mapping[str, Callable[[World], Rows]]] = {
     "pg_type": _types,
     "pg_user": _users,
     "pg_views": _views,
+}
+
+
+OwnRows: TypeAlias = Iterator[Mapping[str, Any]]
+
+
+def _type_names(_world: World) -> OwnRows:
+    for one in types():
+        yield {"oid": one.oid, "spoken": one.spoken}
+
+
+def _relation_names(world: World) -> OwnRows:
+    """Every table by its name with its schema and, where that finds it, without."""
+    facts = world.facts
+    for table in world.tables:
+        yield {"oid": table.number, "name": f"{table.schema}.{table.name}"}
+        if table.schema == facts.schema:
+            yield {"oid": table.number, "name": table.name}
+
+
+def _definitions(world: World) -> OwnRows:
+    for table in world.tables:
+        if table.key:
+            columns = [_quoted(column) for column in table.key]
+            listed = ", ".join(columns)
+            where = f"{_quoted(table.schema)}.{_quoted(table.name)}"
+            yield {
+                "oid": index_number(table),
+                "place": 0,
+                "sql": f"CREATE UNIQUE INDEX {_quoted(table.name + '_pkey')} ON {where} "
+                f"USING btree ({listed})",
+            }
+            for place, column in enumerate(columns, start=1):
+                yield {"oid": index_number(table), "place": place, "sql": column}
+            number = constraint_number(table)
+            yield {"oid": number, "place": 0, "sql": f"PRIMARY KEY ({listed})"}
+
+
+def _quoted(name: str) -> str:
+    """A name as SQL has it: between quotes where it needs them."""
+    is_plain = name.isidentifier() and name.isascii() and name == name.lower()
+    return name if is_plain else '"' + name.replace('"', '""') + '"'
+
+
+def _named(name: str) -> tuple[str, str]:
+    schema, _, relation = name.partition(".")
+    return schema, relation
+
+
+def _columns(**columns: pa.DataType) -> pa.Schema:
+    return pa.schema([("oid", pa.uint32()), *columns.items()])
+
+
+OWN_RELATIONS: Final[Mapping[tuple[str, str], tuple[pa.Schema, Callable[[World], OwnRows]]]] = {
+    _named(TYPE_NAMES): (_columns(spoken=pa.string()), _type_names),
+    _named(RELATION_NAMES): (_columns(name=pa.string()), _relation_names),
+    _named(DEFINITIONS): (_columns(place=pa.int64(), sql=pa.string()), _definitions),
 }

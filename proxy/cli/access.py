@@ -17,8 +17,13 @@ from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Window
 from cube.refusals import InvalidRequest
 from planner.sql.messages import listed
-from proxy.admin.limits import LimitChange, change_limit, limits_of, unused_limits
-from proxy.admin.open_ledger import open_configured
+from proxy.admin.ledger_admin import (
+    LimitChange,
+    change_limit,
+    limits_of,
+    open_configured,
+    unused_limits,
+)
 from proxy.api.requests import LimitStatus, unknown_table
 from proxy.cli.shared.options import ConfigOption
 from proxy.cli.shared.rendering import console, limits_table, plain

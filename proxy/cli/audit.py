@@ -24,7 +24,7 @@ from accountant.ledger.limits import Window
 from accountant.ledger.open_ledger import open_store
 from cube.refusals import ConfigurationInvalid, LedgerCorrupt
 from cube.runtime import uncollected
-from proxy.api.renewal_text import a_window, renewal_words
+from proxy.api.requests import a_window, renewal_words
 from proxy.cli import ledger as cli_report
 from proxy.cli import ledger as cli_rollback
 from proxy.cli.ledger import (

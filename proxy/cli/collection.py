@@ -20,14 +20,13 @@ from rich.table import Table
 import local_dp
 from cube.refusals import InvalidRequest, InvalidTarget
 from local_dp.answer_store import AnswersUnreadable, FileAnswers
-from local_dp.campaign import Attribute
-from local_dp.campaign_text import campaign_text
+from local_dp.campaign import Attribute, campaign_text
 from local_dp.respondent import INTEGER_MAX, CampaignRefused, Given, NothingKept, Respondent
 from proxy.cli.shared.client import ServerAddress, calling, responding
 from proxy.cli.shared.files import not_written, write_bytes
 from proxy.cli.shared.options import ConfidenceOption, asks_server
 from proxy.cli.shared.rendering import console, plain
-from proxy.collections.design import designed_campaign, epsilon_units
+from proxy.collections.plan import designed_campaign, epsilon_units
 from proxy.collections.tokens import new_token
 from proxy.protocol import tacit_pb2, tacit_pb2_grpc
 

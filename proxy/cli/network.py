@@ -42,12 +42,19 @@ from proxy.cli.shared.options import asks_server
 from proxy.cli.shared.rendering import console, plain
 from proxy.protocol import tacit_pb2
 from proxy.reporting.report import drawn_with_matplotlib
-from synthesis.networks.exact_search import N_COLUMNS_MAX
-from synthesis.networks.learned import LearnedNetwork, Method, learned
-from synthesis.networks.learned_text import network_dot, network_json
+from synthesis.networks.learned import (
+    N_WORK_MAX,
+    LearnedNetwork,
+    Method,
+    Reading,
+    learned,
+    network_dot,
+    network_json,
+    work,
+)
 from synthesis.networks.score import BicScore
+from synthesis.networks.search import N_COLUMNS_MAX
 from synthesis.networks.source import TableSource
-from synthesis.networks.work import N_WORK_MAX, Reading, work
 
 DEGREE_OF_ROWS: Final = 3  # of a synthetic table, whose tables cost nothing
 

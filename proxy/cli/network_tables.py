@@ -22,11 +22,10 @@ import pyarrow as pa
 from cube.query import Partition, QueryBlock, Scope, counting
 from cube.refusals import InvalidRequest, InvalidTarget, TooLarge, UnknownName
 from cube.runtime import cached_property
-from local_dp.campaign import Campaign
-from local_dp.campaign_text import read_campaign
+from local_dp.campaign import Campaign, read_campaign
 from local_dp.estimates.collection import AgreeingTable, CollectionEstimates
+from local_dp.estimates.shares import Tally
 from local_dp.estimates.simulated import AnsweredTable
-from local_dp.estimates.tally import Tally
 from planner.sql.messages import listed
 from planner.workload import Consistency
 from proxy.api.requests import STREAM
@@ -34,7 +33,7 @@ from proxy.cli.marginals import ask
 from proxy.cli.shared import synth_client
 from proxy.cli.shared.client import ServerAddress, calling, list_tables
 from proxy.cli.shared.failures import Declined
-from proxy.collections.size import N_PLACES_MAX, n_places_of
+from proxy.collections.status import N_PLACES_MAX, n_places_of
 from proxy.protocol import tacit_pb2
 from synthesis.fitting import projected
 from synthesis.networks.score import N_CELLS_MAX, N_NULL_DRAWS
@@ -255,7 +254,7 @@ def _is_nothing(epsilon: str) -> bool:
 N_COLLECTED_CELLS_MAX: Final = 2**11  # of a table, as for the tests of independence of a collection
 N_SIMULATED_MAX: Final = 2**24  # places times cells of one table: a few seconds, 1 GB
 FEWER: Final = "Leave out the column with most levels: name the others in --columns."
-WORK_OF_PLACE: Final = 75  # for each cell, in the units of `synthesis.networks.work`
+WORK_OF_PLACE: Final = 75  # for each cell, in the units of `synthesis.networks.learned`
 
 
 class AnsweredSource:
@@ -394,7 +393,7 @@ def check_together(
 
 
 def simulation(campaign: Campaign, names: Sequence[str]) -> float:
-    """The work of a table of some columns, in the units of `synthesis.networks.work`.
+    """The work of a table of some columns, in the units of `synthesis.networks.learned`.
 
     Raises
     ------

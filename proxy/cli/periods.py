@@ -22,9 +22,9 @@ from accountant.ledger.mending import correct_clock
 from cube.refusals import CannotStart, InvalidRequest
 from planner.domain.relations import units_table
 from planner.sql.messages import listed
-from proxy.admin import growing, renewing
-from proxy.admin.open_ledger import open_configured
-from proxy.api.renewal_text import renewal_words
+from proxy.admin import periods
+from proxy.admin.ledger_admin import open_configured
+from proxy.api.requests import renewal_words
 from proxy.cli.shared.options import ConfigOption
 from proxy.config.settings import Settings, load
 from proxy.config.table_settings import TableSettings
@@ -57,7 +57,7 @@ def advance(
     """
     settings = load(config)
     with open_configured(settings.ledger) as ledger:
-        found = growing.advance(ledger, _named(settings, table), to, by=by)
+        found = periods.advance(ledger, _named(settings, table), to, by=by)
     typer.echo(f"{table} is readable through {found.last}.")
 
 
@@ -86,13 +86,13 @@ def accept_changes(
     first, last = _ends(period)
     with open_configured(settings.ledger) as ledger:
         chosen = _named(settings, table)
-        found = growing.accept_changes(ledger, chosen, first, last, by=by)
+        found = periods.accept_changes(ledger, chosen, first, last, by=by)
         if not found:
             typer.echo(f"No closed row of {table} has changed.")
             return
-        axis = growing.status(ledger, chosen).axis
-    start = growing.level_text(axis, found[0].start)
-    end = growing.level_text(axis, found[-1].end - 1)
+        axis = periods.status(ledger, chosen).axis
+    start = periods.level_text(axis, found[0].start)
+    end = periods.level_text(axis, found[-1].end - 1)
     typer.echo(f"{table} goes on with its rows from {start} through {end} as they are now.")
 
 
@@ -113,12 +113,12 @@ def renew(
     settings = load(config)
     with open_configured(settings.ledger) as ledger:
         tables = _with_units(ledger, settings, _named(settings, table))
-        found = renewing.renew(ledger, tables, by=by)
+        found = periods.renew(ledger, tables, by=by)
     for one, begun in zip(tables, found, strict=True):
         _say_begun(one.schema.table, begun)
 
 
-def _say_begun(table: str, begun: renewing.GenerationStatus | None) -> None:
+def _say_begun(table: str, begun: periods.GenerationStatus | None) -> None:
     if begun is None:
         typer.echo(f"The data of {table} is what it was.")
         return
@@ -187,7 +187,7 @@ def _shown(ledger: Ledger, table: TableSettings, *, is_one: bool) -> bool:
 
 def _show_generation(ledger: Ledger, table: TableSettings) -> bool:
     """Print the generation of a table that does not grow; whether its data has changed."""
-    found, is_same = renewing.generation(ledger, table)
+    found, is_same = periods.generation(ledger, table)
     name = table.schema.table
     typer.echo(f"{name} is in generation {found.number}, since {found.since} UTC.")
     if not is_same:
@@ -197,15 +197,15 @@ def _show_generation(ledger: Ledger, table: TableSettings) -> bool:
 
 def _show(ledger: Ledger, table: TableSettings) -> bool:
     """Print the status of a table; whether closed rows have changed."""
-    found = growing.status(ledger, table)
+    found = periods.status(ledger, table)
     name = table.schema.table
     typer.echo(
         f"{name} is readable through {found.axis.name} {found.last}; {found.n_periods} "
         f"period{'' if found.n_periods == 1 else 's'}."
     )
     for period in found.changed:
-        first = growing.level_text(found.axis, period.start)
-        last = growing.level_text(found.axis, period.end - 1)
+        first = periods.level_text(found.axis, period.start)
+        last = periods.level_text(found.axis, period.end - 1)
         typer.echo(f"  changed since it was closed: {first} to {last}")
     return bool(found.changed)
 

@@ -19,8 +19,7 @@ from proxy.cli.serving.running import running
 from proxy.cli.shared.rendering import console
 from proxy.config.server import N_WORKERS_MAX
 from proxy.config.settings import Settings, load
-from proxy.monitoring.gathered_lines import GatheredLines
-from proxy.monitoring.logs import configure_logs
+from proxy.monitoring.logs import GatheredLines, configure_logs
 
 app = typer.Typer()
 

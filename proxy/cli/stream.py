@@ -18,7 +18,7 @@ from rich.table import Table
 from accountant.ledger.streams import N_PREDICATES_MAX
 from cube.exponential import EPSILON_MAX
 from cube.refusals import ConfigurationInvalid, InvalidRequest, InvalidTarget
-from proxy.api.epsilon import exact_epsilon
+from proxy.api.requests import exact_epsilon
 from proxy.cli.shared.client import ServerAddress, calling
 from proxy.cli.shared.files import check_folder, write_bytes
 from proxy.cli.shared.options import asks_server

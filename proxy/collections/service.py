@@ -1,4 +1,12 @@
-"""Collections, served: created and closed by owners, answered by anybody whom they admit.
+"""Collections, served: created and closed by owners, answered by anybody who may.
+
+What collections need of a ledger.
+
+A collection whose campaign was read: what a call about it needs, made once.
+
+What is counted of a collection: read as it stands, checked, and made into estimates later.
+
+Collections, served: created and closed by owners, answered by anybody whom they admit.
 
 Opening is an entry of the ledger before there is anything to count in; an answer is durable before
 it is acknowledged. Answers were randomised where they were given, so that what they say is free for
@@ -6,43 +14,140 @@ every analyst to whom the collection is open, at any time.
 
 Thread-safe; with several processes of one ledger on a machine, each serves every collection. The
 argument for who may submit is in docs/threat_model.md.
+
+What a closing left behind is cleared away: the order in which answers came, after a crash.
+
+A closing does it itself (`traces`). Where the process ends before, or the disk is full, or the file
+is a backup from before the closing, it is found here, and nobody has to close anything again.
 """
 
+import logging
 import threading
 import time
-from collections.abc import Callable, Collection, KeysView, Sequence
+from collections.abc import Callable, KeysView, Sequence
+from collections.abc import Collection as AnyCollection
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
-from accountant.ledger.collections import CollectionBook, CollectionClosed, CollectionOpened
+from accountant.ledger.collections import (
+    Collection,
+    CollectionBody,
+    CollectionBook,
+    CollectionClosed,
+    CollectionOpened,
+)
+from accountant.ledger.streams import StreamBook
 from cube.refusals import (
     CannotStart,
     InvalidRequest,
     LedgerUnavailable,
+    StoreUnavailable,
+    TacitError,
     TooLarge,
 )
-from local_dp.campaign_text import read_campaign
+from local_dp.campaign import Campaign, read_campaign
 from local_dp.columns import CollectedAxes
-from local_dp.estimates.collection import CollectionEstimates
+from local_dp.estimates.collection import ByPlace, CollectionEstimates
+from local_dp.estimates.shares import Tally
 from local_dp.submission import read_submission
 from proxy.api.requests import Caller
-from proxy.collections.counted import counts_of, estimates_of
-from proxy.collections.kept_counts import KeptCounts
-from proxy.collections.known import KnownCollection
-from proxy.collections.ledger_port import CollectionLedger
-from proxy.collections.names import check_new_name
-from proxy.collections.refused import (
+from proxy.collections.kept_counts import (
+    KeptCounts,
     check_owner,
     check_taken,
     name_taken,
     unknown_collection,
     unknown_to_respondent,
 )
-from proxy.collections.size import check_size
-from proxy.collections.status import Assignment, CollectionStatus
-from proxy.collections.store import Outcome
+from proxy.collections.status import Assignment, CollectionStatus, check_new_name, check_size
+from proxy.collections.store import Counts, CountStore, Outcome
 from proxy.collections.tokens import TokenKey, check_token
+from proxy.monitoring.background import UNEXPECTED, Background
+from proxy.monitoring.logs import write_log
+
+
+class CollectionLedger(Protocol):
+    """The part of a ledger that collections need."""
+
+    @property
+    def collections(self) -> CollectionBook:
+        """Every collection, as far as this process has seen."""
+        ...
+
+    @property
+    def streams(self) -> StreamBook:
+        """Every stream, whose names are taken."""
+        ...
+
+    @property
+    def key(self) -> bytes:
+        """The key that readers of the ledger do not have."""
+        ...
+
+    def append_collection(
+        self, build: Callable[[CollectionBook], CollectionBody | None]
+    ) -> int | None:
+        """Make an entry durable; ValueError if it cannot follow those before it."""
+        ...
+
+    def refresh(self) -> None:
+        """Take in what other processes have appended."""
+        ...
+
+
+class KnownCollection:
+    """A collection with its campaign read, and the key of its tokens.
+
+    Parameters
+    ----------
+    collection : Collection
+    ledger_key : bytes
+    """
+
+    def __init__(self, collection: Collection, ledger_key: bytes) -> None:
+        self.collection = collection
+        self.opened = collection.opened
+        self.closed = collection.closed
+        self.campaign: Campaign = read_campaign(collection.opened.campaign)
+        self.tokens = TokenKey(ledger_key, collection.opened.digest)
+
+
+def counts_of(known: KnownCollection, store: CountStore) -> Counts:
+    """The counts of a collection; of one that is closed, those with which it was.
+
+    Raises
+    ------
+    StoreUnavailable
+        If they cannot be read, or are others.
+    """
+    counts = store.counts(known.opened.digest)
+    closed = known.closed
+    if closed is not None and (closed.n_respondents, closed.counts_digest) != (
+        counts.n_respondents,
+        counts.digest,
+    ):
+        raise StoreUnavailable(
+            f"The counts of {known.campaign.name} are not those with which it was closed.",
+            hint="The server's owner has to restore the file of counts from a backup.",
+        )
+    return counts
+
+
+def estimates_of(campaign: Campaign, counts: Counts) -> CollectionEstimates:
+    """What counts say: tallies are made when they are asked for, each time anew."""
+    combinations = campaign.combinations
+    n_answers = {
+        place: n for place, n in counts.n_answers.items() if n and place < len(combinations)
+    }
+
+    def tallies(place: int) -> tuple[Tally, ...]:
+        channel = combinations[place].channel
+        return (Tally(channel, n_answers[place], counts.of(place, channel.n_tallies)),)
+
+    later = ByPlace(n_answers, tallies, is_kept=False)
+    return CollectionEstimates(campaign, later, counts.n_respondents, n_answers)
+
 
 N_RESPONDENTS_MOST: Final = 10**8
 N_INVITATIONS_MAX: Final = 10_000  # in one call
@@ -100,7 +205,7 @@ class CollectionService:
         *,
         n_respondents_max: int,
         is_by_invitation: bool = False,
-        synthetic: Collection[str] = (),
+        synthetic: AnyCollection[str] = (),
     ) -> CollectionStatus:
         """Open a collection, for owners to whom its name is open.
 
@@ -395,3 +500,45 @@ class CollectionService:
                 return
             self._refreshed[by_stranger] = now
         self._ledger.refresh()
+
+
+LOOK_SECONDS: Final = 10.0
+RETRY_SECONDS: Final = 600.0  # after a failure: each try lays out the whole file
+
+
+class Forgetting(Background):
+    """A thread that forgets the order of answers to closed collections; a context manager.
+
+    Of several processes with one file, one does it.
+
+    Parameters
+    ----------
+    collections : CollectionService, optional
+        None where there are none.
+    """
+
+    def __init__(self, collections: CollectionService | None) -> None:
+        super().__init__("forgetting", LOOK_SECONDS)
+        self._collections = collections
+        self._seen: frozenset[int] = frozenset()
+        self._waits_until = 0.0
+
+    @property
+    def has_work(self) -> bool:
+        """A collection may be closed at any time."""
+        return self._collections is not None
+
+    def look(self) -> None:
+        """Forget what was left at the last look already: a closing just now is at it itself."""
+        if self._collections is None or time.monotonic() < self._waits_until:
+            return
+        try:
+            left = self._collections.left_to_forget
+            is_done = not (left & self._seen) or self._collections.forget_order()
+            self._seen = left
+        except Exception as error:  # noqa: BLE001 - it has a line of its own, and waits long
+            code = error.code if isinstance(error, TacitError) else UNEXPECTED
+            write_log(logging.WARNING, "order_not_forgotten", code=code)
+            is_done = False
+        if not is_done:
+            self._waits_until = time.monotonic() + RETRY_SECONDS

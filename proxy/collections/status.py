@@ -1,8 +1,80 @@
-"""What may be known of a collection: its campaign, who may answer, and how many have."""
+"""What may be known of a collection: its campaign, its size, its name.
 
+How large a collection may be: at how many places its answers are counted, of all combinations.
+
+Respondents decide which of them have answers, so whoever opens a campaign makes its servers hold
+that many numbers, and whoever reads its counts is sent them.
+
+What a new collection may be called: a table's name that SQL needs no quotes for, and no other's.
+
+A collection keeps its name for ever, so that what is no good as one is refused before it is noted.
+Those that a ledger has already are read as they are.
+
+What may be known of a collection: its campaign, who may answer, and how many have.
+"""
+
+from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Final
 
+from cube.refusals import InvalidRequest, NameTaken, TooLarge
 from local_dp.campaign import Campaign
+from planner.domain.relations import PRIVACY_SCHEMA
+from planner.sql.messages import shortened
+from planner.sql.words import is_new_name
+from proxy.api.requests import DB_SCHEMA
+
+N_PLACES_MAX: Final = 2**24  # 128 MB of counts
+
+
+def n_places_of(campaign: Campaign) -> int:
+    """At how many places the answers to a campaign are counted."""
+    return sum(one.channel.n_tallies for one in campaign.combinations)
+
+
+def check_size(campaign: Campaign) -> None:
+    """Refuse a campaign whose answers would be counted at too many places.
+
+    Raises
+    ------
+    TooLarge
+    """
+    n_places = n_places_of(campaign)
+    if n_places > N_PLACES_MAX:
+        raise TooLarge(
+            f"The answers to {campaign.name} are counted at {n_places} places, and those to a "
+            f"collection at {N_PLACES_MAX} at most.",
+            hint="Give attributes fewer levels, or ask about fewer of them together: --size 1.",
+        )
+
+
+SCHEMAS: Final = frozenset({PRIVACY_SCHEMA, DB_SCHEMA, "pg_catalog", "information_schema"})
+
+
+def check_new_name(name: str, synthetic: Collection[str]) -> None:
+    """Refuse a name that would mean something else, or nothing, in SQL.
+
+    Parameters
+    ----------
+    name : str
+    synthetic : collection of str
+        The names of synthetic tables that the creator may know of.
+
+    Raises
+    ------
+    InvalidRequest, NameTaken
+    """
+    if not is_new_name(name) or name.casefold() in SCHEMAS:
+        raise InvalidRequest(
+            f"{shortened(name)!a} cannot be the name of a collection.",
+            hint="Use letters, digits and _, not starting with a digit, and neither an SQL keyword "
+            "nor a schema's name: it is a table in SQL.",
+        )
+    if name.casefold() in {one.casefold() for one in synthetic}:
+        raise NameTaken(
+            f"{name} is the name of a synthetic table.",
+            hint="Take another name: this one would mean the collection from now on.",
+        )
 
 
 @dataclass(frozen=True, slots=True)

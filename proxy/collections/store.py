@@ -1,5 +1,26 @@
 """The counts of collections, in one SQLite file: durable before an answer is acknowledged.
 
+The SQLite file that counts of collections are in: created, opened, and checked.
+
+A file that is damaged, or contradicts itself, is refused and never repaired. What is written there
+is `store`'s business.
+
+What a file of counts remembers beside its tables: the order of answers, and how little of it.
+
+While a collection is open, the order in which its last answers came can be read in two places. A
+page has its tokens where they were put down, one below the other as they came: only the list of
+places at its beginning is sorted. And the WAL has one commit behind the other. The WAL is emptied
+whenever it has grown by `N_WAL_BYTES`; once a collection is closed, the whole file is laid out
+anew, in the order of digests.
+
+Neither changes what is counted, and a failure of either loses nothing. What blocks of the disk hold
+that are free again is not this module's business.
+
+What the answers to one collection are counted as, at one moment, as the file has it.
+
+Counts are kept as they are stored, a chunk at a time, and those without an answer are left out:
+whoever asks about a few combinations of a wide campaign makes no numbers of all others.
+
 Of a collection there is, for each combination, how many answers counted at each place of its
 channel's output, and the set of spent tokens, as keyed digests. No answer is here, nor who gave it,
 nor when. The order of the last answers is in the file and its WAL until a collection is closed and
@@ -17,11 +38,15 @@ Nothing here knows a campaign, the ledger, or what a token looks like.
 
 import contextlib
 import logging
+import os
 import sqlite3
+import struct
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from hashlib import sha256
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -29,12 +54,280 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant.ledger.group_commit import GroupCommit
-from cube.pace import waiting
-from cube.refusals import StoreUnavailable
-from proxy.collections.count_file import opened_counts, reading_counts
-from proxy.collections.counts import CHUNK, COUNT, Counts, counts_in
-from proxy.collections.traces import CLOSED, Wal, forget_order, left_to_forget
+from cube.pace import checkpoint, waiting
+from cube.refusals import CannotStart, StoreUnavailable, TacitError
 from proxy.monitoring.logs import write_log
+
+APPLICATION_ID: Final = 0x54414343  # "TACC" in the file's header
+VERSION: Final = 1
+BUSY_SECONDS: Final = 10.0
+N_WAL_PAGES: Final = 64  # in the WAL alone; then they are copied into the file itself
+N_WAL_BYTES: Final = 2 * N_WAL_PAGES * 4096  # a WAL that is longer all the same is cut: `traces`
+SCHEMA: Final = (
+    f"PRAGMA application_id = {APPLICATION_ID}",
+    (
+        "CREATE TABLE collections (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE,"
+        " n_respondents INTEGER NOT NULL, is_closed INTEGER NOT NULL) STRICT"
+    ),
+    (
+        "CREATE TABLE answered (collection INTEGER, combination INTEGER, n INTEGER NOT NULL,"
+        " PRIMARY KEY (collection, combination)) STRICT, WITHOUT ROWID"
+    ),
+    (
+        "CREATE TABLE counts (collection INTEGER, combination INTEGER, chunk INTEGER,"
+        " counts BLOB NOT NULL, PRIMARY KEY (collection, combination, chunk)) STRICT, WITHOUT ROWID"
+    ),
+    # Without row numbers, which would tell the order of answers. A page has what came last where it
+    # was put down, though, until the file is laid out anew: see `traces`.
+    (
+        "CREATE TABLE spent (collection INTEGER, token BLOB,"
+        " PRIMARY KEY (collection, token)) STRICT, WITHOUT ROWID"
+    ),
+    f"PRAGMA user_version = {VERSION}",
+)
+
+
+def opened_counts(path: Path) -> sqlite3.Connection:
+    """A connection to a file that is as it should be; created if there is none.
+
+    The connection may be used by several threads, one at a time.
+
+    Raises
+    ------
+    CannotStart
+        If it is no such file, is damaged, or cannot be written.
+    """
+    try:
+        with contextlib.suppress(FileExistsError):  # what is new, its owner alone may read
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        connection = sqlite3.connect(
+            path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+    except (OSError, sqlite3.Error) as error:
+        raise _cannot_open(path, str(error)) from None
+    try:
+        connection.execute("PRAGMA journal_mode = WAL").fetchall()
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA fullfsync = ON")  # macOS: fsync alone does not reach the disk
+        connection.execute("PRAGMA secure_delete = ON")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {N_WAL_PAGES}")
+        connection.execute(f"PRAGMA journal_size_limit = {N_WAL_BYTES}")
+        _create(connection)
+        _check(connection, path)
+    except sqlite3.DatabaseError as error:
+        connection.close()
+        raise _cannot_open(path, str(error)) from None
+    except TacitError:
+        connection.close()
+        raise
+    return connection
+
+
+def reading_counts(path: Path) -> sqlite3.Connection:
+    """Another connection to a file that `opened_counts` has opened, of who only reads.
+
+    Raises
+    ------
+    CannotStart
+    """
+    try:
+        connection = sqlite3.connect(
+            path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        connection.execute("PRAGMA query_only = ON")
+    except sqlite3.Error as error:
+        raise _cannot_open(path, str(error)) from None
+    return connection
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    connection.execute("BEGIN IMMEDIATE")  # a second process waits here, and finds it done
+    if connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone() == (0,):
+        for statement in SCHEMA:
+            connection.execute(statement)
+    connection.execute("COMMIT")
+
+
+def _check(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise CannotStart unless the file is one of counts, whole, and agrees with itself."""
+    found = [
+        connection.execute(f"PRAGMA {one}").fetchone()[0]
+        for one in ("application_id", "user_version", "journal_mode")
+    ]
+    if found != [APPLICATION_ID, VERSION, "wal"]:
+        raise _cannot_open(path, "it is no file of counts that this Tacit can use")
+    (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    if verdict != "ok":
+        raise _cannot_open(path, "it is damaged")
+    contradicting = connection.execute(
+        "SELECT 1 FROM collections WHERE n_respondents <>"
+        " (SELECT COUNT(*) FROM spent WHERE spent.collection = collections.id)"
+    ).fetchone()
+    if contradicting is not None:
+        raise _cannot_open(path, "it has another number of answers than of tokens")
+
+
+def _cannot_open(path: Path, why: str) -> CannotStart:
+    return CannotStart(
+        f"The answers in {path} cannot be used: {why}.",
+        hint="Nothing was changed. Restore the file from a backup, or see that its disk has room.",
+    )
+
+
+PATIENCE_MS: Final = 100  # for a reader in another process, while answers wait
+N_TRIES: Final = 20  # while another process empties the WAL, for which SQLite does not wait
+# What `is_closed` of a collection says; whatever is not 0 is closed.
+CLOSED: Final = 1
+FORGOTTEN: Final = 2  # closed, and since then the file was laid out anew
+
+
+class Emptied(Enum):
+    """Whether a WAL was emptied."""
+
+    YES = "yes"
+    NO = "a reader still needs it"
+    BY_ANOTHER = "another process is at it just now"
+
+
+class Wal:
+    """The WAL of a file, kept short by one of the processes that write it.
+
+    Parameters
+    ----------
+    connection : sqlite3.Connection
+    path : Path
+        Of the file.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._connection = connection
+        self._path = path.with_name(f"{path.name}-wal")
+        self._tried = 0  # how long it was when it last could not be emptied
+
+    def shorten(self) -> None:
+        """Empty it, if it has grown long. Waits for readers a moment, and not for long ones."""
+        try:
+            size = self._path.stat().st_size
+        except OSError:
+            return
+        self._tried = min(self._tried, size)
+        if size - self._tried < N_WAL_BYTES:
+            return
+        with contextlib.suppress(sqlite3.Error):  # the disk is full: what was counted is durable
+            self._connection.execute(f"PRAGMA busy_timeout = {PATIENCE_MS}")
+            try:
+                found = emptied_wal(self._connection)
+            finally:
+                self._connection.execute(f"PRAGMA busy_timeout = {round(1000 * BUSY_SECONDS)}")
+            if found is not Emptied.BY_ANOTHER:  # which is tried again with the next commit
+                self._tried = 0 if found is Emptied.YES else size
+
+
+def emptied_wal(connection: sqlite3.Connection) -> Emptied:
+    """Copy the WAL into the file and cut it to nothing, unless others are in the way."""
+    is_busy, n_pages, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if not is_busy:
+        return Emptied.YES
+    return Emptied.BY_ANOTHER if n_pages < 0 else Emptied.NO
+
+
+def left_to_forget(connection: sqlite3.Connection) -> frozenset[int]:
+    """The closed collections since whose closing the file was not laid out anew."""
+    found = connection.execute("SELECT id FROM collections WHERE is_closed = ?", (CLOSED,))
+    return frozenset(number for (number,) in found.fetchall())
+
+
+def forget_order(connection: sqlite3.Connection) -> str | None:
+    """Lay the file out in the order of keys, if a collection was closed since that was last done.
+
+    Returns
+    -------
+    str, optional
+        Why it could not be done, as SQLite names it. Then nothing has changed, and it may be tried
+        again.
+    """
+    try:
+        waiting = left_to_forget(connection)
+        if not waiting:
+            return None
+        connection.execute("VACUUM")
+        n_tries, found = 1, emptied_wal(connection)
+        while found is Emptied.BY_ANOTHER and n_tries < N_TRIES:
+            time.sleep(PATIENCE_MS / 1000)
+            n_tries, found = n_tries + 1, emptied_wal(connection)
+        if found is not Emptied.YES:
+            return "SQLITE_BUSY"
+        # These alone: another process may have closed one meanwhile.
+        connection.executemany(
+            "UPDATE collections SET is_closed = ? WHERE id = ?",
+            [(FORGOTTEN, number) for number in waiting],
+        )
+    except sqlite3.Error as error:
+        return getattr(error, "sqlite_errorname", None) or type(error).__name__
+    return None
+
+
+CHUNK: Final = 64  # counts that are read and written together: small enough to stay in their page
+COUNT: Final = np.dtype("<i8")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Counts:
+    """The counts of one collection.
+
+    Parameters
+    ----------
+    n_respondents : int
+    n_answers : mapping of int to int
+        By the place of a combination; those without answers are left out.
+    chunks : mapping of int to mapping of int to bytes
+        By combination, and then by number: `CHUNK` counts each; those that are all 0 are left out.
+    """
+
+    n_respondents: int
+    n_answers: Mapping[int, int]
+    chunks: Mapping[int, Mapping[int, bytes]]
+
+    @classmethod
+    def read(
+        cls,
+        n_respondents: int,
+        n_answers: Mapping[int, int],
+        rows: Iterable[tuple[int, int, bytes]],
+    ) -> "Counts":
+        """Of rows with a combination, the number of a chunk, and its counts."""
+        chunks: dict[int, dict[int, bytes]] = {}
+        for combination, chunk, counts in rows:
+            chunks.setdefault(combination, {})[chunk] = counts
+        return cls(n_respondents, n_answers, chunks)
+
+    def of(self, combination: int, n_places: int) -> NDArray[np.int64]:
+        """The counts of one combination, at every place of its channel's output.
+
+        A step of a statement's work: of a wide campaign there are thousands.
+        """
+        checkpoint()
+        found = np.zeros(-(-n_places // CHUNK) * CHUNK, dtype=np.int64)
+        for chunk, counts in self.chunks.get(combination, {}).items():
+            found[chunk * CHUNK : (chunk + 1) * CHUNK] = counts_in(counts)
+        return found[:n_places]
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of all counts, by which others are noticed."""
+        digest = sha256(self.n_respondents.to_bytes(8, "big"))
+        for combination, n_answers in sorted(self.n_answers.items()):
+            digest.update(struct.pack(">QQ", combination, n_answers))
+        for combination, chunks in sorted(self.chunks.items()):
+            for chunk, counts in sorted(chunks.items()):
+                digest.update(struct.pack(">QQ", combination, chunk) + counts)
+        return digest.hexdigest()
+
+
+def counts_in(stored: bytes) -> NDArray[np.int64]:
+    """The counts of a chunk."""
+    return np.frombuffer(stored, dtype=COUNT).astype(np.int64)
+
 
 Places: TypeAlias = Sequence[tuple[int, Sequence[int]]]  # of each combination: where it counts
 

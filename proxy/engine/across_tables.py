@@ -1,30 +1,265 @@
-"""Brings a statement's parts on each of its private tables to their targets.
+"""A statement's parts on each of its tables: targets, what is known instead, what is left out.
+
+What answers say of rows that are left out, and of rows whose values count as others.
+
+The bound is declared, so every answer about rows says it. Of how many units rows are left out is
+private: it is said once somebody has bought it, as
+
+    SELECT COUNT(DISTINCT customer) FILTER (WHERE WAS_CUT(customer)), COUNT(DISTINCT customer) ..
+
+does. It is then history, and costs nothing to say again. How many rows these units have beyond the
+bound is not known: one unit may have any number of them. How many rows have a value that is clamped
+or counts as OTHER is said likewise, once it was bought.
+
+The best that is known, where a statement cannot be paid and says that it will do.
+
+Every answer is estimated from the history as it is, with the interval that it really has, which is
+wider than the target; rows of which nothing is known are NULL. Nothing is charged. Only callers who
+may see a table's history get such answers: the widths show what was asked before.
+
+Brings a statement's parts on each of its private tables to their targets.
 
 Before the first of several tables is charged, the others are rehearsed, so that none is charged
 when another refuses. A statement that falls back on history is not refused for want of budget: what
 cannot be paid is answered with the best that is known. Tables that answer by themselves are free.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
+from cube.query import QueryBlock, counting
 from cube.refusals import NotCovered, TargetNotReached
-from planner.workload import Fallback, Workload
-from proxy.api.requests import Caller
+from cube.runtime import cached_property
+from inference.marginals.error_law import UnknownLaw
+from inference.noise_law.law import law_of_noise
+from inference.posterior import Posterior, RowEstimate
+from planner.level_summary import LevelSummary
+from planner.workload import (
+    Answer,
+    ChangedValues,
+    Fallback,
+    Part,
+    QuantileFormula,
+    Wanted,
+    Workload,
+)
+from proxy.api.receipts import LEFT_OUT, rows_kept
+from proxy.api.requests import SOURCE_HISTORY, SOURCE_PUBLIC, Caller
+from proxy.engine.answers.results import AnsweredAggregate, AnsweredItem, AnsweredPart
 from proxy.engine.default_cost import at_default_cost, within_cost
 from proxy.engine.disclosure import disclosed
-from proxy.engine.history_fallback import NOTE, best_known, may_fall_back
-from proxy.engine.left_out import counts_kept_rows, left_out, rows_changed
-from proxy.engine.own_answers import own_answers, wanted_of
-from proxy.engine.postprocessing import OuterSql
-from proxy.engine.results import AnsweredPart
+from proxy.engine.own_tables import own_answers, wanted_of
+from proxy.engine.sql.postprocessing import OuterSql
 from proxy.engine.targets import rehearse, settle
 from proxy.tables.disclosure import shown_instead
 from proxy.tables.private_table import ServedTable
 from proxy.tables.self_answering import SelfAnswering
+
+_EVERYBODY: Final = QueryBlock(counting())
+_WIDTH_MAX: Final = 0.2  # of the interval of a share that is worth telling
+
+
+def counts_kept_rows(parts: Sequence[Part]) -> bool:
+    """Whether answers would be others if no row were left out.
+
+    Not where units of the whole table are counted: each has a row that is kept.
+    """
+    return any(
+        aggregate.groups_max is None or block.scope
+        for part in parts
+        for aggregate in part.aggregates
+        for block in aggregate.blocks
+        if not block.query.is_constant
+    )
+
+
+def left_out(table: ServedTable, caller: Caller) -> tuple[str, ...]:
+    """What is said of the rows of a table that are left out; nothing if none are."""
+    schema = table.info.schema
+    kept = rows_kept(schema)
+    if kept is None:
+        return ()
+    note = f"{schema.table}: {kept}. {LEFT_OUT}"
+    known = None if shown_instead(table, caller) is not None else _units_cut(table)
+    return (note if known is None else f"{note} {known}",)
+
+
+def _units_cut(table: ServedTable) -> str | None:
+    """Of how many units rows are left out, as far as the history says; None if it does not."""
+    confidence = table.info.default.confidence
+    cut, every = _counted(table, only_cut=True), _counted(table, only_cut=False)
+    if cut is None:
+        return None
+    share = None if every is None else _share_text(cut, every, "units", confidence)
+    if share is None:
+        low, high = cut.interval(confidence)
+        ends = f"{math.floor(max(low, 0.0))} to {math.ceil(max(high, 0.0))}"
+        share = f"{max(cut.value, 0.0):.0f} units ({ends} at confidence {confidence:g})"
+    return f"Of about {share}, rows are left out."
+
+
+def rows_changed(
+    table: ServedTable, changed: Sequence[ChangedValues], caller: Caller
+) -> tuple[str, ...]:
+    """Which shares of a table's rows have values that count as others, if the history says."""
+    target, name = table.info.default, table.info.schema.table
+    asked = [one for one in changed if one.table == name]
+    if not asked or shown_instead(table, caller) is not None:
+        return ()
+    blocks = (_EVERYBODY, *(one.rows for one in asked))
+    every, *counts = (rows[0] for rows in table.look([Wanted(one, target) for one in blocks]))
+    if not isinstance(every, Posterior):
+        return ()
+    shares = (
+        _share_text(count, every, f"rows of {name}", target.confidence)
+        if isinstance(count, Posterior)
+        else None
+        for count in counts
+    )
+    told = zip(asked, shares, strict=True)
+    return tuple(f"About {share} {one.rows_said}." for one, share in told if share is not None)
+
+
+def _share_text(some: Posterior, every: Posterior, what: str, confidence: float) -> str | None:
+    """A share with its interval; None if the ends of this are far apart."""
+    low, value, high = share_of(some, every, confidence)
+    if high - low > _WIDTH_MAX:
+        return None
+    ends = f"{math.floor(1e4 * low) / 100:g} % to {math.ceil(1e4 * high) / 100:g} %"
+    return f"{100 * value:.2g} % of the {what} ({ends} at confidence {confidence:g})"
+
+
+def share_of(some: Posterior, every: Posterior, confidence: float) -> tuple[float, float, float]:
+    """The low end, the value and the high end of the share that some are of all.
+
+    Both counts are between their ends with the confidence, as they share the error probability;
+    where they are, the share is between these ends.
+    """
+    surer = (1 + confidence) / 2
+    (some_low, some_high), (low, high) = some.interval(surer), every.interval(surer)
+    least = min(max(some_low, 0.0) / high, 1.0) if high > 0 else 0.0
+    most = min(max(some_high, 0.0) / low, 1.0) if low > 0 else 1.0
+    value = some.value / every.value if every.value > 0 else least
+    return least, min(max(value, least), most), most
+
+
+def _counted(table: ServedTable, *, only_cut: bool) -> Posterior | None:
+    """What the history says of the units of the whole table; None if they were never counted."""
+    schema = table.info.schema
+    groups_max = schema.groups_per_unit
+    wanted = Wanted(_EVERYBODY, table.info.default, groups_max=groups_max, only_cut=only_cut)
+    ((found,),) = table.look([wanted])
+    return found if isinstance(found, Posterior) else None
+
+
+NOTE: Final = "{} could not be paid to its target: these are the best estimates of the history."
+
+Flags = NDArray[np.bool_]
+
+_UNKNOWN: Final = Posterior(0.0, UnknownLaw())
+_STAND_IN: Final = Posterior(0.0, law_of_noise(np.zeros(0)))  # for what nothing is computed from
+
+
+@dataclass(frozen=True, eq=False)
+class BestKnownPart(AnsweredPart):
+    """A part of which only some rows are known.
+
+    Parameters
+    ----------
+    unknown : tuple of ndarray of bool
+        For each aggregate, its rows of which nothing is known.
+    """
+
+    unknown: tuple[Flags, ...] = ()
+
+    @cached_property
+    def answers(self) -> tuple[AnsweredItem, ...]:
+        """Every answer of the part, without a value where something that it needs is unknown."""
+        known = AnsweredPart(self.part, self.aggregates, self.history, self.outer)
+        return tuple(_hidden(item, self._lost(item.answer)) for item in known.answers)
+
+    def values(self, aggregate: int) -> NDArray[np.float64]:
+        """An aggregate's estimate in every row of the part; NaN where nothing is known."""
+        return np.where(self.unknown[aggregate], np.nan, super().values(aggregate))
+
+    def unknown_rows(self, aggregate: int) -> Flags:
+        """The rows of an aggregate's blocks of which nothing is known."""
+        return self.unknown[aggregate]
+
+    def _lost(self, answer: Answer) -> Flags:
+        """The rows of the part in which an answer needs something unknown."""
+        lost = np.zeros(self.part.n_rows, dtype=np.bool_)
+        for place in answer.uses:
+            flags = self.unknown[place]
+            if isinstance(answer.formula, QuantileFormula):
+                groups = np.array(answer.formula.cells, dtype=np.int64)[flags]
+                lost[groups // len(answer.formula.levels)] = True
+            elif isinstance(answer.formula, LevelSummary):
+                lost |= answer.formula.rows_of(flags, self.part.n_rows)
+            else:
+                lost |= flags  # a total has one row, which every row shows
+        return lost
+
+
+def may_fall_back(part: Part) -> bool:
+    """Whether a part can be shown in part: not a test, nor counts that are to agree."""
+    return part.question is None and part.consistency is None
+
+
+def best_known(
+    table: ServedTable, parts: Sequence[Part], outer: OuterSql, spent: Fraction
+) -> list[AnsweredPart]:
+    """The parts of one table as well as they are known. Charges nothing.
+
+    Parameters
+    ----------
+    table : ServedTable
+    parts : sequence of Part
+    outer : OuterSql
+    spent : Fraction
+        What the statement has spent on the table before it could not be paid further.
+    """
+    found: list[AnsweredPart] = []
+    for part in parts:
+        aggregates, unknown = [], []
+        for aggregate in part.aggregates:
+            wanted = tuple(map(aggregate.wanted, aggregate.blocks))
+            rows = [row for block in table.look(wanted) for row in block]
+            unknown.append(np.array([not isinstance(row, Posterior) for row in rows], np.bool_))
+            source = SOURCE_PUBLIC if aggregate.is_constant else SOURCE_HISTORY
+            known = tuple(_known(row) for row in rows)
+            aggregates.append(AnsweredAggregate(aggregate, known, source, spent, wanted))
+            spent = Fraction(0)  # it counts once
+        found.append(
+            BestKnownPart(part, tuple(aggregates), table.noises, outer, unknown=tuple(unknown))
+        )
+    return found
+
+
+def _known(row: RowEstimate) -> Posterior:
+    return row if isinstance(row, Posterior) else _STAND_IN
+
+
+def _hidden(item: AnsweredItem, lost: Flags) -> AnsweredItem:
+    """An answer without values and intervals in some rows."""
+    if not lost.any():
+        return item
+    if item.law is not None:
+        law = item.law.hidden(lost)
+        return replace(item, values=law.values, law=law)
+    values = np.where(lost, np.nan, item.values)
+    posteriors = tuple(
+        _UNKNOWN if is_lost else one for one, is_lost in zip(item.posteriors, lost, strict=True)
+    )
+    return replace(item, values=values, posteriors=posteriors)
+
 
 MISSED: Final = "target_not_reached: {} The intervals are those that were paid for."
 

@@ -18,10 +18,10 @@ import pyarrow as pa
 from cube.axis import LevelValue
 from cube.refusals import Refused, TooLarge, UnsupportedSql
 from planner.workload import AskedFirst, GivenAnswers, RequestedTarget, Workload
-from proxy.api.arrow_types import arrow_type
+from proxy.api.columns import arrow_type
 from proxy.api.receipts import with_receipt
 from proxy.api.requests import QueryRequest, QueryResult
-from proxy.engine.asked import smallest_cap
+from proxy.engine.answers.wanted_blocks import smallest_cap
 
 N_FIRST_MAX: Final = 8  # subqueries of one statement, those inside others among them
 N_VALUES_MAX: Final = 10_000  # of one of them

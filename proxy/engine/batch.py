@@ -22,8 +22,8 @@ from planner.sql.statements import Explain, Query, Statement, not_answered, read
 from planner.workload import Aggregate, Part, RequestedTarget, Wanted, Workload
 from proxy.api.requests import BatchReport, BatchRequest, BudgetStatus
 from proxy.engine.disclosure import unaffordable
+from proxy.tables.disclosure import note_if_large
 from proxy.tables.empty_history import EmptyHistory
-from proxy.tables.large_purchases import note_if_large
 from proxy.tables.private_table import ServedTable
 from proxy.tables.snapshot import TableSnapshot
 

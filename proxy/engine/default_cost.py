@@ -14,8 +14,8 @@ from accountant.ledger.limits import Payer
 from cube.refusals import NotCovered
 from inference.block_estimates import all_known, widest
 from planner.workload import Aggregate, Answer, Part
-from proxy.engine.asked import Asked, asked_of, smallest_cap
-from proxy.tables.default_widths import DefaultWidth, unit_of
+from proxy.engine.answers.wanted_blocks import Asked, asked_of, smallest_cap
+from proxy.tables.empty_history import DefaultWidth, unit_of
 from proxy.tables.private_table import ServedTable
 
 Found = TypeVar("Found")

@@ -27,9 +27,9 @@ from proxy.api.requests import (
     SOURCE_PUBLIC,
     Caller,
 )
-from proxy.engine.alternatives import advised
-from proxy.engine.consistency import consistent
-from proxy.engine.results import AnsweredAggregate, AnsweredPart
+from proxy.engine.answers.count_statistics import consistent
+from proxy.engine.answers.results import AnsweredAggregate, AnsweredPart
+from proxy.engine.search import advised
 from proxy.engine.system_views import TableRecord
 from proxy.tables.disclosure import shown_entries, shown_whole_budget
 from proxy.tables.empty_history import EmptyHistory

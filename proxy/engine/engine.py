@@ -1,11 +1,23 @@
-"""The flow of one query: plan, consult the history, buy only what is missing, answer.
+"""The engine: one statement, read once, carried out and answered.
+
+What a client is told of a statement before it runs: its columns, and its parameters' types.
+
+Free: nothing is charged, and no data is read. The statement is planned with a value for each
+parameter that would fit it, or with NULLs.
+
+Statements that are no queries, carried out: those about synthetic tables and streams.
+
+What is about a session alone is refused: sessions belong to the wires, which take such statements
+off a text before the engine sees it.
+
+The flow of one query: plan, consult the history, buy only what is missing, answer.
 
 `Engine.answer` is the flow of ARCHITECTURE.md as code; every branch is here and every stage is
 elsewhere. The engine never sees an exact count: it holds gates, and a gate returns only noisy
 values.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -17,27 +29,43 @@ import pyarrow as pa
 from accountant.ledger.credentials import Role
 from accountant.ledger.entries import Tally
 from accountant.ledger.limits import Payer
-from cube.refusals import NotCovered, PrivateRows, Refused, TargetNotReached, UnknownName
+from cube.pace import take_longer
+from cube.refusals import (
+    InvalidRequest,
+    NameTaken,
+    NotCovered,
+    PrivateRows,
+    Refused,
+    TargetNotReached,
+    UnknownName,
+)
 from planner.cache import BoundedCache
-from planner.sql.parameters import Parameters
-from planner.sql.statements import Explain, Query, not_answered, read_statement
+from planner.planner import Planner
+from planner.sql.parameters import Parameter, ParameterKind, Parameters, ParameterType
+from planner.sql.statements import Explain, Query, Statement, not_answered, read_statement
+from planner.sql.stream_statements import CreateStream, DropStream
+from planner.sql.synthetic_statements import CreateSynthetic, DropSynthetic
 from planner.workload import AskedFirst, GivenAnswers, Outer, RequestedTarget, Workload
-from proxy.api.best_report import Belief, ReportedCount, one_count
 from proxy.api.marginals import MadeMarginals, MarginalsRequest
 from proxy.api.requests import (
     BatchReport,
     BatchRequest,
+    Belief,
     BudgetStatus,
     Caller,
     Description,
     Explanation,
     QueryRequest,
     QueryResult,
+    ReportedCount,
     TableInfo,
+    one_count,
 )
 from proxy.catalog.shadow import is_catalog_query, is_catalog_text
-from proxy.engine.across_tables import answered_tables, check_covered, joined
-from proxy.engine.answer_columns import promised_columns
+from proxy.engine.across_tables import answered_tables, check_covered, joined, left_out
+from proxy.engine.answers.relations import check_multiplied, relation, unanswered
+from proxy.engine.answers.released import promised_columns, released
+from proxy.engine.answers.results import AnsweredPart
 from proxy.engine.asked_first import (
     ASKED_FIRST,
     FirstAnswer,
@@ -51,39 +79,188 @@ from proxy.engine.asked_first import (
     with_first,
 )
 from proxy.engine.batch import run_batch
-from proxy.engine.catalog_world import catalogued
 from proxy.engine.default_cost import at_default_cost
-from proxy.engine.descriptions import described
 from proxy.engine.disclosure import disclosed_rows, shown_record
-from proxy.engine.explain import ExplainedPart, advised_to, build_explanation, explained
-from proxy.engine.left_out import left_out
-from proxy.engine.model_fallback import ModelFallback
-from proxy.engine.multiplied import check_multiplied
-from proxy.engine.other_statements import columns_of_other, explain_other, run_other
-from proxy.engine.own_answers import own_explained
-from proxy.engine.postprocessing import OuterSql
-from proxy.engine.previews import Previews
-from proxy.engine.public_relations import Shown, public_relations
-from proxy.engine.query_plan import plan_columns, shown_plan
-from proxy.engine.relations import relation, unanswered
-from proxy.engine.released import released
-from proxy.engine.results import AnsweredPart
+from proxy.engine.explain import (
+    ExplainedPart,
+    advised_to,
+    build_explanation,
+    explained,
+    plan_columns,
+    shown_plan,
+)
+from proxy.engine.model_answers import ModelFallback, Previews
+from proxy.engine.own_tables import own_explained
+from proxy.engine.sql.postprocessing import OuterSql
 from proxy.engine.system_views import TableRecord
-from proxy.engine.told_again import Told, ToldAgain, budgets, positions
-from proxy.engine.usage import UsageTallies
-from proxy.engine.visibility import Key, VisibleTables, earlier_tables, visible, visible_key
+from proxy.engine.usage import Told, ToldAgain, UsageTallies, budgets, positions
+from proxy.engine.visibility import (
+    Key,
+    Shown,
+    VisibleTables,
+    catalogued,
+    earlier_tables,
+    public_relations,
+    visible,
+    visible_key,
+)
 from proxy.marginals.make import make_marginals
 from proxy.monitoring.events import UNWATCHED, AnswerKind, Stage, Watcher
-from proxy.scheduling.large_statements import LargeStatements
+from proxy.scheduling.fair_share import LargeStatements
 from proxy.sources.public.table import PublicTable
-from proxy.streams.service import NO_STREAMS, StreamService
-from proxy.synthetic_tables.service import SyntheticTableService
+from proxy.streams.service import NO_STREAMS, StreamService, run_stream, stream_schema
+from proxy.synthetic_tables.service import (
+    PREVIEW_SCHEMA,
+    SyntheticTableService,
+    explain_statement,
+    preview_table,
+    run_statement,
+    statement_schema,
+)
 from proxy.synthetic_tables.store import SyntheticStore
-from proxy.tables.disclosure import check_may_see_history, shown_budget, shown_instead
-from proxy.tables.large_purchases import note_if_large
+from proxy.tables.disclosure import (
+    check_may_see_history,
+    note_if_large,
+    shown_budget,
+    shown_instead,
+)
 from proxy.tables.live_tables import LiveTables, steadily
 from proxy.tables.private_table import ServedTable
 from proxy.tables.self_answering import SelfAnswering
+
+_MARKS = frozenset("?$:")  # one of which every parameter begins with
+
+
+def described(
+    request: QueryRequest,
+    planner: Planner,
+    columns: Callable[[QueryRequest], pa.Schema],
+    *,
+    is_catalog: bool = False,
+) -> Description:
+    """Describe one statement, whose parameters have no values yet.
+
+    Parameters
+    ----------
+    request : QueryRequest
+    planner : Planner
+        Of the caller.
+    columns : callable
+        The columns of a request whose parameters have values.
+    is_catalog : bool
+        Whether it is a question to the catalog, where a stand-in may be the name of nothing.
+
+    Raises
+    ------
+    Refused
+        If it would be refused whatever the values are.
+    """
+    types = _parameter_types(request.sql, planner)
+    if not types:
+        return Description(columns(request), {})
+    told = {one.name: one.sql_type for one in types}
+    nothings = tuple(Parameter(ParameterKind.NULL, name=one.name) for one in types)
+    stand_ins = tuple(one.stand_in for one in types)
+    for values in (nothings,) if is_catalog else (stand_ins, nothings):
+        try:
+            return Description(columns(replace(request, parameters=values)), told)
+        except UnknownName:
+            raise
+        except Refused:
+            continue
+    return Description(None, told)
+
+
+def _parameter_types(sql: str, planner: Planner) -> tuple[ParameterType, ...]:
+    """What the parameters of a statement are; none if it is no query."""
+    if not _MARKS.intersection(sql):
+        return ()
+    match read_statement(sql):
+        case Query() | Explain(of=Query()):
+            return planner.parameter_types(sql)
+        case _:
+            return ()
+
+
+def run_other(
+    desk: SyntheticTableService,
+    streams: StreamService,
+    statement: Statement,
+    request: QueryRequest,
+) -> QueryResult:
+    """Carry a statement out that is no query; what it gives. May charge.
+
+    Raises
+    ------
+    Refused
+    """
+    if request.parameters:
+        raise InvalidRequest(
+            "Only a SELECT has parameters.", hint="Write the values into the text."
+        )
+    match statement:
+        case CreateSynthetic() | DropSynthetic():
+            take_longer()
+            return run_statement(desk, statement, request)
+        case CreateStream() | DropStream():
+            take_longer()
+            _check_name(desk, statement, request.caller)
+            return run_stream(streams, statement, request.caller)
+        case Explain(of=CreateSynthetic() as explained):
+            take_longer()
+            return QueryResult(preview_table(desk.preview(request.caller, explained)), None)
+        case other:
+            raise not_answered(other.verb)
+
+
+def _check_name(
+    desk: SyntheticTableService, statement: CreateStream | DropStream, caller: Caller
+) -> None:
+    """Refuse a new stream the name of a synthetic table that its creator may know of."""
+    names = {record.name.casefold() for record in desk.known(caller)}
+    if isinstance(statement, CreateStream) and statement.name.casefold() in names:
+        raise NameTaken(
+            f"{statement.name} is the name of a synthetic table.",
+            hint="Take another name: this one would mean the stream from now on.",
+        )
+
+
+def explain_other(desk: SyntheticTableService, statement: Statement, caller: Caller) -> Explanation:
+    """The most that a statement would cost that is no query. Charges nothing.
+
+    Raises
+    ------
+    Refused
+    """
+    match statement:
+        case (
+            (CreateSynthetic() as asked)
+            | (DropSynthetic() as asked)
+            | Explain(of=CreateSynthetic() as asked)
+        ):
+            take_longer()
+            return explain_statement(desk, asked, caller)
+        case other:
+            raise not_answered(other.verb)
+
+
+def columns_of_other(statement: Statement) -> pa.Schema:
+    """The columns of what a statement gives that is no query.
+
+    Raises
+    ------
+    Refused
+    """
+    match statement:
+        case CreateSynthetic() | DropSynthetic():
+            return statement_schema(statement)
+        case CreateStream() | DropStream():
+            return stream_schema(statement)
+        case Explain(of=CreateSynthetic()):
+            return PREVIEW_SCHEMA
+        case other:
+            raise not_answered(other.verb)
+
 
 SchemaKey: TypeAlias = tuple[Key, str, RequestedTarget, Parameters, GivenAnswers]
 

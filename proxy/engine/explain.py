@@ -1,16 +1,45 @@
-"""EXPLAIN PRIVACY: for each aggregate, what is known and what could be bought."""
+"""EXPLAIN: what is known and could be bought, in our form and PostgreSQL's, and advice beside it.
 
-from collections.abc import Sequence
+Advice to clip a heavy tail: what a sum with a cap would cost, and how few rows that concerns.
+
+A sum costs in proportion to the largest value that one person may have. Where the history already
+says that few rows are near it, EXPLAIN names a cap and the price of the sum with it. It reads noisy
+answers that were released, charges nothing, and decides about no purchase.
+
+How much a capped sum is too low is not said here: the analyst asks for it, or accepts it.
+
+Advice to count units in the table with one row for each, where that counts them better.
+
+It is no other way to the same number: a unit all of whose rows are left out of a table, for want of
+a level, is in the table of its units. So a statement is never answered by the other table.
+
+EXPLAIN PRIVACY: for each aggregate, what is known and what could be bought.
+
+An explanation in the forms in which PostgreSQL shows plans: a column "QUERY PLAN".
+
+Clients that ask for these forms read them as they read PostgreSQL's: lines of text, or one text of
+JSON with a list of one plan. Our own table has more room, and is what EXPLAIN alone gives.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from cube.axis import Axis, IntegerAxis, MeasureAxis
+from cube.query import Factor, LinearQuery, QueryBlock, Term, counting
+from cube.refusals import InvalidTarget, TooLarge
 from cube.schema import Schema
+from cube.target import AccuracyTarget
 from inference.block_estimates import RowEstimates
 from inference.posterior import Posterior
 from planner.measuring.offers import Offer
+from planner.sql.statements import ExplainForm, PlanFormat
 from planner.workload import Part, Wanted
 from proxy.api.requests import (
     SOURCE_HISTORY,
@@ -19,14 +48,154 @@ from proxy.api.requests import (
     BudgetStatus,
     Explanation,
 )
-from proxy.engine.alternatives import free_widths
-from proxy.engine.asked import asked_of, at_widths, smallest_cap, take_step
-from proxy.engine.clipping import advice
-from proxy.engine.postprocessing import OuterSql
-from proxy.engine.search import opened
-from proxy.engine.units_beside import counted_as_rows
+from proxy.engine.answers.wanted_blocks import asked_of, at_widths, smallest_cap, take_step
+from proxy.engine.search import free_widths, opened
+from proxy.engine.sql.postprocessing import OuterSql
 from proxy.tables.self_answering import AS_IT_IS
 from proxy.tables.snapshot import TableSnapshot
+
+N_HALVINGS: Final = 8  # of the largest value: a cap saves about a factor of 2 with each
+FEW: Final = 0.01  # of the rows of the table
+SAVED_AT_LEAST: Final = Fraction(1, 2)  # of the price; less is not worth a bias
+N_LEVELS_MAX: Final = 2**20  # of a column: beyond it a cap takes longer to find than EXPLAIN may
+
+
+@dataclass(frozen=True, slots=True)
+class Cap:
+    """A largest value of a column.
+
+    Parameters
+    ----------
+    axis : Axis
+    level : int
+        The last level that is not capped.
+    value : float
+        Of that level.
+    """
+
+    axis: Axis
+    level: int
+    value: float
+
+    def __str__(self) -> str:
+        return f"LEAST({self.axis.name}, {self.value:.15g})"  # every level exactly
+
+    @property
+    def rows_above(self) -> QueryBlock:
+        """The number of rows of the table that it would change."""
+        places = np.arange(self.axis.size)
+        is_above = (places > self.level) & (places < self.axis.n_regular)
+        return QueryBlock(counting([Factor((self.axis.name,), is_above.astype(np.int64))]))
+
+    def applied(self, block: QueryBlock) -> QueryBlock:
+        """The same sum of capped values; distances from the middle are those from their middle."""
+        terms = tuple(
+            Term(term.scale, tuple(self._capped(factor) for factor in term.factors))
+            for term in block.query.terms
+        )
+        return QueryBlock(LinearQuery(terms, block.query.constant), block.partition)
+
+    def _capped(self, factor: Factor) -> Factor:
+        if factor.axes != (self.axis.name,):
+            return factor
+        least, largest = factor.ends
+        regular = slice(self.axis.n_regular)
+        capped = factor.values.copy()
+        capped[regular][self.level + 1 :] = capped[self.level]
+        if abs(least + largest) <= 1:  # a middle is rounded to a whole number
+            capped[regular] -= (capped[regular].min() + capped[regular].max()) // 2
+        return Factor(factor.axes, capped)
+
+
+def advice(table: TableSnapshot, schema: Schema, wanted: Wanted) -> str | None:
+    """A cap that would save at least half of a price and concern few rows; None if none is known.
+
+    Parameters
+    ----------
+    table : TableSnapshot
+    schema : Schema
+    wanted : Wanted
+        Sums, and how accurately they are asked for in the end.
+    """
+    for cap in _caps(schema, wanted.block):
+        share = _share_above(table, cap, wanted.target)
+        if share is not None and share <= FEW:
+            epsilon = _price(table, wanted)
+            capped = _price(table, replace(wanted, block=cap.applied(wanted.block)))
+            if not epsilon or capped is None or capped > SAVED_AT_LEAST * epsilon:
+                return None
+            return (
+                f"{cap} costs about {float(capped):.3g} instead of {float(epsilon):.3g}. By the "
+                f"history, at most {share:.1%} of the table's rows are above."
+            )
+    return None
+
+
+def _caps(schema: Schema, block: QueryBlock) -> Iterator[Cap]:
+    """Caps of the one column that is summed, the smallest first."""
+    summed = {
+        factor.axes for term in block.query.terms for factor in term.factors if factor.bound > 1
+    }
+    if len(summed) != 1 or len(axes := summed.pop()) != 1:
+        return
+    axis = schema.by_name[axes[0]]
+    if not isinstance(axis, MeasureAxis | IntegerAxis) or axis.n_regular > N_LEVELS_MAX:
+        return
+    factors = [one for term in block.query.terms for one in term.factors if one.axes == axes]
+    if not all(_is_monotone(factor, axis) for factor in factors):
+        return
+    values = np.array(axis.regular, dtype=np.float64)
+    for halvings in range(N_HALVINGS, 0, -1):
+        level = int(np.searchsorted(values, values[-1] / 2**halvings, side="right")) - 1
+        if level >= 0 and values[level] > max(0.0, -values[0]):
+            yield Cap(axis, level, float(values[level]))
+
+
+def _is_monotone(factor: Factor, axis: Axis) -> bool:
+    """Whether coefficients rise or fall with the column, so that a cap is one for them, too."""
+    steps: NDArray[np.int64] = np.diff(factor.values[: axis.n_regular])
+    return bool(np.all(steps >= 0) or np.all(steps <= 0))
+
+
+def _share_above(table: TableSnapshot, cap: Cap, target: AccuracyTarget) -> float | None:
+    """At most what share of the rows is above, at the target's confidence; None if unknown."""
+    asked = [Wanted(block, target) for block in (cap.rows_above, QueryBlock(counting()))]
+    above, every = (rows[0] for rows in table.estimates(asked))
+    if not isinstance(above, Posterior) or not isinstance(every, Posterior):
+        return None
+    confidence = target.confidence
+    least = every.value - every.half_width(confidence)
+    most = above.value + above.half_width(confidence)
+    return max(0.0, most) / least if least > 0 else None
+
+
+def _price(table: TableSnapshot, wanted: Wanted) -> Fraction | None:
+    asked: Sequence[Wanted] = [wanted]
+    try:
+        return table.price(table.plan(asked, table.estimates(asked)).planned).epsilon
+    except (InvalidTarget, TooLarge):
+        return None
+
+
+def counted_as_rows(units: Schema | None, wanted: Wanted) -> str | None:
+    """What to ask instead of a count of units; None if it depends on more than their attributes.
+
+    Parameters
+    ----------
+    units : Schema, optional
+        Of the table with one row for each unit, if there is one that the caller may know of.
+    wanted : Wanted
+        Counts of rows or of units.
+    """
+    if units is None or wanted.groups_max is None or wanted.only_cut:
+        return None
+    if not units.by_name.keys() >= set(wanted.block.scope):
+        return None
+    return (
+        f"COUNT(*) FROM {units.table} counts every {units.unit}, whatever rows are kept, costs no "
+        "more, and shares its history."
+    )
+
 
 EXPLANATION_SCHEMA = pa.schema(
     [
@@ -289,3 +458,70 @@ def _widest(rows: RowEstimates, confidence: float) -> float | None:
     if len(known) < len(rows):
         return None
     return max((row.half_width(confidence) for row in known), default=0.0)
+
+
+PLAN_SCHEMA: Final = pa.schema([pa.field("QUERY PLAN", pa.string(), nullable=False)])
+_NOT_RUN: Final = "EXPLAIN ANALYZE does not run the statement, and charges nothing."
+
+
+def plan_columns(form: ExplainForm) -> pa.Schema:
+    """The columns of an explanation in a form."""
+    return EXPLANATION_SCHEMA if form.shown_as is PlanFormat.TABLE else PLAN_SCHEMA
+
+
+def shown_plan(explanation: Explanation, form: ExplainForm) -> pa.Table:
+    """An explanation in a form."""
+    if form.shown_as is PlanFormat.TABLE:
+        return explanation.data
+    if form.shown_as is PlanFormat.JSON:
+        lines = [json.dumps([_plan(explanation, form)], indent=2)]
+    else:
+        lines = list(_lines(explanation, form))
+    return pa.Table.from_arrays([pa.array(lines, pa.string())], schema=PLAN_SCHEMA)
+
+
+def _lines(explanation: Explanation, form: ExplainForm) -> Iterator[str]:
+    """A line for the whole statement, and one for what answers each aggregate."""
+    budget = explanation.budget
+    left = "" if budget is None else f" of {float(budget.left):.6g} left for {budget.table}"
+    if budget is not None and budget.renewal is not None:
+        left += f"; {budget.left_text}"
+    yield f"Answer  (epsilon={float(explanation.epsilon):.6g}{left})"
+    for row in _chosen(explanation):
+        measured = f", epsilon={row['epsilon']:.6g}, {row['candidate']}" if row["candidate"] else ""
+        yield (
+            f"  ->  {row['aggregate']}  (rows={row['n_rows']}, source={row['source']}, "
+            f"half_width={row['half_width_promised']:.6g}{measured})"
+        )
+    if form.is_analyzed:
+        yield _NOT_RUN
+
+
+def _plan(explanation: Explanation, form: ExplainForm) -> dict[str, Any]:
+    """As PostgreSQL nests plans; costs are epsilons, and the other keys those of our table."""
+    inner = [
+        {
+            "Node Type": "Aggregate",
+            "Startup Cost": 0.0,
+            "Total Cost": row["epsilon"],
+            "Plan Rows": row["n_rows"],
+            "Plan Width": 0,
+            **row,
+        }
+        for row in _chosen(explanation)
+    ]
+    plan = {
+        "Node Type": "Result",
+        "Startup Cost": 0.0,
+        "Total Cost": float(explanation.epsilon),
+        "Plan Rows": max((row["Plan Rows"] for row in inner), default=0),
+        "Plan Width": 0,
+        "Plans": inner,
+    }
+    budget = explanation.budget
+    renewing = {} if budget is None or budget.renewal is None else {"Budget": budget.left_text}
+    return {"Plan": plan, **renewing, **({"Note": _NOT_RUN} if form.is_analyzed else {})}
+
+
+def _chosen(explanation: Explanation) -> list[dict[str, Any]]:
+    return [row for row in explanation.data.to_pylist() if row["chosen"]]

@@ -4,9 +4,9 @@ A linear answer's target is met by one purchase. A target of a formula, and a ta
 fraction of the answer, depend on the answers: they are searched for. A search begins with what the
 history knows of the answers (`search.py`); where that meets every target, nothing is bought. After
 each round the targets of the linear parts are narrowed by as much as the answers require
-(`narrowing.py`), until all are met. Those answers are public by then: what is bought next is
-decided from noisy values that were paid for, never from the data. An interval whose stopping
-depended on noise gets a higher confidence for that (`planner.workload`).
+(`answers/formula_widths.py`), until all are met. Those answers are public by then: what is bought
+next is decided from noisy values that were paid for, never from the data. An interval whose
+stopping depended on noise gets a higher confidence for that (`planner.workload`).
 
 Before each round, the first included, it is priced what the search will probably ask for in the
 end; a search that cannot be paid so far ends before the round. And until a search is known to end,
@@ -25,17 +25,23 @@ from cube.refusals import InvalidTarget, NotCovered, Refused, TargetNotReached, 
 from cube.shortfall import FreeWidth
 from inference.block_estimates import RowEstimates, all_known
 from planner.workload import Part, Wanted
-from proxy.engine.alternatives import advised, by_column
-from proxy.engine.asked import Asked, Step, asked_of, at_widths, smallest_cap, take_step
+from proxy.engine.answers.formula_widths import narrowed
+from proxy.engine.answers.results import AnsweredPart
+from proxy.engine.answers.wanted_blocks import (
+    Asked,
+    Step,
+    asked_of,
+    at_widths,
+    smallest_cap,
+    take_step,
+)
 from proxy.engine.disclosure import shown_parts, shown_refusal
-from proxy.engine.narrowing import narrowed
-from proxy.engine.postprocessing import OuterSql
-from proxy.engine.results import AnsweredPart
-from proxy.engine.search import answered_parts, opened
+from proxy.engine.search import advised, answered_parts, by_column, opened
+from proxy.engine.sql.postprocessing import OuterSql
 from proxy.monitoring.events import Stage
+from proxy.tables.disclosure import note_if_large
 from proxy.tables.empty_history import EmptyHistory
 from proxy.tables.in_flight import ANSWER_SECONDS
-from proxy.tables.large_purchases import note_if_large
 from proxy.tables.private_table import ServedTable
 
 N_ROUNDS_MAX: Final = 256  # budgets and deadlines end a search before

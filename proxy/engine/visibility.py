@@ -1,29 +1,50 @@
-"""What one caller may know of at one moment: private, public and synthetic tables, and a planner.
+"""What one caller may know of at one moment, and what the catalog and outer SQL are given of it.
+
+What one caller may know of at one moment: private, public and synthetic tables, and a planner.
 
 The planner of a set of tables knows no other table, so its messages and suggestions cannot name
 what was not granted. It is made anew when a synthetic table is created or dropped, or a private one
 grows.
+
+What outer SQL reads besides answers: public and synthetic tables, views of data_privacy.
+
+What the catalog shows one caller: the tables they may know of, and their session's settings.
 """
 
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from importlib.metadata import version
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 
 from cube.refusals import InvalidRequest, Refused
 from cube.schema import Schema
-from planner.domain.relations import Columns, PublicRelation, units_table
+from planner.domain.relations import REMAINING, Columns, PublicRelation, privacy_view, units_table
 from planner.lowering.as_of import TableGenerations
 from planner.planner import PLAN_BYTES_DEFAULT, Planner
-from proxy.api.requests import Caller, unknown_table
-from proxy.engine.own_views import LISTED_VIEWS
-from proxy.engine.postprocessing import OuterSql
+from planner.sql.settings import every_default
+from planner.sql.statements import Query
+from proxy.api.requests import Caller, QueryRequest, unknown_table
+from proxy.catalog.shadow import catalog_answer
+from proxy.catalog.world import World, listed_tables
+from proxy.engine.answers.relations import N_ROWS_TRIED
+from proxy.engine.sql.postprocessing import OuterSql
+from proxy.engine.system_views import (
+    LISTED_VIEWS,
+    OWN_VIEWS,
+    REMAINING_SCHEMA,
+    VIEW_SCHEMAS,
+    TableRecord,
+    own_view,
+    remaining_aggregates,
+)
+from proxy.engine.system_views import privacy_view as view_of
 from proxy.sources.public.table import PublicTable
-from proxy.synthetic_tables.record import SyntheticRecord
+from proxy.streams.service import StreamStatus
+from proxy.synthetic_tables.record import SYNTHETIC_VIEW, SyntheticRecord, synthetic_view
 from proxy.synthetic_tables.service import SyntheticTableService
-from proxy.synthetic_tables.system_view import SYNTHETIC_VIEW
 from proxy.tables.disclosure import shown_instead
 from proxy.tables.extent import ExtentName
 from proxy.tables.live_tables import LiveTables
@@ -187,3 +208,90 @@ def _given(table: pa.Table) -> Callable[[], pa.Table]:
 
 def _kept(service: SyntheticTableService, record: SyntheticRecord) -> Callable[[], pa.Table]:
     return lambda: service.rows(record)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a caller's views show, made when one is read.
+
+    Parameters
+    ----------
+    records : callable
+        Of the private tables that they may know of.
+    streams : callable
+        The streams that they may know of, those that were dropped among them.
+    """
+
+    records: Callable[[], Sequence[TableRecord]]
+    streams: Callable[[], Sequence[StreamStatus]]
+
+
+def public_relations(
+    names: Sequence[str], seen: VisibleTables, shown: Shown | None
+) -> dict[str, pa.Table]:
+    """Public tables, and a caller's `data_privacy` views, under their names in the outer SQL.
+
+    Parameters
+    ----------
+    names : sequence of str
+    seen : VisibleTables
+        What the caller may know of.
+    shown : Shown, optional
+        Without it, samples and empty views, to learn the types of the result.
+    """
+    found: dict[str, pa.Table] = {}
+    for name in names:
+        view = name.removeprefix(privacy_view(""))
+        if name in seen.public:
+            rows = seen.public[name]()
+            found[name] = rows.slice(0, N_ROWS_TRIED) if shown is None else rows
+        elif view == SYNTHETIC_VIEW:
+            found[name] = synthetic_view(() if shown is None else seen.synthetic)
+        elif view in OWN_VIEWS:
+            none = OWN_VIEWS[view].empty_table()
+            found[name] = (
+                none if shown is None else own_view(view, seen.own.values(), shown.streams())
+            )
+        elif shown is None:
+            found[name] = VIEW_SCHEMAS.get(view, REMAINING_SCHEMA).empty_table()
+        elif view in VIEW_SCHEMAS:
+            found[name] = view_of(view, shown.records())
+        else:
+            table = view.removeprefix(f"{REMAINING}(").removesuffix(")")
+            found[name] = remaining_aggregates(table, shown.records())
+    return found
+
+
+# Clients look for the version of PostgreSQL whose SQL they may send.
+VERSION: Final = f"PostgreSQL 15.0 (Tacit {version('tacit-dp')})"
+
+
+def catalog_world(
+    seen: VisibleTables,
+    public: Sequence[tuple[PublicTable, PublicRelation]],
+    request: QueryRequest,
+) -> World:
+    """The world of one request."""
+    infos = [table.info for table in seen.tables.values()]
+    infos += [table.info for table in seen.own.values()]
+    caller = request.caller.payer.analyst
+    return World(
+        listed_tables(
+            infos, [table for table, _ in public], seen.synthetic, list(LISTED_VIEWS.items())
+        ),
+        caller,
+        VERSION,
+        {**every_default(), "session_authorization": caller, **dict(request.settings)},
+    )
+
+
+def catalogued(
+    query: Query,
+    request: QueryRequest,
+    seen: VisibleTables,
+    public: Sequence[tuple[PublicTable, PublicRelation]],
+    outer: OuterSql,
+) -> pa.Table:
+    """The answer of the catalog, which knows what the caller may know of, and no data."""
+    world = catalog_world(seen, public, request)
+    return catalog_answer(query, request.parameters, world, outer)

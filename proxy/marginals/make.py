@@ -1,32 +1,210 @@
 """Makes marginals: buys what is missing, reads it from the history, makes it agree.
 
+The whole tables of counts in a history, from which marginals are made.
+
+A whole table counts every cell of its columns, over all records. Only such tables are reconciled:
+their noise is independent, and has the same law in all cells.
+
+What to buy for marginals: a budget divided, or tables refined until each meets a target.
+
+Decided from weights, targets and the public schema alone; no value is read.
+
 Only the purchase costs. Everything afterwards is post-processing of the history, and the same
 request is free when it is repeated.
 """
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Final, TypeAlias
+
+import numpy as np
 
 from accountant.ledger.limits import Payer
-from cube.query import QueryBlock, Scope, counting
+from cube.encoding import fingerprint
+from cube.measurement import UNITS_PER_EPSILON, Measurement, Weight
+from cube.query import Partition, QueryBlock, Scope, counting
 from cube.refusals import InvalidRequest, TooLarge
+from cube.schema import Schema
 from cube.target import AccuracyTarget
 from inference.block_estimates import RowEstimates
+from inference.history import History, counts_groups
+from inference.marginals.budget import DeclaredMarginal, laplace_weights
+from inference.marginals.error_law import MeasuredTable, cell_error
 from inference.marginals.joint import N_JOINT_CELLS_MAX
 from inference.marginals.projection import meeting_sets
 from inference.posterior import Posterior
+from planner.measuring.weights import LATTICE_SHARE, ROUNDING_MARGIN, weight_for
 from planner.sql.messages import listed
 from planner.workload import Consistency, Wanted
 from proxy.api.marginals import MadeMarginals, MarginalSet, MarginalsRequest
 from proxy.api.requests import SOURCE_HISTORY, SOURCE_MEASURED
-from proxy.marginals.history import WholeTable, natural_partition, of_scope, whole_tables
-from proxy.marginals.purchase_plan import Added, divided, needed
-from proxy.marginals.reconcile import Agreement, ReconcileSettings, agreed, raw
-from proxy.marginals.rows import long_table
+from proxy.marginals.reconcile import Agreement, ReconcileSettings, agreed, long_table, raw
 from proxy.tables.private_table import ServedTable
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WholeTable:
+    """One measured table.
+
+    Parameters
+    ----------
+    partition : Partition, optional
+        The partition that was measured; None for the total.
+    weight : int
+        In units; 0 for Gaussian noise, as no weight raises that.
+    measured : MeasuredTable
+        The counts, summed over columns that are not requested.
+    """
+
+    partition: Partition | None
+    weight: int
+    measured: MeasuredTable
+
+    @property
+    def scope(self) -> Scope:
+        """Its columns, including those that are not requested."""
+        return () if self.partition is None else self.partition.axes
+
+
+def whole_tables(history: History, columns: Iterable[str]) -> list[WholeTable]:
+    """The tables on some of `columns`, or of the total; those of larger weights last."""
+    asked = set(columns)
+    found = []
+    for scope in history.partition_scopes:
+        if scope and asked and asked.isdisjoint(scope):
+            continue
+        kept = tuple(name for name in scope if name in asked)
+        for known in history.partitions_on(scope):
+            if _is_whole(known.block):
+                places = history.in_use_of(fingerprint(known.block))
+                found += [_whole(history[place], scope, kept) for place in places]
+    return sorted(found, key=lambda one: one.weight)
+
+
+def promised(whole: WholeTable | None, partition: Partition | None, weight: int) -> WholeTable:
+    """A table that is about to be measured: its noise is known, its values are not yet.
+
+    It is refined from `whole`, if that is given.
+    """
+    partition = partition if whole is None else whole.partition
+    scope = () if partition is None else partition.axes
+    shape = () if partition is None else partition.shape
+    # The gate rounds up: this bounds its noise and its lattice.
+    scale = (1 + ROUNDING_MARGIN) / float(Weight(weight).exact)
+    table = MeasuredTable(scope, np.zeros(shape), scale, lattice_step=scale * LATTICE_SHARE)
+    return WholeTable(partition, weight, table)
+
+
+def of_scope(tables: Sequence[WholeTable], scope: Scope) -> WholeTable | None:
+    """The table of exactly these columns with the largest weight."""
+    return next((one for one in reversed(tables) if one.scope == scope and one.weight), None)
+
+
+def natural_partition(scope: Scope, shape: tuple[int, ...]) -> Partition | None:
+    """The partition in which every cell of a scope is a group; None for the total."""
+    if not scope:
+        return None
+    return Partition(scope, np.arange(int(np.prod(shape)), dtype=np.int64).reshape(shape))
+
+
+def _is_whole(block: QueryBlock) -> bool:
+    """Whether each cell of the block's columns is a group, and all records are counted."""
+    if not counts_groups(block):
+        return False
+    return block.partition is None or block.partition.n_groups == block.partition.n_cells
+
+
+def _whole(measurement: Measurement, scope: Scope, kept: Scope) -> WholeTable:
+    partition = measurement.block.partition
+    values = measurement.values
+    table = MeasuredTable(
+        scope,
+        values.reshape(()) if partition is None else values[partition.labels],
+        measurement.noise_scale,
+        lattice_step=measurement.lattice_widening,
+        is_gaussian=measurement.is_gaussian,
+    )
+    weight = 0 if measurement.is_gaussian else measurement.laplace_weight.units
+    return WholeTable(partition, weight, table.onto(kept))
+
+
+Added = Mapping[Scope, Weight]
+
+ENOUGH: Final = (
+    1 + 1e-6
+)  # of a half-width: a target that was promised and bought is not bought again
+# A mean of several tables has a smaller variance than each of them, but at a low confidence it may
+# have a wider interval than Laplace noise: then all are bought a little more precisely.
+FACTORS: Final = (Fraction(1), Fraction(5, 4), Fraction(3, 2), Fraction(2))
+
+
+def divided(
+    sets: Sequence[MarginalSet], schema: Schema, budget: Fraction, known: Sequence[WholeTable]
+) -> Added:
+    """The weight to add to each set's table, for the least total variance."""
+    declared = [DeclaredMarginal(one.scope, one.importance) for one in sets]
+    sizes = {axis.name: axis.size for axis in schema.axes}
+    before = [Fraction(_units(known, one.scope), UNITS_PER_EPSILON) for one in declared]
+    added = laplace_weights(declared, sizes, budget, before)
+    return {
+        one.scope: weight for one, weight in zip(declared, added, strict=True) if weight is not None
+    }
+
+
+def needed(
+    sets: Sequence[MarginalSet],
+    schema: Schema,
+    target: AccuracyTarget,
+    known: Sequence[WholeTable],
+    *,
+    total: float | None,
+) -> Added:
+    """The weights to add so that each reconciled cell of each set meets a target.
+
+    Larger tables come first, because smaller ones follow from them in part.
+    """
+    units = weight_for(target, Fraction(1)).units
+    scopes = sorted((one.scope for one in sets), key=lambda one: -math.prod(schema.sizes(one)))
+    added: dict[Scope, Weight] = {}
+    for factor in FACTORS:
+        tables, added = list(known), {}
+        for scope in scopes:
+            missing = math.ceil(units * factor) - _units(known, scope)
+            if missing > 0 and not is_known(tables, scope, target, total=total):
+                added[scope] = Weight(missing)
+                tables = raised(tables, scope, schema, added[scope])
+        if all(is_known(tables, scope, target, total=total) for scope in scopes):
+            break
+    return added
+
+
+def is_known(
+    tables: Sequence[WholeTable], scope: Scope, target: AccuracyTarget, *, total: float | None
+) -> bool:
+    """Whether the reconciled tables will meet a target on a scope."""
+    measured = [one.measured for one in tables]
+    if not any(set(scope).issubset(one.scope) for one in measured):
+        return False
+    error = cell_error(measured, scope, total=total)
+    return error.half_width(target.confidence) <= target.half_width * ENOUGH
+
+
+def raised(
+    tables: Sequence[WholeTable], scope: Scope, schema: Schema, added: Weight
+) -> list[WholeTable]:
+    """The tables after one of them is refined, or measured for the first time."""
+    before = of_scope(tables, scope)
+    partition = natural_partition(scope, schema.sizes(scope))
+    after = promised(before, partition, _units(tables, scope) + added.units)
+    return [*(one for one in tables if one is not before), after]
+
+
+def _units(tables: Sequence[WholeTable], scope: Scope) -> int:
+    known = of_scope(tables, scope)
+    return 0 if known is None else known.weight
+
 
 Step: TypeAlias = str  # the current step, in a few words
 

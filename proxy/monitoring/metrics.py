@@ -1,4 +1,11 @@
-"""Prometheus metrics, in a registry of their own: counts, budgets, and times by bucket.
+"""Prometheus metrics of one process, and of several as those of one server.
+
+Times by bucket: how precisely the process reports how long anything took.
+
+The time that a measurement takes depends on the data that it counts. Logs and metrics therefore
+report a time as the upper edge of its bucket, never the time itself.
+
+Prometheus metrics, in a registry of their own: counts, budgets, and times by bucket.
 
 A label's value is one of a list that is fixed when the process starts: stages, kinds of answer,
 methods of the protocols, codes of refusals, tables of the configuration. Any other value counts as
@@ -6,20 +13,26 @@ methods of the protocols, codes of refusals, tables of the configuration. Any ot
 
 The time of a measurement depends on data. So a time is recorded by its bucket and nothing finer:
 what is added to a histogram's sum is the bucket's upper edge.
+
+The metrics of several processes as those of one server.
+
+What counts is added up. Of what describes the ledger, the word of the process that has read most of
+it holds; it can be written if every process can write it.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from typing import Final
+from typing import Final, TypeAlias
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
+from prometheus_client.samples import Sample
 
 from accountant.ledger.history.table_history import Renewal
 from cube.refusals import NotAuthenticated, Refused
 from proxy.api.requests import BudgetStatus
-from proxy.monitoring.buckets import BUCKETS, edge_of
 from proxy.monitoring.events import (
     CANCELLED_CODE,
     INTERNAL_CODE,
@@ -31,6 +44,27 @@ from proxy.monitoring.events import (
     Stage,
 )
 from proxy.protocol import flight_pb2, tacit_pb2
+
+# Upper edges in seconds. Up to two seconds each is at most twice the one before, which bounds the
+# error of a quantile.
+BUCKETS: Final = (
+    *(0.0005, 0.001, 0.0015, 0.002, 0.003, 0.005, 0.0075),
+    *(0.01, 0.015, 0.02, 0.03, 0.05, 0.075),
+    *(0.1, 0.15, 0.2, 0.3, 0.5, 0.75),
+    *(1.0, 2.0, 5.0, 10.0, 30.0),
+)
+BEYOND: Final = 60.0  # what is reported for a time beyond the last edge
+
+
+def edge_of(seconds: float) -> float:
+    """The upper edge of the bucket that a time is in.
+
+    >>> edge_of(0.0123), edge_of(0.015), edge_of(1000)
+    (0.015, 0.015, 60.0)
+    """
+    place = bisect_left(BUCKETS, seconds)
+    return BUCKETS[place] if place < len(BUCKETS) else BEYOND
+
 
 OTHER: Final = "other"
 METHODS: Final = frozenset(
@@ -206,3 +240,76 @@ class Metrics:
 
     def _gauge(self, name: str, documentation: str, *labels: str) -> Gauge:
         return Gauge(name, documentation, labels, registry=self.registry)
+
+
+COUNTED: Final = frozenset({"counter", "histogram"})
+ADDED: Final = frozenset({"tacit_purchases_in_flight"})  # gauges of what each process does
+LEAST: Final = frozenset({"tacit_ledger_writable"})
+ENTRIES: Final = "tacit_ledger_entries"
+CREATED: Final = "_created"  # of a series that was begun in several processes, the first
+
+Series: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
+
+
+def summed(present: Sequence[Iterable[Metric]], past: Iterable[Metric] = ()) -> list[Metric]:
+    """The metrics of a server.
+
+    Parameters
+    ----------
+    present : sequence of iterable of Metric
+        Of each of its processes.
+    past : iterable of Metric
+        What processes had counted that are no more.
+    """
+    in_order = sorted(map(list, present), key=_n_entries)  # the last has read most
+    return [*counted([*in_order, past]), *_described(in_order)]
+
+
+def counted(parts: Iterable[Iterable[Metric]]) -> list[Metric]:
+    """Counters and histograms, added up."""
+    return _merged([[one for one in part if one.type in COUNTED] for part in parts], _added)
+
+
+def _described(in_order: Sequence[Iterable[Metric]]) -> list[Metric]:
+    gauges = [[one for one in part if one.type not in COUNTED] for part in in_order]
+    return _merged(gauges, _latest)
+
+
+def _merged(
+    parts: Iterable[Iterable[Metric]], choose: Callable[[str, float, float], float]
+) -> list[Metric]:
+    """One metric for each name, with a value for each series that any part has."""
+    found: dict[str, tuple[Metric, dict[Series, float]]] = {}
+    for part in parts:
+        for metric in part:
+            _, values = found.setdefault(metric.name, (metric, {}))
+            for sample in metric.samples:
+                series = sample.name, tuple(sorted(sample.labels.items()))
+                before = values.get(series)
+                values[series] = (
+                    sample.value if before is None else choose(sample.name, before, sample.value)
+                )
+    return [_metric(metric, values) for metric, values in found.values()]
+
+
+def _metric(like: Metric, values: dict[Series, float]) -> Metric:
+    metric = Metric(like.name, like.documentation, like.type)
+    metric.samples = [Sample(name, dict(labels), value) for (name, labels), value in values.items()]
+    return metric
+
+
+def _added(name: str, before: float, value: float) -> float:
+    return min(before, value) if name.endswith(CREATED) else before + value
+
+
+def _latest(name: str, before: float, value: float) -> float:
+    if name in ADDED:
+        return before + value
+    return min(before, value) if name in LEAST else value
+
+
+def _n_entries(part: Iterable[Metric]) -> float:
+    """How much of the ledger a process has read."""
+    return max(
+        (sample.value for one in part if one.name == ENTRIES for sample in one.samples), default=0.0
+    )

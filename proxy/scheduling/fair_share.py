@@ -1,4 +1,6 @@
-"""Fair shares of one process: one analyst's statements do not starve another's.
+"""Fair shares of one process, and one large statement of an analyst at a time.
+
+Fair shares of one process: one analyst's statements do not starve another's.
 
 The threads of a process take turns in one interpreter. Without scheduling, forty heavy statements
 of one analyst would leave a fortieth of it to another's light statement. So the work for each
@@ -12,18 +14,24 @@ the time in which it waits for others.
 
 Nothing here knows what a statement is. Shares belong to analysts' names: a person with two names
 has two shares.
+
+One large statement of an analyst at a time.
+
+A statement with many groups takes hundreds of megabytes while it is priced and estimated, and keeps
+them while it waits. A few of them at once would exhaust the memory of the process.
 """
 
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from cube.pace import PAID_SECONDS, out_of_time, paced
+from cube.pace import PAID_SECONDS, checkpoint, out_of_time, paced, seconds_left, waiting
 from cube.refusals import TooSlow
+from planner.workload import Part
 
 N_AT_ONCE: Final = 2  # statements of one analyst; those that wait for a disk do not count
 QUANTUM_SECONDS: Final = 0.01  # of work by which one analyst may be ahead of another
@@ -300,3 +308,47 @@ class _Work:
     def __exit__(self, *_error: object) -> None:
         self._pace.__exit__()
         self._shift.end()
+
+
+N_ROWS_LARGE: Final = 5_000  # summed over all linear queries of a statement on one table
+WAIT_SECONDS: Final = 1.0
+
+
+class LargeStatements:
+    """The large statements under way on one table. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._at_work: set[str] = set()
+
+    @contextmanager
+    def turn(self, analyst: str, parts: Sequence[Part]) -> Iterator[None]:
+        """Hold an analyst's turn to have parts answered; waits for it if the parts are large.
+
+        Raises
+        ------
+        TooSlow
+            If the statement's deadline passes first.
+        """
+        if _n_rows(parts) <= N_ROWS_LARGE:
+            yield
+            return
+        with waiting():
+            self._begin(analyst)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._at_work.remove(analyst)
+                self._changed.notify_all()
+
+    def _begin(self, analyst: str) -> None:
+        with self._changed:
+            while analyst in self._at_work:
+                self._changed.wait(seconds_left(WAIT_SECONDS))
+                checkpoint()
+            self._at_work.add(analyst)
+
+
+def _n_rows(parts: Sequence[Part]) -> int:
+    return sum(block.n_rows for part in parts for one in part.aggregates for block in one.blocks)

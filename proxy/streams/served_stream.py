@@ -1,4 +1,12 @@
-"""One stream that is served: its epochs begun, observed and released, with the files of its states.
+"""One stream that is served: what the ledger notes of it, its epochs begun, observed and released.
+
+A stream as far as the ledger and the folder of states tell: its epochs, and which can be asked.
+
+From a statement to what the ledger notes of a stream. Values only.
+
+All of a stream is in its entry, so a restart needs nothing else but the files of its states.
+
+One stream that is served: its epochs begun, observed and released, with the files of its states.
 
     the ledger notes the epoch  ->  its state gets a file  ->  arrivals draw bits anew
     the epoch is over  ->  a number is drawn  ->  the ledger has it  ->  the state is erased
@@ -10,20 +18,150 @@ of an epoch, and a second look (streams/proofs/pan_privacy.md). Nor is one made 
 over: it would say that nobody came.
 """
 
+import secrets
 import threading
 import time
 from contextlib import suppress
+from fractions import Fraction
 from pathlib import Path
 from typing import Final
 
 from accountant.ledger.ledger import Ledger
-from accountant.ledger.streams import EpochBegun, EpochReleased, StreamBook, StreamDropped
+from accountant.ledger.limits import Window
+from accountant.ledger.streams import (
+    EpochBegun,
+    EpochReleased,
+    StreamBook,
+    StreamDropped,
+    StreamHistory,
+    StreamOpened,
+)
+from cube.exponential import EPSILON_MAX
+from cube.measurement import UNITS_PER_EPSILON
 from cube.pace import waiting
-from cube.refusals import DataChanged, InvalidRequest, StoreUnavailable, TacitError
-from proxy.streams.noted_stream import NotedStream
+from cube.refusals import DataChanged, InvalidRequest, InvalidTarget, StoreUnavailable, TacitError
+from planner.sql.stream_statements import CreateStream
 from streams.arrivals import Arrivals
+from streams.declared import epoch_of
 from streams.epoch import Epoch
+from streams.mechanism import EPSILON_MIN, best_mechanism
 from streams.state import BitState, erase_file
+
+
+class NotedStream:
+    """A stream. Thread-safe.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Which has it opened.
+    name : str
+    folder : Path, optional
+        Of the files of states; None where there are none.
+    """
+
+    def __init__(self, ledger: Ledger, name: str, folder: Path | None) -> None:
+        self.name = name
+        self._ledger = ledger
+        self._folder = folder
+
+    @property
+    def history(self) -> StreamHistory:
+        """What the ledger has of it."""
+        return self._ledger.streams.streams[self.name]
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the present epoch has come, can be paid for, and was not."""
+        return self._present_epoch() not in self.history.released and self.history.can_begin
+
+    @property
+    def is_by_clock(self) -> bool:
+        """Whether its epochs end by the clock, and not when they are asked for."""
+        return self.history.opened.epochs is not Window.NEVER
+
+    def ended(self) -> tuple[str, ...]:
+        """The epochs that are over, or end when they are asked for, in order."""
+        if self.is_due:
+            self._read_again()  # whoever begins epochs may have done it
+        begun = self.history.released
+        now = self._present_epoch()  # after that: none of those begun is later
+        return tuple(one for one in begun if one != now or not self.is_by_clock)
+
+    def answerable(self) -> tuple[str, ...]:
+        """Those of them that were released, or have a state from which they can be."""
+        names = self.ended()
+        if not all(self._is_answerable(one) for one in names):
+            # A release is in the ledger before the state is erased: it may have come just now.
+            self._read_again()
+        return tuple(one for one in names if self._is_answerable(one))
+
+    def _is_answerable(self, name: str) -> bool:
+        return bool(self.history.released[name]) or self._has_state(name)
+
+    def _present_epoch(self) -> str:
+        """The name of the epoch of this moment, begun or not."""
+        return self.history.opened.epoch_at(self._ledger.now())
+
+    def _read_again(self) -> None:
+        """See what others have written; nothing to do for whoever writes all releases."""
+
+    def _epoch(self, name: str) -> Epoch:
+        history = self.history
+        return epoch_of(self.name, history.opened, name, history.released[name])
+
+    def _has_state(self, name: str) -> bool:
+        """Whether there is a state of an epoch; without a folder, that is for others to say."""
+        return self._folder is None or (self._folder / self._file_name(name)).exists()
+
+    def _file_name(self, name: str) -> str:
+        return f"{self.name}.{name}.bits"
+
+
+KEY_BYTES: Final = 16
+
+
+def opened_by(order: CreateStream, who: str) -> StreamOpened:
+    """What the ledger notes of a stream that is asked for.
+
+    Raises
+    ------
+    InvalidTarget
+        If its epsilon is out of range.
+    """
+    n_estimators = 1 + len(order.predicates)
+    # In whole units, so that the parts are not more than all of it.
+    each = Fraction(int(order.epsilon * UNITS_PER_EPSILON) // n_estimators, UNITS_PER_EPSILON)
+    if order.epsilon > EPSILON_MAX or each < EPSILON_MIN:
+        least = n_estimators * EPSILON_MIN
+        of_each = f", in equal parts for {n_estimators} counts" if order.predicates else ""
+        raise InvalidTarget(
+            f"The epsilon of a stream is from {least} to {EPSILON_MAX}{of_each}.",
+            hint="As in epsilon => 1, which is what an epoch loses in all.",
+        )
+    mechanism = best_mechanism(each, order.n_bits)
+    everybody = order.universe == order.n_bits
+    budget = order.budget
+    return StreamOpened(
+        column=order.column,
+        universe=order.universe or 0,
+        n_places=order.n_bits,
+        p1=mechanism.state.threshold,
+        alpha=mechanism.output.threshold,
+        epsilon_units=n_estimators * mechanism.epsilon_units,
+        epochs=Window(order.epochs),
+        has_departures=order.has_departures,
+        key="" if everybody else secrets.token_bytes(KEY_BYTES).hex(),
+        budget_units=None if budget is None else int(budget * UNITS_PER_EPSILON),
+        by=who,
+        predicates=order.predicates,
+    )
+
+
+def epsilon_of(opened: StreamOpened) -> Fraction:
+    """What an epoch loses."""
+    return Fraction(opened.epsilon_units, UNITS_PER_EPSILON)
+
 
 AWAITED_SECONDS: Final = 2.0  # an epoch that has come begins within half of one
 LOOK_SECONDS: Final = 0.02

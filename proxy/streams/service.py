@@ -1,21 +1,41 @@
-"""The streams of one server: who may create, observe and drop one, and those that there are.
+"""The streams of one server: statements about them, their status, and the clock that ends epochs.
+
+What may be known of a stream: how it counts, and what its epochs lost. No number of users.
+
+All of it is in the ledger, so it can be said of a stream that was dropped, and by a server that
+cannot keep states.
+
+The streams of one server: who may create, observe and drop one, and those that there are.
 
 To a caller, streams that they may not know of do not exist. Streams are in the ledger; their states
 are in a folder beside it, which nobody but the server's user may read. Of several workers the first
 holds them, and the others ask that one.
+
+Carries out statements about streams; each returns a table with a known schema.
+
+Epochs turn by the clock: what is over is released, and what has come is begun, without a call.
+
+If an arrival began an epoch, the ledger would say that somebody came that day. And a state that is
+released early is erased early: there is less to look at.
 """
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Final, TypeAlias
 
+import pyarrow as pa
+
 from accountant.ledger.credentials import Role
 from accountant.ledger.ledger import Ledger
-from accountant.ledger.streams import StreamBook, StreamOpened
+from accountant.ledger.streams import StreamBook, StreamHistory, StreamOpened
+from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import (
     CannotStart,
     InvalidRequest,
@@ -28,18 +48,51 @@ from cube.refusals import (
     UnknownName,
 )
 from planner.sql.messages import listed, shortened, suggestion
-from planner.sql.stream_statements import CreateStream
-from proxy.api.requests import Caller
+from planner.sql.stream_statements import CreateStream, StreamStatement
+from proxy.api.requests import Caller, QueryResult
 from proxy.identity.roles import WHO_OBSERVES
-from proxy.monitoring.background import UNEXPECTED
+from proxy.monitoring.background import UNEXPECTED, Background
 from proxy.monitoring.logs import write_log
-from proxy.streams.answers import StreamTable
-from proxy.streams.elsewhere import Asked, StreamElsewhere, What
-from proxy.streams.opening import opened_by
-from proxy.streams.served_stream import ServedStream
-from proxy.streams.status import StreamStatus
+from proxy.streams.answers import Asked, StreamElsewhere, StreamTable, What
+from proxy.streams.served_stream import ServedStream, epsilon_of, opened_by
 from proxy.workers.crew import ALONE, Crew
 from streams.state import erase_file
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStatus:
+    """A stream, as whoever opens its name sees it.
+
+    Parameters
+    ----------
+    name : str
+    opened : StreamOpened
+    n_begun, n_released : int
+        Its epochs.
+    epsilon_spent : Fraction
+        What all of them lose together.
+    is_dropped : bool
+    """
+
+    name: str
+    opened: StreamOpened
+    n_begun: int
+    n_released: int
+    epsilon_spent: Fraction
+    is_dropped: bool
+
+    @classmethod
+    def of(cls, name: str, history: StreamHistory) -> "StreamStatus":
+        """The status that a history leaves a stream in."""
+        return cls(
+            name=name,
+            opened=history.opened,
+            n_begun=len(history.released),
+            n_released=sum(map(bool, history.released.values())),
+            epsilon_spent=Fraction(history.units_spent, UNITS_PER_EPSILON),
+            is_dropped=history.is_dropped,
+        )
+
 
 N_STREAMS_MAX: Final = 100
 N_BITS_MAX: Final = 2**30  # of all streams together: 128 MB, and twice that while epochs turn
@@ -332,3 +385,93 @@ def _check_room(there_are: Sequence[StreamOpened], another: StreamOpened) -> Non
 
 
 NO_STREAMS: Final = StreamService()
+
+
+def _columns(**types: pa.DataType) -> pa.Schema:
+    return pa.schema([pa.field(name, kind, nullable=False) for name, kind in types.items()])
+
+
+CREATED_SCHEMA: Final = _columns(
+    name=pa.string(), epoch=pa.string(), bits=pa.int64(), epsilon=pa.float64()
+)
+DROPPED_SCHEMA: Final = _columns(name=pa.string(), dropped=pa.bool_())
+
+
+def stream_schema(statement: StreamStatement) -> pa.Schema:
+    """The columns of a statement's result."""
+    return CREATED_SCHEMA if isinstance(statement, CreateStream) else DROPPED_SCHEMA
+
+
+def run_stream(service: StreamService, statement: StreamStatement, caller: Caller) -> QueryResult:
+    """Execute a statement; its result.
+
+    Raises
+    ------
+    Refused
+    """
+    if isinstance(statement, CreateStream):
+        stream = service.create(caller, statement)
+        opened = stream.history.opened
+        row: dict[str, object] = {
+            "name": stream.name,
+            "epoch": tuple(stream.history.released)[-1],
+            "bits": opened.n_places,
+            "epsilon": float(epsilon_of(opened)),
+        }
+    else:
+        dropped = service.drop(caller, statement.name, if_exists=statement.if_exists)
+        row = {"name": statement.name, "dropped": dropped}
+    return QueryResult(pa.Table.from_pylist([row], schema=stream_schema(statement)), None)
+
+
+LOOK_SECONDS: Final = 0.5
+# After a failure. Arrivals wait for an epoch to be paid for; a disk stays full for a while.
+RETRY_SECONDS: Final = {"pay": 1.0, "turn": 60.0, "tidy": 60.0}
+
+
+class Turning(Background):
+    """A thread that turns the epochs of streams; a context manager.
+
+    Parameters
+    ----------
+    streams : StreamService
+    """
+
+    def __init__(self, streams: StreamService) -> None:
+        super().__init__("turning", LOOK_SECONDS)
+        self._streams = streams
+        self._waits_until: dict[tuple[str, str], float] = {}
+
+    @property
+    def has_work(self) -> bool:
+        """Always: a stream may be created at any time."""
+        return True
+
+    def look(self) -> None:
+        """Turn every stream whose time has come.
+
+        All are paid for before a state is made or released, which takes a while: arrivals wait for
+        that entry, and so it says nothing of who came.
+        """
+        streams = self._streams.served
+        for stream in streams:
+            self._try("pay", stream.name, partial(_pay, stream))
+        for stream in streams:
+            self._try("turn", stream.name, stream.turn)
+        self._try("tidy", "", self._streams.tidy)
+
+    def _try(self, step: str, stream: str, take: Callable[[], None]) -> None:
+        """Take a step, unless it failed a moment ago."""
+        if time.monotonic() < self._waits_until.get((step, stream), 0.0):
+            return
+        try:
+            take()
+        except Exception as error:  # noqa: BLE001 - or the other streams would wait for it
+            code = error.code if isinstance(error, TacitError) else UNEXPECTED
+            write_log(logging.ERROR, "not_turned", table=stream, code=code)
+            self._waits_until[step, stream] = time.monotonic() + RETRY_SECONDS[step]
+
+
+def _pay(stream: ServedStream) -> None:
+    if stream.is_due:
+        stream.pay()

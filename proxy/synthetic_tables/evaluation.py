@@ -21,10 +21,9 @@ from cube.query import QueryBlock, Scope, counting
 from cube.refusals import Refused
 from cube.statistic import Distance
 from inference.noise_law.law import law_of_noise
-from proxy.synthetic_tables.encoding import levels_of
 from proxy.synthetic_tables.make import checked_axes, columns_of
-from proxy.synthetic_tables.models import n_rows_of
-from proxy.synthetic_tables.pairwise_measurer import known_now
+from proxy.synthetic_tables.measurers import known_now
+from proxy.synthetic_tables.models import levels_of, n_rows_of
 from proxy.synthetic_tables.request import (
     CONFIDENCE,
     Evaluation,
@@ -36,7 +35,7 @@ from proxy.synthetic_tables.request import (
 )
 from proxy.synthetic_tables.spending import LaplaceSpending, product_partition
 from proxy.tables.private_table import ServedTable
-from synthesis.rounding import controlled_counts
+from synthesis.drawing import controlled_counts
 from synthesis.tables import Column, Integers
 
 N_GROUPS: Final = 32  # of one column: a pair has 1,024 cells at most, and a charge names each

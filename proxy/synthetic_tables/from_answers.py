@@ -25,8 +25,8 @@ from cube.statistic import Score
 from planner.sql.synthetic_statements import CreateSynthetic
 from proxy.config.memory import SyntheticLimits
 from proxy.synthetic_tables.make import SEED_BITS, checked_axes, columns_of
+from proxy.synthetic_tables.measurers import attributes_of
 from proxy.synthetic_tables.models import Model, drawn, encoded
-from proxy.synthetic_tables.network_settings import attributes_of
 from proxy.synthetic_tables.request import (
     MadeTable,
     Method,
@@ -41,8 +41,7 @@ from synthesis.choice import tells_more_than_noise
 from synthesis.fitting import projected
 from synthesis.known import KnownEstimates
 from synthesis.pairwise import known_model, known_sketch
-from synthesis.privbayes.greedy import greedy_network
-from synthesis.privbayes.worth import FALSE_ODDS, n_simulations, parents_worth
+from synthesis.privbayes.greedy import FALSE_ODDS, greedy_network, n_simulations, parents_worth
 from synthesis.tables import N_DIMENSIONS_MAX, Column, Floats, TableEstimate, combined
 
 N_NULL_DRAWS: Final = 100

@@ -1,22 +1,133 @@
-"""The models that synthetic rows are drawn from, of either method, and as JSON values."""
+"""The models that synthetic rows are drawn from, and levels as values and back.
+
+Levels as values: drawn rows as a table that SQL can read.
+
+A bin of numbers gives a random number inside it. Values depend only on the drawn levels and on the
+public schema.
+
+Values as levels: from the rows of a synthetic table back to the drawn levels.
+
+Used to compare synthetic rows with the history's estimates for levels. These rows are public.
+
+The models that synthetic rows are drawn from, of either method, and as JSON values.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cube.axis import Axis
-from proxy.synthetic_tables.decoding import decoded
-from synthesis import drawing, model_text, strata_text
-from synthesis.model import PairwiseModel
-from synthesis.model_text import model_json, model_of
-from synthesis.privbayes import drawing as network_drawing
-from synthesis.privbayes.network import BayesianNetwork
-from synthesis.privbayes.network_text import network_json, network_of
-from synthesis.strata import StratifiedModel, draw_stratified_rows
-from synthesis.strata_text import strata_json, strata_model_of
+from cube.axis import (
+    Axis,
+    BooleanAxis,
+    CategoryAxis,
+    DateAxis,
+    IntegerAxis,
+    NumericAxis,
+    TimestampAxis,
+)
+from synthesis import drawing, model, strata
+from synthesis.model import PairwiseModel, model_json, model_of
+from synthesis.privbayes import network as network_drawing
+from synthesis.privbayes.network import BayesianNetwork, network_json, network_of
+from synthesis.strata import StratifiedModel, draw_stratified_rows, strata_json, strata_model_of
+
+
+def arrow_type(axis: Axis) -> pa.DataType:
+    """The type of a column's values."""
+    match axis:
+        case CategoryAxis():
+            return pa.string()
+        case BooleanAxis():
+            return pa.bool_()
+        case DateAxis():
+            return pa.date32()
+        case TimestampAxis():
+            return pa.timestamp("us")
+        case IntegerAxis():
+            return pa.int64()
+        case _:
+            return pa.int64() if axis.sql_type == "BIGINT" else pa.float64()
+
+
+def decoded(axes: Sequence[Axis], rows: NDArray[np.int32], rng: np.random.Generator) -> pa.Table:
+    """Rows of levels as a table of values.
+
+    Parameters
+    ----------
+    axes : sequence of Axis
+        The axes of the columns, in order.
+    rows : (n_rows, n_columns) ndarray of int32
+        The position of each row's level in each column.
+    rng : numpy.random.Generator
+        For the values inside bins.
+    """
+    columns = [_values(axis, rows[:, place], rng) for place, axis in enumerate(axes)]
+    return pa.table(columns, schema=pa.schema([(one.name, arrow_type(one)) for one in axes]))
+
+
+def _values(axis: Axis, drawn: NDArray[np.int32], rng: np.random.Generator) -> pa.Array:
+    if not isinstance(axis, NumericAxis):
+        return pa.array(axis.levels, type=arrow_type(axis)).take(pa.array(drawn))
+    edges = np.array(axis.edges, dtype=np.float64)
+    is_bin = drawn < len(axis.regular)
+    low = np.where(is_bin, drawn, 0)
+    # Slightly below 1, so that rounding never leaves the bin.
+    share = rng.random(drawn.size) * (1 - 2.0**-40)
+    values = edges[low] + share * (edges[low + 1] - edges[low])
+    values = np.minimum(values, np.nextafter(edges[low + 1], -np.inf))
+    if axis.other_position is not None:
+        values = np.where(drawn == axis.other_position, float(str(axis.other)), values)
+    is_null = np.zeros(drawn.size, dtype=bool)
+    if axis.null_position is not None:
+        is_null = drawn == axis.null_position
+    return pa.array(values, mask=is_null, type=pa.float64())
+
+
+def levels_of(axes: Sequence[Axis], table: pa.Table) -> dict[str, NDArray[np.int64]]:
+    """The position of each row's level in each column, in the order of `axes`.
+
+    Raises
+    ------
+    ValueError
+        If a value has no level.
+    """
+    return {axis.name: _places(axis, table.column(axis.name)) for axis in axes}
+
+
+def _places(axis: Axis, values: pa.ChunkedArray) -> NDArray[np.int64]:
+    if isinstance(axis, NumericAxis):
+        return _bins(axis, values)
+    found = pc.index_in(values, value_set=pa.array(axis.levels, type=values.type))
+    if found.null_count:
+        raise _no_level(axis)
+    return np.asarray(found.to_numpy(), dtype=np.int64)
+
+
+def _bins(axis: NumericAxis, values: pa.ChunkedArray) -> NDArray[np.int64]:
+    numbers = values.cast(pa.float64()).to_numpy()
+    is_null = np.isnan(numbers)
+    places: NDArray[np.int64] = np.searchsorted(axis.edges, numbers, side="right") - 1
+    places[numbers == axis.edges[-1]] = len(axis.regular) - 1
+    is_outside = is_null | (places < 0) | (places >= len(axis.regular))
+    for level, is_there in (
+        (axis.other_position, numbers == axis.other),
+        (axis.null_position, is_null),
+    ):
+        if level is not None:
+            places[is_there] = level
+            is_outside &= ~is_there
+    if is_outside.any():
+        raise _no_level(axis)
+    return places
+
+
+def _no_level(axis: Axis) -> ValueError:
+    return ValueError(f"{axis.name} has a value without a level")
+
 
 Model: TypeAlias = PairwiseModel | StratifiedModel | BayesianNetwork
 
@@ -37,9 +148,9 @@ def encoded(model: Model) -> dict[str, Any]:
 def decoded_model(values: Mapping[str, Any]) -> Model:
     """The model that `encoded` wrote; ValueError, KeyError or TypeError if it is not one."""
     match values["kind"]:
-        case model_text.KIND:
+        case model.KIND:
             return model_of(dict(values))
-        case strata_text.KIND:
+        case strata.KIND:
             return strata_model_of(dict(values))
         case _:
             return network_of(dict(values))

@@ -1,7 +1,13 @@
-"""The service for synthetic tables: who may make, see and drop them, their names and limits.
+"""The service for synthetic tables, and the statements that it carries out.
+
+The service for synthetic tables: who may make, see and drop them, their names and limits.
 
 As far as possible, everything is checked before anything is paid for. To a caller, tables that they
 may not know of do not exist: such tables neither occupy names nor count towards limits.
+
+Executes statements about synthetic tables; each returns a table with a known schema.
+
+`planner.sql.synthetic_statements` parses them; the service decides what is allowed.
 """
 
 import secrets
@@ -18,33 +24,43 @@ from accountant.ledger.clock import utc_now
 from accountant.ledger.credentials import Role
 from cube.axis import Axis
 from cube.refusals import (
+    CostAboveCap,
     InvalidRequest,
     NotAllowed,
     Refused,
     StoreUnavailable,
     TooLarge,
     UnknownName,
+    UnsupportedSql,
 )
+from cube.shortfall import Shortfall
 from planner.domain.relations import TableNames, WrittenName
 from planner.sql.messages import listed, shortened, suggestion
-from planner.sql.synthetic_statements import CreateSynthetic
-from proxy.api.requests import BudgetStatus, Caller, unknown_table
+from planner.sql.synthetic_statements import CreateSynthetic, SyntheticStatement
+from proxy.api.receipts import with_receipt
+from proxy.api.requests import (
+    BudgetStatus,
+    Caller,
+    Explanation,
+    QueryRequest,
+    QueryResult,
+    Receipt,
+    unknown_table,
+)
 from proxy.monitoring.events import AnswerKind
 from proxy.synthetic_tables import make as making
 from proxy.synthetic_tables.conditional_law import LawQuestion, ModelLaw, asked_law
 from proxy.synthetic_tables.evaluation import planned_evaluation, scored
 from proxy.synthetic_tables.from_answers import free_request, make_of_answers, planned
+from proxy.synthetic_tables.make import preview
 from proxy.synthetic_tables.models import decoded_model, n_rows_of
-from proxy.synthetic_tables.names import Names, NamingContext
-from proxy.synthetic_tables.preview import preview
 from proxy.synthetic_tables.record import SyntheticRecord, new_id
 from proxy.synthetic_tables.report.make import make_report
-from proxy.synthetic_tables.request import MadeTable, PlannedStep, SynthesisRequest, Watch
+from proxy.synthetic_tables.request import MadeTable, PlannedStep, Progress, SynthesisRequest, Watch
 from proxy.synthetic_tables.resolve import named, named_columns, request_of
-from proxy.synthetic_tables.store import SyntheticStore
+from proxy.synthetic_tables.store import Names, NamingContext, SyntheticStore
 from proxy.tables.collected import CollectedTable
-from proxy.tables.disclosure import check_may_see_history, shown_budget
-from proxy.tables.large_purchases import note_if_large
+from proxy.tables.disclosure import check_may_see_history, note_if_large, shown_budget
 from proxy.tables.private_table import ServedTable
 from proxy.tables.self_answering import SelfAnswering
 
@@ -389,3 +405,113 @@ def _check_may_change(caller: Caller, record: SyntheticRecord) -> None:
             f"{record.name} was made by another analyst.",
             hint=f"Ask {record.made_by}, or an owner of {record.table}.",
         )
+
+
+def _columns(**types: pa.DataType) -> pa.Schema:
+    return pa.schema([pa.field(name, kind, nullable=False) for name, kind in types.items()])
+
+
+CREATED_SCHEMA: Final = _columns(
+    name=pa.string(),
+    source=pa.string(),
+    method=pa.string(),
+    n_rows=pa.int64(),
+    epsilon_spent=pa.float64(),
+    unknown=pa.string(),
+    incomplete=pa.string(),
+    n_charges=pa.int64(),
+    evaluated=pa.string(),
+)
+PREVIEW_SCHEMA: Final = _columns(step=pa.string(), epsilon=pa.float64(), n_tables=pa.int64())
+DROPPED_SCHEMA: Final = _columns(name=pa.string(), dropped=pa.bool_())
+
+
+def statement_schema(statement: SyntheticStatement) -> pa.Schema:
+    """The columns of a statement's result."""
+    return CREATED_SCHEMA if isinstance(statement, CreateSynthetic) else DROPPED_SCHEMA
+
+
+def run_statement(
+    service: SyntheticTableService, statement: SyntheticStatement, request: QueryRequest
+) -> QueryResult:
+    """Execute a statement; its result. May charge.
+
+    Raises
+    ------
+    Refused
+    """
+    caller = request.caller
+    if not isinstance(statement, CreateSynthetic):
+        dropped = service.drop(caller, statement.written, if_exists=statement.if_exists)
+        row = {"name": statement.name, "dropped": dropped is not None}
+        return QueryResult(pa.Table.from_pylist([row], schema=DROPPED_SCHEMA), None)
+    check_cap(statement, request.target.epsilon_cap)
+    record = service.create(caller, statement, unwatched)
+    receipt = receipt_of(record, service.budget(caller, record.table))
+    data = pa.Table.from_pylist([_created_row(record)], schema=CREATED_SCHEMA)
+    return QueryResult(with_receipt(data, receipt), receipt)
+
+
+def explain_statement(
+    service: SyntheticTableService, statement: SyntheticStatement, caller: Caller
+) -> Explanation:
+    """The most that a statement would cost. Charges nothing.
+
+    Raises
+    ------
+    Refused
+    """
+    if not isinstance(statement, CreateSynthetic):
+        raise UnsupportedSql(
+            "Dropping a synthetic table costs nothing and restores no budget.",
+            hint="Explain a CREATE SYNTHETIC TABLE, or a SELECT.",
+        )
+    steps = service.preview(caller, statement)
+    epsilon = sum((step.epsilon for step in steps), Fraction(0))
+    return Explanation(preview_table(steps), epsilon, service.budget(caller, statement.table))
+
+
+def preview_table(steps: Sequence[PlannedStep]) -> pa.Table:
+    """The steps of a preview as a table."""
+    rows = [
+        {"step": step.name, "epsilon": float(step.epsilon), "n_tables": step.n_tables}
+        for step in steps
+    ]
+    return pa.Table.from_pylist(rows, schema=PREVIEW_SCHEMA)
+
+
+def check_cap(order: CreateSynthetic, cap: Fraction | None) -> None:
+    """Raise CostAboveCap if a table may cost more than its session or call allows."""
+    epsilon = order.epsilon + order.evaluate
+    if cap is not None and epsilon > cap:
+        raise CostAboveCap(
+            Shortfall(
+                table=order.table,
+                epsilon_needed=epsilon,
+                epsilon_left=cap,
+                is_synthetic=True,
+            )
+        )
+
+
+def receipt_of(record: SyntheticRecord, budget: BudgetStatus | None) -> Receipt:
+    """The receipt for making a table; its rows have no intervals."""
+    return Receipt(record.table, record.epsilon_spent, (), budget)
+
+
+def unwatched(_step: Progress) -> None:
+    """Ignore progress."""
+
+
+def _created_row(record: SyntheticRecord) -> dict[str, object]:
+    return {
+        "name": record.name,
+        "source": record.table,
+        "method": str(record.method),
+        "n_rows": record.n_rows,
+        "epsilon_spent": float(record.epsilon_spent),
+        "unknown": ", ".join(record.unknown),
+        "incomplete": record.incomplete,
+        "n_charges": record.n_charges,
+        "evaluated": record.evaluated,
+    }

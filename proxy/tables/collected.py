@@ -21,8 +21,7 @@ from cube.runtime import cached_property
 from inference.marginals.error_law import UnknownLaw
 from inference.posterior import Posterior
 from inference.scaling import coefficient_range
-from local_dp.campaign import Campaign
-from local_dp.campaign_text import campaign_digest, campaign_text
+from local_dp.campaign import Campaign, campaign_digest, campaign_text
 from local_dp.columns import CollectedAxes
 from local_dp.estimates.collection import AgreeingTable, CollectionEstimates, NotCovered
 from local_dp.estimates.laws import IntervalMethod

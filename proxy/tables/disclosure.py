@@ -1,4 +1,6 @@
-"""Who may see a table's history, and the budget as the others see it.
+"""Who may see a table's history and budget, and the alarm for a request that took much of it.
+
+Who may see a table's history, and the budget as the others see it.
 
 Owners and auditors see everything, and so does everybody if the history is shared. Analysts of a
 table whose history is private see what is left of budgets in tenths, and prices on an empty history
@@ -6,8 +8,16 @@ table whose history is private see what is left of budgets in tenths, and prices
 
 Entries of a ledger reach a view by `shown_entries` alone, which gives those of a shared history and
 else nothing: a kind of entry that is added is hidden until it is listed there.
+
+The alarm for one request that took a large part of a table's budget.
+
+A budget that is spent in ten requests was mostly spent by mistake: a target too narrow, a column
+too wide. Whoever watches the server is told by a metric and a line of the log, so that they can cap
+what one query may cost (`per_query`, in `proxy/admin`) before it happens again. It refuses nothing:
+what it tells of is paid for.
 """
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -16,9 +26,11 @@ from typing import Final, Self
 from accountant.ledger.history.payments import Payment
 from accountant.ledger.history.table_history import Budget, TableHistory
 from accountant.ledger.history.unit_counts import UnitCounts
+from accountant.ledger.limits import Payer
 from cube.measurement import Measurement
 from cube.refusals import NotAllowed
 from proxy.api.requests import BudgetStatus, Caller, LimitStatus
+from proxy.monitoring.logs import write_log
 from proxy.tables.empty_history import EmptyHistory
 from proxy.tables.private_table import ServedTable
 
@@ -125,3 +137,24 @@ def check_may_see_history(table: ServedTable, caller: Caller) -> None:
 def _shown_limit(status: LimitStatus) -> LimitStatus:
     limit = status.limit
     return replace(status, spent=Fraction(0) if limit is None else shown_spent(limit, status.spent))
+
+
+LARGE_SHARE: Final = Fraction(1, 10)  # of the whole budget, by one request
+
+
+def note_if_large(table: ServedTable, payer: Payer, epsilon: Fraction) -> None:
+    """Raise the alarm if what a request was charged is a large share of its table's budget."""
+    if not epsilon:
+        return
+    budget = table.budget()
+    if epsilon < LARGE_SHARE * budget.limit:
+        return
+    table.watcher.took_much(budget.table)
+    write_log(
+        logging.WARNING,
+        "large_purchase",
+        table=budget.table,
+        analyst=payer.analyst,
+        epsilon=float(epsilon),
+        epsilon_left=float(budget.left),
+    )

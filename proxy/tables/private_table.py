@@ -1,8 +1,8 @@
 """One private table as it is served: everything that others may ask of it.
 
-The rooms below keep the locks: `table_state.py` the history's, `in_flight.py`, `coalescing.py` and
-`turns.py` those of purchases. A caller gets values: a snapshot to plan on, or what it wanted, known
-well enough. No exact count comes this far: a gate hands out noisy values only.
+The rooms below keep the locks: `table_state.py` the history's, `in_flight.py` and `purchasing.py`
+those of purchases. A caller gets values: a snapshot to plan on, or what it wanted, known well
+enough. No exact count comes this far: a gate hands out noisy values only.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,12 +31,10 @@ from proxy.config.memory import DEFAULT_MEMORY, MemoryLimits
 from proxy.config.sharing import Sharing
 from proxy.monitoring.events import UNWATCHED, Watcher
 from proxy.tables.acquisition import Acquired, Acquisition
-from proxy.tables.default_widths import DefaultWidths
-from proxy.tables.direct_purchases import Added, DirectPurchases
-from proxy.tables.empty_history import EmptyHistory
+from proxy.tables.empty_history import DefaultWidths, EmptyHistory
 from proxy.tables.extent import Extent
 from proxy.tables.in_flight import Purchases
-from proxy.tables.purchasing import Purchasing
+from proxy.tables.purchasing import Added, DirectPurchases, Purchasing
 from proxy.tables.snapshot import TableSnapshot
 from proxy.tables.table_state import TableState
 

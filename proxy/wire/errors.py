@@ -27,7 +27,6 @@ from cube import refusals
 from cube.refusals import TooManyCalls
 from proxy.api.requests import Caller
 from proxy.identity.interceptor import caller_of
-from proxy.monitoring.buckets import edge_of
 from proxy.monitoring.events import (
     CANCELLED_CODE,
     INTERNAL_CODE,
@@ -38,6 +37,7 @@ from proxy.monitoring.events import (
     Watcher,
 )
 from proxy.monitoring.logs import write_log
+from proxy.monitoring.metrics import edge_of
 from proxy.tables.extent import DataReplaced, HorizonMoved
 from proxy.wire.refusal_details import CODE_KEY, DETAILS_KEY, packed_detail, sendable
 

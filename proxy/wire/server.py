@@ -19,7 +19,7 @@ from proxy.config.address import DEFAULT_LISTEN, host_of, is_loopback
 from proxy.identity.authenticate import Authenticator
 from proxy.identity.interceptor import IdentityInterceptor
 from proxy.monitoring.events import UNWATCHED
-from proxy.monitoring.health import Monitoring, Readiness
+from proxy.monitoring.service import Monitoring, Readiness
 from proxy.protocol import flight_pb2, flight_pb2_grpc, tacit_pb2, tacit_pb2_grpc
 from proxy.scheduling.fair_share import DEFAULT_TIMES, CallTimes, FairShare
 from proxy.scheduling.slow_clients import SlowClientGuard

@@ -1,4 +1,20 @@
-"""Starts the workers of one server, starts those again that die, and ends them together.
+"""The workers of one server: their processes, what they tell, and what starts them again.
+
+What a worker's process tells the one that started it, and what it is told itself.
+
+They are sent as pickles through a pipe that nobody else holds. Nothing in them is private: lines of
+the greeting, a refusal to start with its text, and what the metrics' page shows.
+
+One worker's process, as the process that started it sees it.
+
+It is started afresh, not forked: threads, database handles and gRPC's state do not survive a fork.
+
+How the workers of a server are, as one: readiness, and metrics that add up.
+
+A server is ready while any of its workers is: connections go to those that listen. What a worker
+had counted when it died stays in the sums, as of its last word a second before.
+
+Starts the workers of one server, starts those again that die, and ends them together.
 
 The first worker is started alone: what there is to create (a ledger, an extract of a source) is
 created once, and what is wrong with the configuration is said once. The others follow when it
@@ -7,17 +23,192 @@ the others go on meanwhile, and complete what it had charged.
 """
 
 import logging
+import signal
+import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Final, TypeAlias
 
-from cube.refusals import CannotStart
+from prometheus_client import CollectorRegistry, Metric
+from prometheus_client.registry import Collector
+
+from cube.refusals import CannotStart, TacitError
+from proxy.config.settings import Settings
 from proxy.monitoring.logs import write_log
-from proxy.workers.messages import CannotServe, Ended, Message, Serves, Vitals
-from proxy.workers.process import Hear, WorkerProcess
-from proxy.workers.roll import Roll
+from proxy.monitoring.metrics import counted, summed
+from proxy.workers.crew import Seat
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What a worker is to do.
+
+    Parameters
+    ----------
+    settings : Settings
+        Of the server, as they were when it started: a worker that begins again later serves by the
+        same. Their addresses have actual ports.
+    config : Path
+        Where they are from, for the greeting.
+    seat : Seat
+    tells_metrics : bool
+        Whether anybody asks for metrics.
+    """
+
+    settings: Settings
+    config: Path
+    seat: Seat
+    tells_metrics: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Serves:
+    """A worker takes calls from now on; with the lines that greet the server's owner."""
+
+    greeting: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CannotServe:
+    """A worker could not begin, and why."""
+
+    why: TacitError
+
+
+@dataclass(frozen=True, slots=True)
+class Vitals:
+    """How a worker is, once a second.
+
+    Parameters
+    ----------
+    is_ready : bool
+    metrics : tuple of Metric
+        None, if nobody asks for them.
+    """
+
+    is_ready: bool
+    metrics: tuple[Metric, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """A worker takes no more calls, finishes those that it has, and ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A worker's process is no more.
+
+    Parameters
+    ----------
+    exit_code : int
+        Negative if a signal ended it.
+    """
+
+    exit_code: int
+
+
+Message = Serves | CannotServe | Vitals | Ended
+
+
+KILLED: Final = -signal.SIGKILL
+
+Work: TypeAlias = Callable[[Orders, Connection], None]
+Hear: TypeAlias = Callable[["WorkerProcess", Message], None]
+
+
+class WorkerProcess:
+    """A process that does a worker's work, from its start.
+
+    Parameters
+    ----------
+    work : callable
+        A function of a module, for it is named to the new process. It is given the orders and the
+        pipe: it sends `Message` there, and ends when it hears `End`, or when the pipe is closed.
+    orders : Orders
+    hear : callable
+        Is given every message of the worker, the last of which is `Ended`, in a thread of this
+        process.
+    """
+
+    def __init__(self, work: Work, orders: Orders, hear: Hear) -> None:
+        context = get_context("spawn")
+        self.place = orders.seat.place
+        self._hear = hear
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=work, args=(orders, theirs), name="tacit-worker")
+        self._process.start()
+        theirs.close()  # only the worker holds it now, so that its end is the pipe's
+        threading.Thread(target=self._listen, name="tacit-worker", daemon=True).start()
+
+    def end(self) -> None:
+        """Tell the worker to end; it may be gone already."""
+        with suppress(OSError):
+            self._pipe.send(End())
+
+    def kill(self) -> None:
+        """End the worker without its help. What it was charged for waits in the ledger."""
+        self._process.kill()
+
+    def _listen(self) -> None:
+        with suppress(EOFError, OSError):
+            while True:
+                self._hear(self, self._pipe.recv())
+        self._process.join()
+        code = self._process.exitcode
+        self._hear(self, Ended(KILLED if code is None else code))
+
+
+SILENCE_SECONDS_MAX: Final = 5.0  # a worker says how it is once a second
+
+
+class Roll(Collector):
+    """The last word of every worker. Thread-safe.
+
+    Parameters
+    ----------
+    clock : callable, optional
+        Seconds that only go forward.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._present: dict[int, tuple[float, Vitals]] = {}
+        self._past: list[Metric] = []
+        self.registry = CollectorRegistry()
+        self.registry.register(self)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether any worker is ready, and not silent."""
+        since = self._clock() - SILENCE_SECONDS_MAX
+        with self._lock:
+            return any(said.is_ready and at >= since for at, said in self._present.values())
+
+    def note(self, place: int, said: Vitals) -> None:
+        """Take in how a worker is."""
+        with self._lock:
+            self._present[place] = (self._clock(), said)
+
+    def strike(self, place: int) -> None:
+        """A worker is gone; what it had counted stays counted."""
+        with self._lock:
+            _, said = self._present.pop(place, (0.0, Vitals(is_ready=False)))
+            self._past = counted([self._past, said.metrics])
+
+    def collect(self) -> Iterable[Metric]:
+        """The metrics of the whole server."""
+        with self._lock:
+            present = [said.metrics for _, said in self._present.values()]
+            return summed(present, self._past)
+
 
 PAUSE_SECONDS: Final = 1.0  # before a worker that died is started again; then twice that, ..
 PAUSE_SECONDS_MAX: Final = 60.0

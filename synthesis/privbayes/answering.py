@@ -13,8 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from synthesis.privbayes.drawing import drawn_classes, given_parents
-from synthesis.privbayes.network import BayesianNetwork
+from synthesis.privbayes.network import BayesianNetwork, drawn_classes, given_parents
 from synthesis.tables import Floats, Integers
 
 N_CELLS_MAX: Final = 2**22  # of one intermediate table: 32 MB

@@ -8,7 +8,7 @@ from benchmarks.synthesis_share import made_up
 from benchmarks.synthesis_tables import BenchTable, example, positions
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
-from proxy.synthetic_tables.decoding import decoded
+from proxy.synthetic_tables.models import decoded
 from tests.support.groupings import each
 
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from accountant.ledger.credentials import EVERY_TABLE, Role
-from local_dp.campaign_text import campaign_text
-from proxy.admin.open_ledger import open_configured
+from local_dp.campaign import campaign_text
+from proxy.admin.ledger_admin import open_configured
 from proxy.config.settings import load
 from proxy.identity.issuing import Grant, issue_token
 from proxy.protocol import tacit_pb2

@@ -26,7 +26,7 @@ from proxy.api.receipts import RECEIPT_KEY
 from proxy.api.requests import Caller, QueryRequest
 from proxy.bootstrap import Service
 from proxy.cli.app import main
-from proxy.engine.left_out import share_of
+from proxy.engine.across_tables import share_of
 from proxy.monitoring.logs import configure_logs
 from tests.support.configured import answer, configured, spent
 from tests.support.postgres_wire import postgres_serving

@@ -18,8 +18,7 @@ from scipy import stats
 
 from accountant.noise.lattice_noise import LatticeNoise, SystemNoise
 from cube.exponential import epsilon_units_of
-from local_dp.campaign import Attribute, Campaign, Combination
-from local_dp.campaign_text import campaign_text
+from local_dp.campaign import Attribute, Campaign, Combination, campaign_text
 from local_dp.channels.local_hashing import LocalHashing
 from local_dp.channels.randomised_response import RandomisedResponse
 from local_dp.draws import Response

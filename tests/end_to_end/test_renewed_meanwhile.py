@@ -12,8 +12,8 @@ from cube.pace import Deadline, paced
 from cube.refusals import PrivateRows
 from planner.workload import RequestedTarget
 from proxy.api.requests import LOCAL, BatchRequest, QueryRequest
-from proxy.tables.direct_purchases import DirectPurchases
 from proxy.tables.extent import DataReplaced
+from proxy.tables.purchasing import DirectPurchases
 from tests.support.renewed_customers import (
     AFTER,
     BEFORE,

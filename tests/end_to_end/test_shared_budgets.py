@@ -14,7 +14,7 @@ from accountant.ledger.entries import BudgetJoined
 from accountant.ledger.open_ledger import open_ledger
 from cube.refusals import BudgetExhausted, ConfigurationInvalid, LedgerMismatch, LimitReached
 from planner.workload import RequestedTarget
-from proxy.admin.limits import LimitChange, change_limit, limits_of
+from proxy.admin.ledger_admin import LimitChange, change_limit, limits_of
 from proxy.api.requests import LOCAL, BudgetStatus, QueryRequest
 from proxy.bootstrap import Service, build
 from proxy.cli import app as cli

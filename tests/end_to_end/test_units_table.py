@@ -27,7 +27,7 @@ from cube.refusals import (
 )
 from planner.workload import RequestedTarget
 from proxy import bootstrap
-from proxy.admin.limits import LimitChange, change_limit
+from proxy.admin.ledger_admin import LimitChange, change_limit
 from proxy.api.requests import LOCAL, Caller, QueryRequest
 from proxy.bootstrap import Service, build
 from proxy.cli import app as cli

@@ -26,7 +26,7 @@ from google.protobuf.message import Message
 
 from accountant.auditor.verify import verify
 from accountant.ledger.open_ledger import open_reader
-from proxy.admin.open_ledger import open_configured
+from proxy.admin.ledger_admin import open_configured
 from proxy.config.settings import load
 from proxy.identity.issuing import Grant, issue_token
 from proxy.protocol import flight_pb2, tacit_pb2

@@ -9,7 +9,7 @@ import pytest
 
 from cube.measurement import UNITS_PER_EPSILON
 from local_dp.answer_store import AnswersUnreadable, FileAnswers
-from local_dp.campaign_text import campaign_text
+from local_dp.campaign import campaign_text
 from local_dp.respondent import CampaignRefused, Given, Kept, Respondent
 from tests.support.collections_of_answers import SURVEY_ROW, survey_campaign
 

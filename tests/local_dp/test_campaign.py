@@ -12,12 +12,19 @@ from cube.axis import BooleanAxis, CategoryAxis, DateAxis, IntegerAxis, NumericA
 from cube.exponential import epsilon_units_of, exp_below
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import InvalidRequest
-from local_dp.campaign import Attribute, Campaign, Combination, planned_campaign
-from local_dp.campaign_text import campaign_digest, campaign_text, read_campaign
+from local_dp.campaign import (
+    Attribute,
+    Campaign,
+    Combination,
+    campaign_digest,
+    campaign_text,
+    designed_views,
+    planned_campaign,
+    read_campaign,
+)
 from local_dp.channels.local_hashing import LocalHashing
 from local_dp.channels.randomised_response import RandomisedResponse
 from local_dp.channels.unary_encoding import UnaryEncoding
-from local_dp.views import designed_views
 from tests.support.collections_of_answers import SURVEY, survey_campaign
 
 HALF = Fraction(1, 2)

@@ -16,7 +16,7 @@ from cube.encoding import canonical_json
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import InvalidRequest
 from local_dp import campaign, draws, respondent
-from local_dp.campaign_text import read_campaign
+from local_dp.campaign import read_campaign
 from local_dp.channels import local_hashing, randomised_response, unary_encoding
 from local_dp.channels.randomised_response import RandomisedResponse
 from local_dp.respondent import CampaignRefused, Entropy, check_campaign, randomised

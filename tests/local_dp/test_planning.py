@@ -12,7 +12,7 @@ from local_dp.channels.choice import AnyChannel, best_channel
 from local_dp.channels.local_hashing import LocalHashing
 from local_dp.channels.randomised_response import RandomisedResponse
 from local_dp.channels.unary_encoding import UnaryEncoding
-from local_dp.estimates.inversion import estimated
+from local_dp.estimates.shares import estimated
 from local_dp.planning import (
     answers_needed,
     epsilon_units_needed,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from local_dp.channels.randomised_response import RandomisedResponse
-from local_dp.estimates.inversion import estimated
+from local_dp.estimates.shares import estimated
 from tests.support.answering import simulated
 from tests.support.collections_of_answers import survey_marginal
 from tests.support.published_protocol import floored_weights, last_two_blocks

@@ -21,8 +21,15 @@ from cube.exponential import epsilon_units_of, exp_below
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import InvalidRequest
 from local_dp.answer_store import FileAnswers
-from local_dp.campaign import EPSILON_UNITS_MAX, Attribute, Campaign, Combination
-from local_dp.campaign_text import _channel_json, campaign_text, read_campaign
+from local_dp.campaign import (
+    EPSILON_UNITS_MAX,
+    Attribute,
+    Campaign,
+    Combination,
+    _channel_json,
+    campaign_text,
+    read_campaign,
+)
 from local_dp.channels.choice import AnyChannel
 from local_dp.channels.local_hashing import LocalHashing
 from local_dp.channels.randomised_response import RandomisedResponse

@@ -12,8 +12,15 @@ from hypothesis import strategies as st
 
 from cube.encoding import canonical_json
 from cube.measurement import UNITS_PER_EPSILON
-from local_dp.campaign import Attribute, Campaign, Combination, planned_campaign
-from local_dp.campaign_text import campaign_digest, campaign_text
+from local_dp.campaign import (
+    Attribute,
+    Campaign,
+    Combination,
+    campaign_digest,
+    campaign_text,
+    designed_views,
+    planned_campaign,
+)
 from local_dp.channels.choice import AnyChannel
 from local_dp.channels.local_hashing import LocalHashing
 from local_dp.channels.randomised_response import RandomisedResponse
@@ -27,7 +34,6 @@ from local_dp.respondent import (
     randomised,
 )
 from local_dp.submission import read_submission
-from local_dp.views import designed_views
 from tests.support.answer_vectors import PATH, Tape
 from tests.support.collections_of_answers import survey_campaign
 from tests.support.hostile_campaigns import ANYTHING, HOSTILE, NO_CAMPAIGNS, hostile, searching

@@ -7,7 +7,7 @@ import pytest
 
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import InvalidRequest
-from local_dp.campaign_text import campaign_digest, campaign_text, read_campaign
+from local_dp.campaign import campaign_digest, campaign_text, read_campaign
 from local_dp.respondent import Entropy, check_campaign, randomised
 from local_dp.submission import read_submission
 from tests.support.answer_vectors import PATH

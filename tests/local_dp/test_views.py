@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cube.refusals import TooLarge
-from local_dp.views import View, designed_views
+from local_dp.campaign import View, designed_views
 
 
 def names(n: int) -> tuple[str, ...]:

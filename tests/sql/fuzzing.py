@@ -29,8 +29,8 @@ import pyarrow as pa
 from cube.refusals import Refused
 from planner.workload import RequestedTarget
 from proxy.api.requests import QueryRequest, QueryResult
+from proxy.engine.answers.simulation import DIVISOR_WIDTHS
 from proxy.engine.engine import Engine
-from proxy.engine.simulation import DIVISOR_WIDTHS
 from tests.sql.cases import spent
 from tests.sql.comparing import Row, oracle_rows, rows_of, same_rows, same_sequence
 from tests.sql.fuzz_junk import junk

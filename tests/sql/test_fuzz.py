@@ -17,9 +17,9 @@ from cube.schema import Schema
 from planner.lowering.summands import Product, summed
 from planner.measuring.candidates import Strategy
 from proxy.api.requests import QueryRequest, QueryResult
+from proxy.engine.answers.relations import relation
+from proxy.engine.answers.results import AnsweredPart
 from proxy.engine.engine import Engine
-from proxy.engine.relations import relation
-from proxy.engine.results import AnsweredPart
 from tests.sql import world
 from tests.sql.fuzz_worlds import N_RECORDS
 from tests.sql.fuzzing import Find, Tally, ask, finds
@@ -39,7 +39,7 @@ Breaking = Callable[[pytest.MonkeyPatch], None]
 @pytest.fixture(autouse=True)
 def _advice_takes_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """A refusal says all of its advice, however busy the machine is."""
-    monkeypatch.setattr("proxy.engine.alternatives.SECONDS_MAX", 600.0)
+    monkeypatch.setattr("proxy.engine.search.SECONDS_MAX", 600.0)
 
 
 def all_finds(seeds: Sequence[int], folder: Path, tally: Tally) -> Iterator[Find]:

@@ -13,13 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from cube.measurement import UNITS_PER_EPSILON
-from local_dp.campaign import Attribute, Campaign, Combination, planned_campaign
-from local_dp.campaign_text import campaign_text
+from local_dp.campaign import (
+    Attribute,
+    Campaign,
+    Combination,
+    campaign_text,
+    designed_views,
+    planned_campaign,
+)
 from local_dp.channels.local_hashing import LocalHashing
 from local_dp.channels.randomised_response import RandomisedResponse
 from local_dp.channels.unary_encoding import UnaryEncoding
 from local_dp.respondent import Entropy, Level, check_campaign, randomised
-from local_dp.views import designed_views
 from tests.support.collections_of_answers import survey_campaign
 
 PATH = Path(__file__).parent.parent / "local_dp" / "vectors.json"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from local_dp.campaign_text import campaign_digest, campaign_text
+from local_dp.campaign import campaign_digest, campaign_text
 from local_dp.estimates.collection import CollectionEstimates
 from proxy.api.requests import Caller
 from proxy.collections.service import CollectionService

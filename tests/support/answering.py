@@ -8,7 +8,7 @@ from local_dp.channels.choice import AnyChannel
 from local_dp.channels.local_hashing import LocalHashing
 from local_dp.channels.randomised_response import RandomisedResponse
 from local_dp.channels.unary_encoding import UnaryEncoding
-from local_dp.estimates.tally import Tally
+from local_dp.estimates.shares import Tally
 
 
 def simulated(

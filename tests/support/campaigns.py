@@ -3,10 +3,15 @@
 from fractions import Fraction
 
 from cube.measurement import UNITS_PER_EPSILON
-from local_dp.campaign import Attribute, Campaign, Combination, planned_campaign
-from local_dp.campaign_text import campaign_text
+from local_dp.campaign import (
+    Attribute,
+    Campaign,
+    Combination,
+    campaign_text,
+    designed_views,
+    planned_campaign,
+)
 from local_dp.channels.local_hashing import LocalHashing
-from local_dp.views import designed_views
 
 EDUCATION = Attribute("education", ("none", "school", "degree"))
 SMOKES = Attribute("smokes", (False, True))

@@ -5,8 +5,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from local_dp.campaign import Attribute, Campaign, planned_campaign
-from local_dp.views import designed_views
+from local_dp.campaign import Attribute, Campaign, designed_views, planned_campaign
 
 SURVEY = (
     Attribute("A", ("young", "adult", "old")),

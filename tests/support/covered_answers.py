@@ -8,9 +8,8 @@ from local_dp.channels.choice import AnyChannel
 from local_dp.channels.local_hashing import LocalHashing
 from local_dp.channels.randomised_response import RandomisedResponse
 from local_dp.channels.unary_encoding import UnaryEncoding
-from local_dp.estimates.answers import answers
-from local_dp.estimates.inversion import estimated
-from local_dp.estimates.laws import IntervalMethod
+from local_dp.estimates.laws import IntervalMethod, answers
+from local_dp.estimates.shares import estimated
 from tests.support.answering import simulated
 
 KINDS: tuple[type[AnyChannel], ...] = (RandomisedResponse, UnaryEncoding, LocalHashing)

@@ -6,8 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from cube.measurement import UNITS_PER_EPSILON
-from local_dp.campaign import Attribute, Campaign, Combination
-from local_dp.campaign_text import campaign_text
+from local_dp.campaign import Attribute, Campaign, Combination, campaign_text
 from local_dp.channels.randomised_response import RandomisedResponse
 from tests.support.collections_of_answers import survey_campaign
 

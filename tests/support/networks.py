@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from accountant.exact.choices import Contingency, grid_scores, sensitivity
 from cube.query import Partition
 from cube.statistic import Choice, ChoiceCandidate
-from synthesis.privbayes.attributes import Attribute
-from synthesis.privbayes.network import BayesianNetwork, Node, Parent
+from synthesis.privbayes.network import Attribute, BayesianNetwork, Node, Parent
 
 # The textbook's example: A -> B, A -> C, {B, C} -> D. Classes are 1 and 0, in this order.
 ONE, ZERO = 0, 1

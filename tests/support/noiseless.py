@@ -26,8 +26,8 @@ from planner.workload import (
     SqlFormula,
     Workload,
 )
-from proxy.api.arrow_types import arrow_type
-from proxy.engine.postprocessing import OuterSql
+from proxy.api.columns import arrow_type
+from proxy.engine.sql.postprocessing import OuterSql
 
 Record = Mapping[str, LevelValue]
 Shown: TypeAlias = LevelValue | Fraction

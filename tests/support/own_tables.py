@@ -11,7 +11,7 @@ from cube.refusals import UnsupportedSql
 from cube.schema import Schema
 from inference.noise_law.law import law_of_noise
 from inference.posterior import Posterior
-from local_dp.estimates.queries import coefficients_of
+from local_dp.estimates.collection import coefficients_of
 from planner.workload import Fallback, IndependenceQuestion, Wanted
 from proxy.api.requests import TableInfo
 from proxy.tables.self_answering import AS_IT_IS, OwnAnswer, OwnAnswers, OwnCells

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 import examples.adult
 from cube.measurement import UNITS_PER_EPSILON
-from local_dp.campaign import Attribute, planned_campaign
-from local_dp.views import designed_views
+from local_dp.campaign import Attribute, designed_views, planned_campaign
 from proxy.synthetic_tables.from_answers import make_of_answers
 from proxy.synthetic_tables.models import decoded_model
 from proxy.synthetic_tables.request import Method, SynthesisRequest

@@ -7,13 +7,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cube.measurement import UNITS_PER_EPSILON
-from local_dp.campaign import Attribute, Campaign, planned_campaign
-from local_dp.campaign_text import campaign_digest, campaign_text
+from local_dp.campaign import (
+    Attribute,
+    Campaign,
+    campaign_digest,
+    campaign_text,
+    designed_views,
+    planned_campaign,
+)
 from local_dp.estimates.collection import CollectionEstimates
-from local_dp.estimates.tally import Tally
+from local_dp.estimates.shares import Tally
 from local_dp.respondent import Entropy, check_campaign, randomised
 from local_dp.submission import read_submission
-from local_dp.views import designed_views
 from tests.support.answering import answered
 
 # In an order that is no column's: numbers fall, true comes first, and not having said is no last.

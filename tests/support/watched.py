@@ -10,9 +10,8 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from proxy.api.requests import QueryEngine
-from proxy.monitoring.health import Monitoring, Readiness
-from proxy.monitoring.http import application, serving_metrics
 from proxy.monitoring.metrics import Metrics
+from proxy.monitoring.service import Monitoring, Readiness, application, serving_metrics
 from proxy.streams.service import NO_STREAMS, StreamService
 from proxy.wire.server import SERVICES, start_server
 from tests.support.serving import EverybodyLocal

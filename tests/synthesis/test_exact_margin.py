@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from synthesis.buckets import Buckets
-from synthesis.conditional import Conditional
-from synthesis.exact_margin import RowLaws, with_counts
+from synthesis.conditional import Conditional, RowLaws, with_counts
 
 
 def law(base: np.ndarray, factor: np.ndarray) -> Conditional:

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from synthesis.drawing import draw_rows
-from synthesis.model import PairwiseModel, fit_model
-from synthesis.model_text import model_json, model_of
+from synthesis.model import PairwiseModel, fit_model, model_json, model_of
 from synthesis.sketch import Sketch
 from synthesis.tables import Column
 from tests.support.made_up_rows import MadeUpRows

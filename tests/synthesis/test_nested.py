@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from synthesis.buckets import Buckets
-from synthesis.nested import nested_estimate
+from synthesis.sketch import nested_estimate
 from synthesis.tables import TableEstimate
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from synthesis.buckets import Buckets
-from synthesis.resolution import COARSE, FINE, coarser, rungs
+from synthesis.sketch import COARSE, FINE, coarser, rungs
 from synthesis.tables import Column
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from synthesis.rounding import controlled_counts, dealt
+from synthesis.drawing import controlled_counts, dealt
 
 P_VALUE_MIN = 1e-9  # the odds that a right version fails, with another seed
 N_DRAWS = 20_000

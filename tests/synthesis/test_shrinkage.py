@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import laplace, norm
 
-from synthesis.choice import GAUSSIAN, LAPLACE, NoiseCost
-from synthesis.shrinkage import shrunk_scores
+from synthesis.choice import GAUSSIAN, LAPLACE, NoiseCost, shrunk_scores
 
 COSTS = pytest.mark.parametrize("cost", [LAPLACE, GAUSSIAN], ids=["laplace", "gaussian"])
 LARGEST = 2_000.0

@@ -16,9 +16,10 @@ from synthesis.strata import (
     known_strata,
     measured_strata,
     scopes_of,
+    strata_json,
+    strata_model_of,
     strata_of,
 )
-from synthesis.strata_text import strata_json, strata_model_of
 from synthesis.tables import Column
 from tests.support.made_up_rows import MadeUpRows, counted, distance
 

@@ -12,7 +12,7 @@ import pytest
 import tacit_client
 from accountant.ledger.open_ledger import open_ledger
 from local_dp.answer_store import AnswersUnreadable
-from local_dp.campaign_text import campaign_text
+from local_dp.campaign import campaign_text
 from local_dp.respondent import Level
 from proxy.api.requests import LOCAL
 from proxy.collections.service import CollectionService

@@ -23,15 +23,22 @@ from proxy.cli.serving.ending import EndedEarly, Ending
 from proxy.cli.serving.running import Running, metrics_hint, running
 from proxy.cli.shared.failures import EXIT_CANNOT_START
 from proxy.config.settings import Settings
-from proxy.monitoring.gathered_lines import GatheredLines
-from proxy.monitoring.http import application, serving_metrics
-from proxy.monitoring.logs import configure_logs
+from proxy.monitoring.logs import GatheredLines, configure_logs
+from proxy.monitoring.service import application, serving_metrics
 from proxy.workers.crew import Crew, Seat
-from proxy.workers.messages import CannotServe, End, Message, Orders, Serves, Vitals
 from proxy.workers.port import held
-from proxy.workers.process import Hear, WorkerProcess
-from proxy.workers.roll import Roll
-from proxy.workers.supervisor import Supervisor
+from proxy.workers.supervisor import (
+    CannotServe,
+    End,
+    Hear,
+    Message,
+    Orders,
+    Roll,
+    Serves,
+    Supervisor,
+    Vitals,
+    WorkerProcess,
+)
 
 VITALS_SECONDS: Final = 1.0
 

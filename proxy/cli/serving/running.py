@@ -26,12 +26,11 @@ from proxy.bootstrap import Service, build
 from proxy.collections.http import serving_respondents
 from proxy.config.server import ServerSettings
 from proxy.config.settings import Settings
-from proxy.engine.sql_process import PROCESSES
+from proxy.engine.sql.process import PROCESSES
 from proxy.identity.authenticate import LedgerAuthenticator
 from proxy.identity.interceptor import FailureLog
-from proxy.monitoring.health import Monitoring, Readiness
 from proxy.monitoring.metrics import Metrics
-from proxy.monitoring.service import watching
+from proxy.monitoring.service import Monitoring, Readiness, watching
 from proxy.reporting.report import ReportFormat, make_report
 from proxy.scheduling.fair_share import FairShare
 from proxy.wire.postgres.connection import House

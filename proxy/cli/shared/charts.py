@@ -24,8 +24,7 @@ from matplotlib.text import Text
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from local_dp.campaign import EPSILON_UNITS_MAX
-from proxy.collections.plan import Plan
-from proxy.collections.robustness import NoiseKind, NoisyTest
+from proxy.collections.plan import NoiseKind, NoisyTest, Plan
 from proxy.reporting.charts import INK, LIMIT, SPENT, drawing
 from streams.planning import half_width_of
 from synthesis.networks.learned import LearnedNetwork

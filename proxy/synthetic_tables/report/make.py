@@ -10,15 +10,16 @@ import pyarrow as pa
 from cube.encoding import declare
 from proxy.reporting.declared import DeclaredTable
 from proxy.reporting.report import drawn_with_matplotlib, versions
-from proxy.synthetic_tables.encoding import levels_of
+from proxy.synthetic_tables.models import levels_of
 from proxy.synthetic_tables.record import SyntheticRecord
-from proxy.synthetic_tables.report.compare import Integers, TableComparison, compare
-from proxy.synthetic_tables.report.expected import pair_distances
-from proxy.synthetic_tables.report.from_history import known_tables
-from proxy.synthetic_tables.report.measured import measured_distances, measured_tables
-from proxy.synthetic_tables.report.purchases import purchases
-from proxy.synthetic_tables.report.residuals import Drawing, checked_tables
-from proxy.synthetic_tables.report.verdict import Verdict
+from proxy.synthetic_tables.report.compare import Integers, TableComparison, compare, known_tables
+from proxy.synthetic_tables.report.residuals import (
+    Drawing,
+    checked_tables,
+    measured_distances,
+    measured_tables,
+)
+from proxy.synthetic_tables.report.verdict import Verdict, pair_distances, purchases
 from proxy.synthetic_tables.request import Method
 from proxy.tables.private_table import ServedTable
 

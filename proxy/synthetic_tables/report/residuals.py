@@ -1,4 +1,17 @@
-"""Synthetic counts held against each measured table: whether its noise explains the difference.
+"""Synthetic counts held against every measured table, and how far noise alone can put them.
+
+The tables of counts that were measured, each as it was measured, with the law of its noise.
+
+Unlike the intervals of `from_history`, nothing is combined here: the cells of one table have
+independent noise of one scale, so that all of them together can be tested. Distances that were
+released beside the history are read, too: they say how far a pair is from public numbers.
+
+How far measured counts can be from the truth by noise alone: limits from the law of the noise.
+
+A limit is exceeded at most at the given odds. Counts of one table have independent noise of one
+scale, Laplace or Gaussian; no law is replaced by another that it resembles.
+
+Synthetic counts held against each measured table: whether its noise explains the difference.
 
 Each table is looked at in four ways, for each way hides something from the others: every count; the
 large counts, because near-empty ones are many, and their noise would cover a large error; single
@@ -13,11 +26,246 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammainccinv, log_ndtr
 
-from cube.query import Scope
+from accountant.ledger.charged import ChargedDistance, ChargedGaussian
+from accountant.ledger.history.payments import ReleasedStatistics
+from cube.query import Partition, Scope
 from cube.runtime import cached_property
-from proxy.synthetic_tables.report.measured import MeasuredTable
-from proxy.synthetic_tables.report.noise_limits import sum_limit, total_limit
+from cube.statistic import Distance, GaussianNoisyCounts
+from inference.history import History, counts_groups
+from inference.noise_law.law import law_of_noise
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredTable:
+    """Counts of disjoint groups of cells, with independent noise of one scale.
+
+    Parameters
+    ----------
+    partition : Partition
+    values : (n_groups,) ndarray of float64
+    scale : float
+        Of Laplace noise; for Gaussian noise, of Laplace noise with the same variance.
+    is_gaussian : bool
+    widening : float
+        A certain bound on how far the noise of a count is from continuous noise.
+    """
+
+    partition: Partition
+    values: Floats
+    scale: float
+    is_gaussian: bool = False
+    widening: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.values.shape != (self.partition.n_groups,) or not np.isfinite(self.values).all():
+            raise ValueError(f"{self.values.shape} values for {self.partition.n_groups} groups")
+        if not (0 < self.scale < np.inf and 0 <= self.widening < np.inf):
+            raise ValueError("noise has a positive, finite scale")
+
+    @property
+    def scope(self) -> Scope:
+        """The columns, sorted by name."""
+        return self.partition.axes
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of a count's noise."""
+        return float(np.sqrt(2) * self.scale)
+
+    def counted(self, levels: Mapping[str, Integers]) -> Floats:
+        """How many rows are in each group.
+
+        Parameters
+        ----------
+        levels : mapping of str to (n_rows,) ndarray of int64
+            The position of each row's level, at least in the table's columns.
+        """
+        return rows_in(self.partition, levels)
+
+    @cached_property
+    def grid(self) -> Integers | None:
+        """The group of each combination of the axes' classes; None if it is no product of them."""
+        labels = self.partition.labels
+        if int(labels.min()) < 0:
+            return None
+        firsts = [_firsts(labels, axis) for axis in range(labels.ndim)]
+        if np.prod([one.size for one in firsts]) != self.partition.n_groups:
+            return None
+        return np.asarray(labels[np.ix_(*firsts)], dtype=np.int64)
+
+    def levels_in(self, groups: Integers) -> tuple[Integers, ...]:
+        """The levels of each column that occur in some groups."""
+        is_in = np.isin(self.partition.labels, groups)
+        axes = range(is_in.ndim)
+        return tuple(
+            np.flatnonzero(is_in.any(axis=tuple(other for other in axes if other != axis)))
+            for axis in axes
+        )
+
+
+def rows_in(partition: Partition, levels: Mapping[str, Integers]) -> Floats:
+    """How many rows are in each group of a partition; rows in no group are not counted."""
+    groups = partition.labels[tuple(levels[name] for name in partition.axes)]
+    return np.bincount(groups[groups >= 0], minlength=partition.n_groups).astype(np.float64)
+
+
+def _firsts(labels: Integers, axis: int) -> Integers:
+    """The first level of each class of an axis' levels that have the same groups."""
+    slices = np.moveaxis(labels, axis, 0).reshape(labels.shape[axis], -1)
+    return np.sort(np.unique(slices, axis=0, return_index=True)[1])
+
+
+def measured_tables(
+    history: History, beside: Sequence[GaussianNoisyCounts], columns: Sequence[str]
+) -> list[MeasuredTable]:
+    """The most precise counts of each partition of some columns.
+
+    Parameters
+    ----------
+    history : History
+    beside : sequence of GaussianNoisyCounts
+        Counts that older ledgers have beside it.
+    columns : sequence of str
+        Those of the synthetic table; counts of others are left out.
+    """
+    names = frozenset(columns)
+    found = []
+    for scope in history.partition_scopes:
+        for one in history.partitions_on(scope) if scope and names.issuperset(scope) else ():
+            if one.block.partition is not None:
+                noise = (one.noise_scale, one.is_gaussian, one.lattice_widening)
+                found.append(MeasuredTable(one.block.partition, one.values, *noise))
+    for other in beside:
+        partition = other.block.partition
+        if (
+            partition is not None
+            and counts_groups(other.block)
+            and names.issuperset(partition.axes)
+        ):
+            scale = other.deviation / np.sqrt(2)
+            found.append(MeasuredTable(partition, other.values, scale, is_gaussian=True))
+    return sorted(found, key=lambda one: (len(one.scope), one.scope))
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredDistance:
+    """A noisy ``sum |exact counts - reference|`` over the groups of a partition.
+
+    Parameters
+    ----------
+    partition : Partition
+    reference : (n_groups,) ndarray of float64
+    value : float
+    scale : float
+        As for a `MeasuredTable`.
+    is_gaussian : bool
+    """
+
+    partition: Partition
+    reference: Floats
+    value: float
+    scale: float
+    is_gaussian: bool
+
+    @property
+    def scope(self) -> Scope:
+        """The columns, sorted by name."""
+        return self.partition.axes
+
+
+def measured_distances(
+    released: Sequence[ReleasedStatistics], columns: Sequence[str]
+) -> list[MeasuredDistance]:
+    """The distances of some columns' counts from public numbers that were released."""
+    names = frozenset(columns)
+    return [
+        one
+        for statistics in released
+        for one in _distances(statistics)
+        if names.issuperset(one.scope)
+    ]
+
+
+def _distances(statistics: ReleasedStatistics) -> Iterator[MeasuredDistance]:
+    place = 0
+    for charged in statistics.statistics:
+        value = float(statistics.values[place])
+        place += charged.n_released
+        if isinstance(charged, ChargedDistance):
+            distance, scale, is_gaussian = charged.distance, charged.noise.noise_scale, False
+        elif isinstance(charged, ChargedGaussian) and isinstance(charged.statistic, Distance):
+            distance, is_gaussian = charged.statistic, True
+            scale = charged.noise.noise_scale / np.sqrt(2)
+        else:
+            continue
+        partition = distance.block.partition
+        if partition is not None and counts_groups(distance.block):
+            reference = np.array(distance.reference, dtype=np.float64)
+            yield MeasuredDistance(partition, reference, value, float(scale), is_gaussian)
+
+
+_TILTS = np.geomspace(1e-4, 30.0, 500)  # where the bound is tried; it holds at each of them
+
+
+def total_limit(n_counts: int, scale: float, odds: float, *, is_gaussian: bool) -> float:
+    """The limit of ``sum |noise|`` over some counts.
+
+    Parameters
+    ----------
+    n_counts : int
+    scale : float
+        Of Laplace noise; for Gaussian noise, of Laplace noise with the same variance.
+    odds : float
+        Between 0 and 1.
+    is_gaussian : bool
+
+    Notes
+    -----
+    ``|noise| / scale`` of Laplace noise is exponential, so its sum over `n` counts has the gamma
+    law with shape `n`, exactly. For Gaussian noise it is Chernoff's bound [1]_: with
+    ``E exp(s |Z|) = 2 exp(s**2 / 2) Phi(s)``, the sum exceeds
+    ``(n (log 2 Phi(s) + s**2 / 2) - log odds) / s`` at most at these odds, for every ``s > 0``.
+
+    References
+    ----------
+    .. [1] H. Chernoff, "A Measure of Asymptotic Efficiency for Tests of a Hypothesis Based on the
+       Sum of Observations", Annals of Mathematical Statistics 23, 1952.
+
+    Examples
+    --------
+    >>> round(total_limit(1, 1.0, 0.05, is_gaussian=False), 3)
+    2.996
+    """
+    if n_counts == 0:
+        return 0.0
+    if not is_gaussian:
+        return scale * float(gammainccinv(n_counts, odds))
+    of_each = np.log(2) + log_ndtr(_TILTS) + _TILTS**2 / 2
+    bounds = (n_counts * of_each - np.log(odds)) / _TILTS
+    return float(np.sqrt(2) * scale * bounds.min())
+
+
+def sum_limit(n_counts: int, scale: float, odds: float, *, is_gaussian: bool) -> float:
+    """The limit of ``|sum of noises|`` of some counts; parameters as for `total_limit`.
+
+    >>> round(sum_limit(1, 1.0, 0.05, is_gaussian=False), 3)
+    2.996
+    >>> round(sum_limit(4, 1.0, 0.05, is_gaussian=True), 2)
+    5.54
+    """
+    if n_counts == 0:
+        return 0.0
+    if is_gaussian:
+        law = law_of_noise(np.empty(0), gaussian=float(np.sqrt(2 * n_counts) * scale))
+    else:
+        law = law_of_noise(np.full(n_counts, scale))
+    return law.half_width(1 - odds)
+
 
 ODDS: Final = 0.001  # that noise alone takes any table of a report outside
 LARGE_SDS: Final = 3.0  # standard deviations; a count below is one that noise hides
@@ -27,9 +275,6 @@ N_WAYS: Final = 4
 # Seen where noise is small, on the tables of the benchmark: the deviation of a pair's count from
 # its model's, as a share of that of independent draws.
 JOINT_RANDOMNESS: Final = 0.5
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 class Way(StrEnum):

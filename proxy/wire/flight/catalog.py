@@ -23,10 +23,10 @@ import pyarrow as pa
 from google.protobuf.message import Message
 
 from planner.domain.relations import PRIVACY_SCHEMA, TableNames, placed
-from proxy.api.axis_text import describe_levels
+from proxy.api.columns import describe_levels
+from proxy.api.receipts import about_rows
 from proxy.api.requests import CATALOG, DB_SCHEMA, PRIVATE, TableInfo
-from proxy.api.rows_kept import about_rows
-from proxy.engine.own_views import LISTED_VIEWS
+from proxy.engine.system_views import LISTED_VIEWS
 from proxy.protocol import flight_sql_pb2 as sql
 from proxy.sources.public.table import PublicTable
 from proxy.synthetic_tables.record import SyntheticRecord

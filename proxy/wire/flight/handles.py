@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from cube.refusals import InvalidRequest, UnknownTicket
 from planner.sql.parameters import LIST, Parameter, Parameters, list_of, parameter_of
-from proxy.api.arrow_types import arrow_type
+from proxy.api.columns import arrow_type
 from proxy.api.receipts import left_fields
 from proxy.api.requests import QueryResult, Receipt
 from proxy.protocol import flight_pb2

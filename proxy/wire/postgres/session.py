@@ -50,7 +50,7 @@ from planner.sql.statements import (
 )
 from planner.sql.stream_statements import CreateStream, DropStream
 from planner.sql.synthetic_statements import CreateSynthetic, DropSynthetic
-from proxy.api.notice_text import notice_lines
+from proxy.api.receipts import notice_lines
 from proxy.api.requests import Caller, QueryEngine, QueryRequest, Receipt
 from proxy.wire.postgres.client_settings import (
     DEFAULTS,

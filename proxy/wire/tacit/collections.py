@@ -22,18 +22,13 @@ import grpc
 import numpy as np
 
 from cube.refusals import InvalidRequest, InvalidTarget, TooLarge
-from local_dp.campaign import Attribute, Level
-from local_dp.campaign_text import campaign_text
+from local_dp.campaign import PAIR, Attribute, Level, campaign_text
 from local_dp.channels.channel import Floats
 from local_dp.estimates.collection import CollectionEstimates
-from local_dp.views import PAIR
-from proxy.collections.cells import estimated_shares
-from proxy.collections.likeliest import likeliest_shares
-from proxy.collections.plan import CONFIDENCE, Plan, made_plan
-from proxy.collections.robustness import LEVEL, NoiseKind, NoisyTest
+from proxy.collections.cells import estimated_shares, likeliest_shares
+from proxy.collections.plan import CONFIDENCE, LEVEL, NoiseKind, NoisyTest, Plan, made_plan
 from proxy.collections.service import CollectionService
-from proxy.collections.size import check_size
-from proxy.collections.status import CollectionStatus
+from proxy.collections.status import CollectionStatus, check_size
 from proxy.identity.interceptor import caller_of
 from proxy.protocol import tacit_pb2, tacit_pb2_grpc
 from proxy.synthetic_tables.service import SyntheticTableService

@@ -29,11 +29,16 @@ from planner.lowering.joint_counts import FUNCTION, GIVEN
 from planner.sql.options import consistency_named
 from planner.sql.parameters import Parameter, parameter_of
 from planner.workload import Consistency, RequestedTarget
-from proxy.api.best_report import Belief
-from proxy.api.epsilon import exact_epsilon
 from proxy.api.marginals import MadeMarginals, MarginalSet, MarginalsRequest
-from proxy.api.requests import BudgetStatus, LimitStatus, QueryResult, Receipt
-from proxy.engine.independence import TESTED_SCHEMA
+from proxy.api.requests import (
+    Belief,
+    BudgetStatus,
+    LimitStatus,
+    QueryResult,
+    Receipt,
+    exact_epsilon,
+)
+from proxy.engine.answers.count_statistics import TESTED_SCHEMA
 from proxy.protocol import tacit_pb2
 from proxy.wire.arrow_ipc import stream_chunks
 

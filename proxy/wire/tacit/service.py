@@ -21,10 +21,9 @@ from cube.refusals import InvalidRequest, InvalidTarget
 from planner.sql.options import fallback_named
 from planner.sql.words import FILE, ONE_STATEMENT
 from planner.workload import RequestedTarget
-from proxy.admin.ledger_admin import LedgerAdmin
-from proxy.admin.limits import LimitChange
-from proxy.api.axis_text import axis_kind, describe_levels
-from proxy.api.epsilon import exact_epsilon
+from proxy.admin.ledger_admin import LedgerAdmin, LimitChange
+from proxy.api.columns import axis_kind, describe_levels
+from proxy.api.receipts import about_rows
 from proxy.api.requests import (
     PRIVATE,
     SYNTHETIC,
@@ -35,9 +34,9 @@ from proxy.api.requests import (
     QueryRequest,
     QueryResult,
     TableInfo,
+    exact_epsilon,
     unknown_table,
 )
-from proxy.api.rows_kept import about_rows
 from proxy.collections.service import CollectionService
 from proxy.identity.interceptor import caller_of
 from proxy.protocol import tacit_pb2, tacit_pb2_grpc

@@ -15,14 +15,13 @@ from typing import Final
 import grpc
 
 from planner.sql.synthetic_statements import CreateSynthetic
-from proxy.api.epsilon import exact_epsilon
+from proxy.api.requests import exact_epsilon
 from proxy.identity.interceptor import caller_of
 from proxy.protocol import tacit_pb2, tacit_pb2_grpc
 from proxy.synthetic_tables.conditional_law import LawQuestion
 from proxy.synthetic_tables.record import SyntheticRecord
 from proxy.synthetic_tables.request import Evaluation, Progress, Watch
-from proxy.synthetic_tables.service import SyntheticTableService
-from proxy.synthetic_tables.statements import check_cap, receipt_of
+from proxy.synthetic_tables.service import SyntheticTableService, check_cap, receipt_of
 from proxy.wire.arrow_ipc import stream_chunks
 from proxy.wire.errors import report_epsilon
 from proxy.wire.sessions.sessions import Sessions

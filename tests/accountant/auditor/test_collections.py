@@ -19,8 +19,7 @@ from accountant.ledger.open_ledger import open_ledger, open_reader
 from cube.encoding import canonical_json
 from cube.exponential import exp_below
 from cube.measurement import UNITS_PER_EPSILON
-from local_dp.campaign import EPSILON_UNITS_MAX
-from local_dp.campaign_text import campaign_text, read_campaign
+from local_dp.campaign import EPSILON_UNITS_MAX, campaign_text, read_campaign
 from local_dp.channels.channel import eps_of_channel
 from tests.support.audited import rechained
 from tests.support.campaigns import TEXTS, survey

@@ -14,7 +14,7 @@ from accountant.ledger.entries import TableOpened
 from accountant.ledger.history.replay import Replay
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.open_ledger import open_ledger, open_reader
-from local_dp.campaign_text import campaign_digest, campaign_text
+from local_dp.campaign import campaign_digest, campaign_text
 from tests.support.campaigns import TEXTS, survey
 
 OPENED = CollectionOpened(campaign_text(survey()), 100, is_by_invitation=False, by="owner")

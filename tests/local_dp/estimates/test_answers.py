@@ -15,10 +15,8 @@ from local_dp.channels.choice import AnyChannel
 from local_dp.channels.local_hashing import LocalHashing
 from local_dp.channels.randomised_response import RandomisedResponse
 from local_dp.channels.unary_encoding import UnaryEncoding
-from local_dp.estimates.answers import answers
-from local_dp.estimates.inversion import estimated
-from local_dp.estimates.laws import BinomialLaw, BoundedLaw, IntervalMethod
-from local_dp.estimates.tally import Tally
+from local_dp.estimates.laws import BinomialLaw, BoundedLaw, IntervalMethod, answers
+from local_dp.estimates.shares import Tally, estimated
 from tests.support.answering import simulated
 from tests.support.covered_answers import KINDS, SIZES, channel_of, covered
 

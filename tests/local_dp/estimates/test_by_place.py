@@ -5,11 +5,9 @@ import pytest
 
 from cube.measurement import UNITS_PER_EPSILON
 from cube.query import Partition, QueryBlock, counting
-from local_dp.campaign import Attribute, planned_campaign
-from local_dp.estimates.by_place import ByPlace
-from local_dp.estimates.collection import CollectionEstimates
-from local_dp.estimates.tally import Tally
-from local_dp.views import designed_views
+from local_dp.campaign import Attribute, designed_views, planned_campaign
+from local_dp.estimates.collection import ByPlace, CollectionEstimates
+from local_dp.estimates.shares import Tally
 
 NAMES = tuple("abcdef")
 CAMPAIGN = planned_campaign(

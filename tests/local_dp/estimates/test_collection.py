@@ -9,12 +9,11 @@ import pytest
 
 from cube.measurement import UNITS_PER_EPSILON
 from cube.query import Factor, LinearQuery, Partition, QueryBlock, Term, counting
-from local_dp.campaign import Campaign, planned_campaign
-from local_dp.campaign_text import campaign_text
+from local_dp.campaign import Campaign, campaign_text, planned_campaign
 from local_dp.channels.channel import Floats
 from local_dp.estimates.collection import CollectionEstimates, NotCovered
 from local_dp.estimates.laws import IntervalMethod
-from local_dp.estimates.tally import Tally
+from local_dp.estimates.shares import Tally
 from local_dp.respondent import Entropy, check_campaign, randomised
 from tests.support.answering import answered
 from tests.support.collections_of_answers import (

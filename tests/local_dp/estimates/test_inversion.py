@@ -13,9 +13,7 @@ from local_dp.channels.choice import AnyChannel
 from local_dp.channels.local_hashing import LocalHashing
 from local_dp.channels.randomised_response import RandomisedResponse
 from local_dp.channels.unary_encoding import UnaryEncoding
-from local_dp.estimates.inversion import estimated
-from local_dp.estimates.simplex import project_simplex
-from local_dp.estimates.tally import Tally, merged
+from local_dp.estimates.shares import Tally, estimated, merged, project_simplex
 from tests.support.answering import simulated
 from tests.support.collections_of_answers import survey_marginal
 from tests.support.published_protocol import floored_weights

@@ -17,9 +17,8 @@ from local_dp.channels.local_hashing import LocalHashing
 from local_dp.channels.randomised_response import RandomisedResponse
 from local_dp.channels.unary_encoding import UnaryEncoding
 from local_dp.estimates import likelihood
-from local_dp.estimates.inversion import estimated
 from local_dp.estimates.likelihood import iterated_bayes, likeliest
-from local_dp.estimates.tally import Tally
+from local_dp.estimates.shares import Tally, estimated
 from tests.support.answering import simulated
 
 # The geometric matrix of the thesis, K = 4 and alpha = 1/2, mixed with the truth by a fair coin: a

@@ -8,10 +8,9 @@ import pytest
 
 from cube.measurement import UNITS_PER_EPSILON
 from cube.query import Factor, QueryBlock, counting
-from local_dp.campaign import Attribute, Campaign, planned_campaign
+from local_dp.campaign import Attribute, Campaign, designed_views, planned_campaign
 from local_dp.estimates.collection import CollectionEstimates
-from local_dp.estimates.tally import Tally
-from local_dp.views import designed_views
+from local_dp.estimates.shares import Tally
 from tests.support.answering import answered
 
 N = 6000

@@ -15,9 +15,8 @@ from local_dp.channels.choice import AnyChannel
 from local_dp.channels.local_hashing import LocalHashing
 from local_dp.channels.randomised_response import RandomisedResponse
 from local_dp.channels.unary_encoding import UnaryEncoding
-from local_dp.estimates.inversion import estimated
+from local_dp.estimates.shares import Tally, estimated
 from local_dp.estimates.simulated import AnsweredTable, CellsOfTable, drawn_counts
-from local_dp.estimates.tally import Tally
 from tests.support.answering import simulated
 
 N = 5000

@@ -16,11 +16,10 @@ from inference.marginals.projection import projected
 from inference.marginals.table import NoisyTable
 from local_dp.campaign import Attribute, planned_campaign
 from local_dp.channels.channel import Floats
-from local_dp.estimates import inversion, together
-from local_dp.estimates.answers import answers, are_enough
-from local_dp.estimates.collection import CollectionEstimates, NotCovered
-from local_dp.estimates.queries import coefficients_of
-from local_dp.estimates.tally import Tally
+from local_dp.estimates import shares, together
+from local_dp.estimates.collection import CollectionEstimates, NotCovered, coefficients_of
+from local_dp.estimates.laws import answers, are_enough
+from local_dp.estimates.shares import Tally
 from local_dp.estimates.together import ScopedTable, TablesTogether
 from tests.support.answering import answered
 from tests.support.steps import Counted
@@ -105,7 +104,7 @@ def test_answers_are_those_of_whole_tables(
 ) -> None:
     """Rows one at a time or all at once, of tables of different size and numbers of answers."""
     monkeypatch.setattr(together, "N_PROJECTED_AT_ONCE", at_once)
-    for module in (together, inversion):
+    for module in (together, shares):
         monkeypatch.setattr(module, "N_ENTRIES_AT_ONCE", at_once)
     estimates = collected(scopes, 3000, uneven=True)
     coefficients, _ = coefficients_of(block, SIZES)

@@ -18,8 +18,7 @@ from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Limit, Subject, SubjectKind, Window
 from accountant.noise.lattice_noise import SystemNoise
 from cube.refusals import InvalidRequest, Refused
-from proxy.admin.ledger_admin import ServedLedgerAdmin
-from proxy.admin.limits import LimitChange
+from proxy.admin.ledger_admin import LimitChange, ServedLedgerAdmin
 from proxy.engine.engine import Engine
 from proxy.identity.authenticate import LedgerAuthenticator
 from proxy.protocol import tacit_pb2

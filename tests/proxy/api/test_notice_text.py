@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from proxy.api.notice_text import notice_lines
+from proxy.api.receipts import notice_lines
 from proxy.api.requests import BudgetStatus, ColumnReceipt, LimitStatus, Receipt
 
 BUDGET = BudgetStatus("people", Fraction(4), Fraction(1), 3)

@@ -12,7 +12,7 @@ from accountant.gate.gate import Gate
 from cube.refusals import Refused, UnknownName
 from proxy.api.requests import LOCAL, QueryRequest
 from proxy.catalog.pg_relations import PG_ROWS
-from proxy.catalog.postgresql import relations
+from proxy.catalog.world import relations
 from proxy.engine.engine import Engine
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.public.table import PublicTable

@@ -11,7 +11,7 @@ import structlog
 
 from accountant.ledger.collections import CollectionOpened
 from accountant.ledger.open_ledger import open_ledger
-from local_dp.campaign_text import campaign_text
+from local_dp.campaign import campaign_text
 from proxy.identity.authenticate import LedgerAuthenticator
 from proxy.identity.tokens import is_token, new_token
 from proxy.monitoring.logs import configure_logs

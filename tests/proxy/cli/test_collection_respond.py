@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from accountant.ledger.open_ledger import open_ledger
-from local_dp.campaign_text import campaign_text
+from local_dp.campaign import campaign_text
 from proxy.api.requests import LOCAL
 from proxy.collections.service import CollectionService
 from tests.support.campaigns import survey

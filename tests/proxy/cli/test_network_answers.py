@@ -7,22 +7,20 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from benchmarks.graph_comparison import class_distance
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import InvalidRequest, TooLarge
-from local_dp.campaign import Attribute, Campaign, planned_campaign
+from local_dp.campaign import Attribute, Campaign, designed_views, planned_campaign
 from local_dp.channels.local_hashing import LocalHashing
 from local_dp.channels.randomised_response import RandomisedResponse
 from local_dp.channels.unary_encoding import UnaryEncoding
 from local_dp.estimates.collection import CollectionEstimates
-from local_dp.views import designed_views
 from proxy.cli.network_tables import AnsweredSource, simulation
 from proxy.collections.cells import estimated_shares
-from synthesis.networks.chow_liu import chow_liu
-from synthesis.networks.comparison import class_distance
 from synthesis.networks.graph import Dag, skeleton
-from synthesis.networks.hill_climbing import hill_climbed
 from synthesis.networks.learned import Method, learned
 from synthesis.networks.score import BicScore, null_information
+from synthesis.networks.search import chow_liu, hill_climbed
 from synthesis.networks.source import MeasuredTables, NoisyCounts, RowTables
 from synthesis.tables import Column
 from tests.support import survey_network

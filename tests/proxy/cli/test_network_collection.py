@@ -10,9 +10,8 @@ import pytest
 import structlog
 
 from cube.measurement import UNITS_PER_EPSILON
-from local_dp.campaign import Attribute, planned_campaign
+from local_dp.campaign import Attribute, designed_views, planned_campaign
 from local_dp.estimates.collection import CollectionEstimates
-from local_dp.views import designed_views
 from proxy.monitoring.logs import configure_logs
 from tests.support import survey_network
 from tests.support.answered_collections import AnsweredCollection, serving_answers

@@ -9,7 +9,7 @@ import pytest
 from cube.refusals import InvalidRequest, TooLarge
 from proxy.cli.planning import N_BYTES_MAX, counts_in
 from proxy.cli.shared.charts import doubt_svg, flips_svg
-from proxy.collections.robustness import N_CELLS_MAX, N_DRAWS_MIN, NoiseKind, NoisyTest
+from proxy.collections.plan import N_CELLS_MAX, N_DRAWS_MIN, NoiseKind, NoisyTest
 from tests.support.commands import Run
 
 NARROW = "510, 490\n490, 510\n"  # 2,000 records, phi = .02

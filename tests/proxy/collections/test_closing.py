@@ -12,7 +12,7 @@ from accountant.auditor.verify import verify
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.open_ledger import open_ledger
 from cube.refusals import CannotStart, InvalidRequest, StoreUnavailable, TooLarge, UnknownName
-from local_dp.campaign_text import campaign_digest
+from local_dp.campaign import campaign_digest
 from proxy.collections.service import CollectionService
 from proxy.collections.store import CountStore
 from proxy.collections.tokens import TokenKey, new_token

@@ -7,16 +7,16 @@ from cube.refusals import InvalidRequest, InvalidTarget
 from local_dp.campaign import EPSILON_UNITS_MAX
 from local_dp.channels.choice import N_BITS_MAX, best_channel
 from local_dp.planning import EPSILON_UNITS_MIN as PLANNED_UNITS_MIN
-from proxy.collections.design import EPSILON_UNITS_MIN, designed_campaign, epsilon_units
+from proxy.collections.plan import ANSWER_UNITS_MIN, designed_campaign, epsilon_units
 from tests.support.campaigns import EDUCATION, REGION, SMOKES
 
 ATTRIBUTES = (EDUCATION, SMOKES, REGION)
 
 
 def test_the_ends_of_the_range_are_in_it() -> None:
-    assert epsilon_units("0.0001") == epsilon_units("1e-4") == EPSILON_UNITS_MIN
+    assert epsilon_units("0.0001") == epsilon_units("1e-4") == ANSWER_UNITS_MIN
     assert epsilon_units("16") == EPSILON_UNITS_MAX
-    assert PLANNED_UNITS_MIN > EPSILON_UNITS_MIN  # so that what a plan finds can be asked for
+    assert PLANNED_UNITS_MIN > ANSWER_UNITS_MIN  # so that what a plan finds can be asked for
 
 
 @pytest.mark.parametrize("text", ["0", "1e-12", "1e-9", "0.000099", "16.0001"])
@@ -32,8 +32,8 @@ def test_an_epsilon_out_of_range_is_refused_in_decimals(text: str) -> None:
 def test_at_the_least_epsilon_every_channel_answers_with_nearly_all_of_it(n_cells: int) -> None:
     """A variance falls with the square of epsilon: from .0001 to .01, by 10,000, and rounding."""
     least, more = (
-        best_channel(n_cells, EPSILON_UNITS_MIN),
-        best_channel(n_cells, 100 * EPSILON_UNITS_MIN),
+        best_channel(n_cells, ANSWER_UNITS_MIN),
+        best_channel(n_cells, 100 * ANSWER_UNITS_MIN),
     )
     assert least.typical_variance / more.typical_variance == pytest.approx(10_000, rel=0.02)
 

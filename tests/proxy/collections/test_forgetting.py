@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from accountant.ledger.ledger import Ledger
-from proxy.collections import forgetting
-from proxy.collections.forgetting import RETRY_SECONDS, Forgetting
-from proxy.collections.service import CollectionService
+from proxy.collections import service as served
+from proxy.collections.service import RETRY_SECONDS, CollectionService, Forgetting
+from proxy.collections.store import CLOSED, FORGOTTEN
 from proxy.collections.tokens import new_token
-from proxy.collections.traces import CLOSED, FORGOTTEN
 from tests.proxy.collections.test_service import OWNER, answer, created
 from tests.proxy.collections.test_traces import states
 
@@ -48,7 +47,7 @@ def closed(ledger: Ledger, counts: Path) -> None:
 def test_what_a_crash_left_is_forgotten_by_the_next_start(
     service: CollectionService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(forgetting, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(served, "LOOK_SECONDS", 0.01)
     end = time.monotonic() + SECONDS_MAX
     with Forgetting(service):
         while state(service) != [FORGOTTEN] and time.monotonic() < end:

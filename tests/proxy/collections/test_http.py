@@ -19,7 +19,7 @@ from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import ConfigurationInvalid, StoreUnavailable
-from local_dp.campaign_text import campaign_text
+from local_dp.campaign import campaign_text
 from local_dp.respondent import Entropy, Level, check_campaign, randomised
 from local_dp.submission import N_CHARACTERS_MAX
 from proxy.api.requests import Caller

@@ -8,7 +8,7 @@ import pytest
 from accountant.ledger.collections import CollectionOpened
 from accountant.ledger.ledger import Ledger
 from cube.refusals import InvalidRequest, NameTaken
-from local_dp.campaign_text import campaign_text
+from local_dp.campaign import campaign_text
 from local_dp.respondent import Entropy, check_campaign, randomised
 from proxy.api.requests import LOCAL
 from proxy.collections.service import CollectionService

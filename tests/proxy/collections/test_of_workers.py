@@ -8,7 +8,7 @@ import pytest
 
 from accountant.ledger.open_ledger import open_ledger
 from cube.refusals import InvalidRequest, UnknownName
-from local_dp.campaign_text import campaign_text
+from local_dp.campaign import campaign_text
 from proxy.collections import service as service_module
 from proxy.collections.service import REFRESH_SECONDS, CollectionService
 from proxy.collections.tokens import new_token

@@ -29,8 +29,7 @@ from cube.refusals import (
     TooLarge,
     UnknownName,
 )
-from local_dp.campaign import Attribute, Level, planned_campaign
-from local_dp.campaign_text import campaign_digest, campaign_text
+from local_dp.campaign import Attribute, Level, campaign_digest, campaign_text, planned_campaign
 from local_dp.respondent import Entropy, check_campaign, randomised
 from proxy.api.requests import Caller
 from proxy.collections.service import CollectionService

@@ -11,11 +11,9 @@ from cube.refusals import InvalidRequest, InvalidTarget
 from local_dp.campaign import Campaign
 from local_dp.channels.channel import Floats
 from local_dp.estimates.collection import CollectionEstimates
-from local_dp.estimates.inversion import estimated
 from local_dp.estimates.likelihood import likeliest
-from local_dp.estimates.tally import Tally
-from proxy.collections.cells import estimated_shares
-from proxy.collections.likeliest import likeliest_shares
+from local_dp.estimates.shares import Tally, estimated
+from proxy.collections.cells import estimated_shares, likeliest_shares
 from tests.support.answering import simulated
 from tests.support.campaigns import hashing, survey
 

@@ -8,12 +8,17 @@ from accountant.ledger.collections import CollectionOpened
 from accountant.ledger.ledger import Ledger
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import TooLarge
-from local_dp.campaign import Attribute, Campaign, planned_campaign
-from local_dp.campaign_text import campaign_digest, campaign_text
-from local_dp.estimates.by_place import ByPlace
-from local_dp.views import designed_views
+from local_dp.campaign import (
+    Attribute,
+    Campaign,
+    campaign_digest,
+    campaign_text,
+    designed_views,
+    planned_campaign,
+)
+from local_dp.estimates.collection import ByPlace
 from proxy.collections.service import CollectionService
-from proxy.collections.size import N_PLACES_MAX, check_size, n_places_of
+from proxy.collections.status import N_PLACES_MAX, check_size, n_places_of
 from proxy.collections.store import Outcome
 from tests.proxy.collections.test_service import OWNER
 from tests.support.campaigns import survey

@@ -15,8 +15,7 @@ import pytest
 
 from cube.pace import paced
 from cube.refusals import CannotStart, StoreUnavailable
-from proxy.collections.counts import CHUNK, Counts
-from proxy.collections.store import CountStore, Outcome
+from proxy.collections.store import CHUNK, Counts, CountStore, Outcome
 from proxy.scheduling.fair_share import DEFAULT_TIMES, FairShare, Shift
 from tests.support import dying_counter
 from tests.support.dying_counter import (

@@ -11,7 +11,7 @@ import pytest
 
 from accountant.ledger.open_ledger import open_ledger
 from cube.measurement import UNITS_PER_EPSILON
-from local_dp.campaign_text import campaign_digest, campaign_text
+from local_dp.campaign import campaign_digest, campaign_text
 from local_dp.respondent import Level
 from proxy.api.requests import LOCAL
 from proxy.collections.http import serving_respondents

@@ -10,9 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.collections.count_file import N_WAL_BYTES
-from proxy.collections.store import CountStore, Outcome
-from proxy.collections.traces import CLOSED, FORGOTTEN
+from proxy.collections.store import CLOSED, FORGOTTEN, N_WAL_BYTES, CountStore, Outcome
 from tests.support import dying_counter
 from tests.support.dying_counter import COLLECTION, sent, token
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cube.refusals import ConfigurationInvalid, LimitReached
-from proxy.admin.limits import LimitChange, change_limit, limits_of
+from proxy.admin.ledger_admin import LimitChange, change_limit, limits_of
 from proxy.bootstrap import Service
 from proxy.cli.draft.configuration import draft
 from proxy.config.settings import DEFAULT_SHARE

@@ -12,7 +12,7 @@ from cube.refusals import BudgetExhausted, CostAboveCap
 from cube.shortfall import Shortfall
 from planner.workload import Fallback, RequestedTarget
 from proxy.api.requests import QueryRequest
-from proxy.engine.alternatives import N_TRIED_MAX, fitting_factor
+from proxy.engine.search import N_TRIED_MAX, fitting_factor
 from tests.support.worlds import people_engine, random_rows
 
 

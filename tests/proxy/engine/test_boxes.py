@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from inference.noise_law.law import AskedLaw, law_of_noise
 from inference.posterior import Posterior
-from proxy.engine.boxes import N_PARTS_MAX, box_errors
+from proxy.engine.answers.simulation import N_PARTS_MAX, box_errors
 
 CONFIDENCE = 0.9
 N_TRIALS = 4000

@@ -23,7 +23,7 @@ from cube.target import AccuracyTarget
 from planner.workload import PICKED
 from proxy.api.requests import Caller, QueryRequest, Receipt
 from proxy.config.sharing import Sharing
-from proxy.engine.choices import NULLS
+from proxy.engine.answers.released import NULLS
 from proxy.engine.engine import Engine
 from proxy.tables.private_table import ServedTable
 from tests.support.fakes import KnownTable, NoNoise

@@ -19,8 +19,8 @@ from cube.target import AccuracyTarget
 from planner.measuring.candidates import Strategy
 from proxy.api.requests import LOCAL, Caller, QueryRequest
 from proxy.config.sharing import Sharing
-from proxy.engine.clipping import Cap
 from proxy.engine.engine import Engine
+from proxy.engine.explain import Cap
 from proxy.tables.private_table import ServedTable
 from tests.support.fakes import KnownTable
 

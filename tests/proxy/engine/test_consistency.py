@@ -16,7 +16,7 @@ from inference.posterior import Posterior
 from planner.workload import Wanted
 from proxy.api.requests import LOCAL, QueryRequest
 from proxy.engine.engine import Engine
-from proxy.marginals.history import natural_partition
+from proxy.marginals.make import natural_partition
 from tests.support.noisy_tables import Floats, flat, projection_matrix
 from tests.support.square_tables import TABLE, square_engine
 

@@ -20,7 +20,7 @@ from proxy.engine.default_cost import SHARE_OF_LEFT
 from proxy.engine.engine import Engine
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
-from proxy.tables.default_widths import CLOSE
+from proxy.tables.empty_history import CLOSE
 from proxy.tables.private_table import ServedTable
 from tests.support.worlds import DEFAULT, SCHEMA, random_rows, write_csv
 

@@ -227,7 +227,7 @@ def test_decisions_are_the_same_on_neighbouring_tables(
 
     A refusal's advice goes unsaid where it takes long, which a busy machine decides; not here.
     """
-    monkeypatch.setattr("proxy.engine.alternatives.SECONDS_MAX", 600.0)
+    monkeypatch.setattr("proxy.engine.search.SECONDS_MAX", 600.0)
 
     def decisions(name: str, rows: list[Row]) -> list[object]:
         folder = tmp_path / name

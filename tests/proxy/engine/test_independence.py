@@ -13,8 +13,13 @@ from numpy.typing import NDArray
 from scipy.stats import chi2_contingency
 
 from proxy.api.requests import LOCAL, QueryRequest
+from proxy.engine.answers.count_statistics import (
+    CANNOT_TELL,
+    DEPENDENT,
+    NOT_REJECTED,
+    TESTED_SCHEMA,
+)
 from proxy.engine.engine import Engine
-from proxy.engine.independence import CANNOT_TELL, DEPENDENT, NOT_REJECTED, TESTED_SCHEMA
 from proxy.protocol import tacit_pb2
 from proxy.protocol.tacit_pb2_grpc import TacitStub
 from proxy.wire.errors import EPSILON_KEY

@@ -15,7 +15,7 @@ from inference.noise_law.law import law_of_noise
 from planner.level_summary import LevelStatistic, LevelSummary
 from planner.workload import RequestedTarget
 from proxy.api.requests import QueryRequest
-from proxy.engine.level_bounds import LevelCounts, LevelLaw
+from proxy.engine.answers.results import LevelCounts, LevelLaw
 from tests.sql import world
 from tests.support.fakes import KnownTable
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from planner.planner import Planner
 from planner.workload import TAILS, surer
 from proxy.api.requests import LOCAL, QueryRequest, QueryResult
+from proxy.engine.answers.formula_widths import RelativeTarget
 from proxy.engine.engine import Engine
-from proxy.engine.relative_widths import RelativeTarget
 from proxy.engine.targets import N_ROUNDS_MAX
 from tests.support.worlds import DEFAULT, SCHEMA, people_engine, random_rows
 

@@ -9,9 +9,9 @@ import pytest
 from accountant.ledger.limits import Payer
 from cube.refusals import UnsupportedSql
 from proxy.api.requests import LOCAL, QueryRequest
-from proxy.engine.catalog_world import VERSION
 from proxy.engine.engine import Engine
 from proxy.engine.explain import EXPLANATION_SCHEMA
+from proxy.engine.visibility import VERSION
 from tests.support.worlds import people_engine, random_rows
 
 ALICE = replace(LOCAL, payer=Payer("alice"))

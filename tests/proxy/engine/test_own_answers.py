@@ -21,11 +21,9 @@ from cube.refusals import (
 )
 from cube.schema import Schema
 from inference.remap import PowerLoss
-from proxy.api.best_report import Belief
 from proxy.api.marginals import MarginalSet, MarginalsRequest
-from proxy.api.notice_text import notice_lines
-from proxy.api.receipts import RECEIPT_KEY
-from proxy.api.requests import LOCAL, BatchRequest, Caller, QueryRequest, QueryResult
+from proxy.api.receipts import RECEIPT_KEY, notice_lines
+from proxy.api.requests import LOCAL, BatchRequest, Belief, Caller, QueryRequest, QueryResult
 from proxy.engine.engine import Engine
 from proxy.wire.tacit.messages import receipt_message
 from tacit_client.receipts import receipt_of

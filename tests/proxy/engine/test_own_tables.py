@@ -14,8 +14,7 @@ from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import StoreUnavailable, UnknownName
-from local_dp.campaign import Attribute, Level, planned_campaign
-from local_dp.campaign_text import campaign_text
+from local_dp.campaign import Attribute, Level, campaign_text, planned_campaign
 from local_dp.estimates.collection import CollectionEstimates
 from local_dp.respondent import Entropy, check_campaign, randomised
 from proxy.api.requests import Caller, QueryRequest

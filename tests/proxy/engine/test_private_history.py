@@ -14,7 +14,7 @@ from accountant.ledger.open_ledger import open_ledger
 from cube.refusals import BudgetExhausted, CostAboveCap, LimitReached
 from cube.shortfall import Shortfall
 from planner.workload import RequestedTarget
-from proxy.admin.limits import LimitChange, change_limit
+from proxy.admin.ledger_admin import LimitChange, change_limit
 from proxy.api.requests import LOCAL, Caller, QueryRequest, QueryResult
 from proxy.config.sharing import Sharing
 from proxy.engine.engine import Engine

@@ -9,7 +9,7 @@ import pytest
 from accountant.noise.lattice_noise import SystemNoise
 from proxy.api.requests import QueryRequest
 from proxy.engine.engine import Engine
-from proxy.engine.query_plan import PLAN_SCHEMA
+from proxy.engine.explain import PLAN_SCHEMA
 from tests.sql import world
 from tests.support.fakes import KnownTable
 

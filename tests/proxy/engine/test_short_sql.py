@@ -8,10 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from proxy.engine.closed_database import ClosedDatabase, SqlEnded
-from proxy.engine.postprocessing import REACH_MAX, OuterSql
-from proxy.engine.short_sql import N_BYTES_A_NUMBER, reach, read
-from proxy.engine.sql_process import PROCESSES
+from proxy.engine.sql.closed_database import ClosedDatabase, SqlEnded
+from proxy.engine.sql.postprocessing import N_BYTES_A_NUMBER, REACH_MAX, OuterSql, reach, read
+from proxy.engine.sql.process import PROCESSES
 
 SEED = 11
 N_ROWS = 300

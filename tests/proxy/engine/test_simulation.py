@@ -8,10 +8,10 @@ import pytest
 
 from planner.cache import BoundedCache
 from proxy.api.requests import LOCAL, Caller, ColumnReceipt, QueryRequest
-from proxy.engine import simulation
+from proxy.engine.answers import simulation
+from proxy.engine.answers.simulation import SimulatedLaw, Simulation
 from proxy.engine.engine import Engine
-from proxy.engine.simulation import SimulatedLaw, Simulation
-from proxy.engine.told_again import ToldAgain
+from proxy.engine.usage import ToldAgain
 from tests.support.private_history import DP, EVE, world
 from tests.support.worlds import people_engine, random_rows
 

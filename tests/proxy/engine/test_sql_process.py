@@ -14,10 +14,10 @@ import pytest
 
 from cube.pace import Deadline, paced
 from cube.refusals import TooLarge, TooSlow, UnknownName, UnsupportedSql
-from proxy.engine import sql_process
-from proxy.engine.closed_database import SqlEnded
-from proxy.engine.postprocessing import OuterSql
-from proxy.engine.sql_process import PROCESSES, SqlProcesses
+from proxy.engine.sql import process
+from proxy.engine.sql.closed_database import SqlEnded
+from proxy.engine.sql.postprocessing import OuterSql
+from proxy.engine.sql.process import PROCESSES, SqlProcesses
 from proxy.scheduling.fair_share import CallTimes, FairShare, Shift
 
 NUMBERS = pa.table({"n": [1, 2, 3]})
@@ -106,13 +106,13 @@ def test_a_table_that_is_met_again_is_sent_to_a_process_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sent: list[pa.Table] = []
-    write = sql_process._write
+    write = process._write
 
     def noted(pipe: IO[bytes], table: pa.Table) -> None:
         sent.append(table)
         write(pipe, table)
 
-    monkeypatch.setattr(sql_process, "_write", noted)
+    monkeypatch.setattr(process, "_write", noted)
     public = pa.table({"n": range(100_000)})
     sql = "SELECT COUNT(*) AS x FROM p JOIN t ON p.n = t.n"
     with processes() as own:
@@ -134,7 +134,7 @@ def test_tables_that_do_not_fit_make_room_or_are_sent_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     tables = [pa.table({"n": range(place, place + 10_000)}) for place in range(4)]
-    monkeypatch.setattr(sql_process, "N_BYTES_KEPT", 2 * tables[0].nbytes)
+    monkeypatch.setattr(process, "N_BYTES_KEPT", 2 * tables[0].nbytes)
     draw = random.Random(3)  # noqa: S311 - which tables are read
     with processes() as own:
         own.start()

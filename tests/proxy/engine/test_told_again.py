@@ -18,7 +18,7 @@ from accountant.ledger.limits import Limit, Payer, Subject, SubjectKind, Window
 from planner.workload import RequestedTarget
 from proxy.api.requests import LOCAL, Caller, QueryRequest, QueryResult
 from proxy.engine.engine import Engine
-from proxy.engine.told_again import ToldAgain
+from proxy.engine.usage import ToldAgain
 from proxy.tables.disclosure import shown_budget
 from proxy.tables.private_table import ServedTable
 from tests.support.worlds import SCHEMA, people_served, random_rows
@@ -122,7 +122,7 @@ def test_what_is_left_is_asked_for_each_time(
     def in_another_window(table: ServedTable, caller: Caller) -> object:
         return replace(shown_budget(table, caller), spent=Fraction(0))
 
-    monkeypatch.setattr("proxy.engine.told_again.shown_budget", in_another_window)
+    monkeypatch.setattr("proxy.engine.usage.shown_budget", in_another_window)
     assert ask(engine, COUNT) is not free
 
 

@@ -14,8 +14,8 @@ from accountant.noise.lattice_noise import SystemNoise
 from cube.refusals import Refused
 from planner.workload import RequestedTarget
 from proxy.api.requests import QueryRequest
+from proxy.engine.answers.released import LARGEST, with_whole_counts
 from proxy.engine.engine import Engine
-from proxy.engine.whole_counts import LARGEST, with_whole_counts
 from tests.sql import world
 from tests.support.fakes import KnownTable
 

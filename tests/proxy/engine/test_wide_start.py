@@ -10,8 +10,8 @@ import pytest
 from accountant.noise.lattice_noise import NoiseSource
 from planner.workload import Answer
 from proxy.api.requests import LOCAL, QueryRequest
+from proxy.engine.answers.formula_widths import TELLING, first_width, next_share, useful_widths
 from proxy.engine.engine import Engine
-from proxy.engine.wide_start import TELLING, first_width, next_share, useful_widths
 from tests.support.fakes import NoNoise
 from tests.support.worlds import people_engine, random_rows
 

@@ -15,7 +15,7 @@ from accountant.ledger.open_ledger import open_ledger
 from proxy.identity.authenticate import LedgerAuthenticator
 from proxy.identity.issuing import Grant, issue_token, revoke
 from proxy.identity.tokens import new_token
-from proxy.monitoring.health import LedgerWatch, Readiness
+from proxy.monitoring.service import LedgerWatch, Readiness
 from proxy.protocol import flight_pb2, tacit_pb2
 from proxy.protocol import flight_sql_pb2 as sql
 from proxy.protocol.flight_pb2_grpc import FlightServiceStub

@@ -5,7 +5,7 @@ import pytest
 
 from cube.query import Partition, QueryBlock, counting
 from inference.history import History
-from proxy.marginals.history import of_scope, promised, whole_tables
+from proxy.marginals.make import of_scope, promised, whole_tables
 from tests.support.mixed_history import Look
 
 BY_SEX = Partition(("sex",), np.arange(2))

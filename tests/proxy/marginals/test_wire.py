@@ -19,7 +19,7 @@ from proxy.api.requests import LOCAL
 from proxy.cli import app as cli
 from proxy.cli.marginals import parsed_sets
 from proxy.engine.engine import Engine
-from proxy.marginals.rows import MARGINALS_SCHEMA
+from proxy.marginals.reconcile import MARGINALS_SCHEMA
 from proxy.monitoring.logs import configure_logs
 from proxy.protocol import tacit_pb2
 from proxy.protocol.tacit_pb2_grpc import TacitStub

@@ -5,7 +5,7 @@ import os
 import threading
 from pathlib import Path
 
-from proxy.monitoring.gathered_lines import GatheredLines
+from proxy.monitoring.logs import GatheredLines
 
 N_THREADS, N_LINES = 8, 200
 

@@ -24,12 +24,11 @@ from accountant.noise.lattice_noise import SystemNoise
 from cube.refusals import LedgerLost, LedgerUnavailable
 from proxy.api.requests import LOCAL, BudgetStatus, QueryEngine
 from proxy.engine.engine import Engine
-from proxy.monitoring import health as watch_health
+from proxy.monitoring import service as watch_health
 from proxy.monitoring import service as watch_service
 from proxy.monitoring.events import Stage
-from proxy.monitoring.health import SILENT, LedgerWatch, Monitoring, Readiness
 from proxy.monitoring.metrics import Metrics
-from proxy.monitoring.service import watching
+from proxy.monitoring.service import SILENT, LedgerWatch, Monitoring, Readiness, watching
 from proxy.protocol import tacit_pb2
 from proxy.protocol.tacit_pb2_grpc import TacitStub
 from proxy.sources.duckdb_source import DuckDbSource

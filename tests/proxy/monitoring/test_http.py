@@ -7,8 +7,8 @@ import pytest
 
 from cube import refusals
 from proxy.monitoring import loopback_http
-from proxy.monitoring.http import N_REQUESTS_MAX, application, serving_metrics
 from proxy.monitoring.metrics import Metrics
+from proxy.monitoring.service import N_REQUESTS_MAX, application, serving_metrics
 from tests.support.engine_fake import CannedEngine
 from tests.support.watched import TABLES, WAIT_SECONDS, page, watched
 

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from cube import refusals
 from proxy.api.requests import BudgetStatus
-from proxy.monitoring.buckets import BUCKETS
 from proxy.monitoring.events import AnswerKind, Stage
-from proxy.monitoring.metrics import CALL_CODES, METHODS, OTHER, REFUSAL_CODES, Metrics
+from proxy.monitoring.metrics import BUCKETS, CALL_CODES, METHODS, OTHER, REFUSAL_CODES, Metrics
 from proxy.protocol import flight_pb2, tacit_pb2
 from proxy.protocol.flight_pb2_grpc import FlightServiceStub
 from proxy.protocol.tacit_pb2_grpc import TacitStub

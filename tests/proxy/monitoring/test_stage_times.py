@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.monitoring.buckets import BEYOND, BUCKETS, edge_of
 from proxy.monitoring.events import Stage
-from proxy.monitoring.metrics import Metrics
+from proxy.monitoring.metrics import BEYOND, BUCKETS, Metrics, edge_of
 from tests.support.watched import TABLES, told, value
 
 CANARY = "8675309"

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
 from prometheus_client.samples import Sample
 
-from proxy.monitoring.summed import COUNTED, counted, summed
+from proxy.monitoring.metrics import COUNTED, counted, summed
 
 EDGES = (1.0, 2.0)
 

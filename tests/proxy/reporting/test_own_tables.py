@@ -18,7 +18,7 @@ from accountant.ledger.entries import Entry
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.stores.sqlite_store import SqliteReader
 from accountant.ledger.streams import EpochBegun, EpochReleased
-from local_dp.campaign_text import campaign_digest, campaign_text
+from local_dp.campaign import campaign_digest, campaign_text
 from proxy.reporting.model import N_EPOCHS_TOLD
 from proxy.reporting.report import ReportFormat, make_report, read_report
 from streams.estimates import count_interval

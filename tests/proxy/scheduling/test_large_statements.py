@@ -8,7 +8,7 @@ import pytest
 
 from cube.pace import Deadline, paced
 from cube.refusals import TooSlow
-from proxy.scheduling.large_statements import N_ROWS_LARGE, LargeStatements
+from proxy.scheduling.fair_share import N_ROWS_LARGE, LargeStatements
 
 
 class Rows:

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cube.refusals import ConfigurationInvalid
-from proxy.api.arrow_types import arrow_type
+from proxy.api.columns import arrow_type
 from proxy.config.settings import Settings, load
 from proxy.protocol import flight_sql_pb2 as sql
 from proxy.sources.public import file as public_file

@@ -9,7 +9,7 @@ import pytest
 from accountant.ledger.streams import StreamDropped
 from cube.refusals import InvalidRequest, StoreUnavailable, TooLarge, UnknownName
 from proxy.api.requests import LOCAL
-from proxy.streams.turning import Turning
+from proxy.streams.service import Turning
 from streams.arrivals import Arrivals
 from streams.declared import population_of
 from tests.support.streaming import (

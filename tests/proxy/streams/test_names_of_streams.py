@@ -11,7 +11,7 @@ from accountant.ledger.entries import TableOpened
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.open_ledger import open_ledger
 from cube.refusals import CannotStart, NameTaken
-from local_dp.campaign_text import campaign_text
+from local_dp.campaign import campaign_text
 from planner.sql.stream_statements import CreateStream
 from proxy.api.requests import LOCAL
 from proxy.collections.service import CollectionService

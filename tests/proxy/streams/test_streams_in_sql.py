@@ -22,7 +22,7 @@ from cube.refusals import (
     UnknownName,
     UnsupportedSql,
 )
-from local_dp.campaign_text import campaign_text
+from local_dp.campaign import campaign_text
 from planner.sql.stream_statements import CreateStream
 from proxy.api.requests import LOCAL, Caller
 from proxy.streams.service import NO_STREAMS

@@ -13,8 +13,7 @@ from proxy.bootstrap import build
 from proxy.config.settings import load
 from proxy.engine.engine import Engine
 from proxy.monitoring.logs import configure_logs
-from proxy.streams.service import StreamService
-from proxy.streams.turning import Turning
+from proxy.streams.service import StreamService, Turning
 from streams.arrivals import Arrivals
 from tests.support.streaming import BY_EPOCH, COUNT, CREATE, DAILY, TODAY, TOMORROW, streaming
 

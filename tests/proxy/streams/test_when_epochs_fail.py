@@ -15,9 +15,9 @@ from cube.refusals import InvalidRequest, LedgerUnavailable, StoreUnavailable
 from proxy.monitoring import background
 from proxy.monitoring.background import Background
 from proxy.monitoring.logs import configure_logs
-from proxy.streams.elsewhere import StreamElsewhere
+from proxy.streams.answers import StreamElsewhere
 from proxy.streams.served_stream import ServedStream
-from proxy.streams.turning import Turning
+from proxy.streams.service import Turning
 from streams.state import BitState
 from tests.support.streaming import (
     BY_EPOCH,

@@ -8,8 +8,7 @@ import pyarrow as pa
 import pytest
 
 from cube.axis import IntegerAxis, MeasureAxis, NumericAxis
-from proxy.synthetic_tables.decoding import arrow_type, decoded
-from proxy.synthetic_tables.encoding import levels_of
+from proxy.synthetic_tables.models import arrow_type, decoded, levels_of
 from tests.support.synthesis import AXES
 
 SUMMED = MeasureAxis(name="hours", low=-1, high=1, step=1)

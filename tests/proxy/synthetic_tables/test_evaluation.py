@@ -16,7 +16,6 @@ from planner.sql.synthetic_statements import CreateSynthetic
 from planner.workload import RequestedTarget
 from proxy.api.requests import QueryRequest
 from proxy.engine.engine import Engine
-from proxy.synthetic_tables.decoding import decoded
 from proxy.synthetic_tables.evaluation import (
     N_GROUPS,
     N_PAIRS_MAX,
@@ -25,6 +24,7 @@ from proxy.synthetic_tables.evaluation import (
     grouped,
     n_compared,
 )
+from proxy.synthetic_tables.models import decoded
 from proxy.synthetic_tables.request import Progress
 from proxy.tables.private_table import ServedTable
 from synthesis.tables import Column

@@ -23,12 +23,11 @@ from cube.refusals import (
     TooLarge,
     UnknownName,
 )
-from local_dp.campaign import Attribute, Campaign, planned_campaign
+from local_dp.campaign import Attribute, Campaign, designed_views, planned_campaign
 from local_dp.channels.channel import Floats
 from local_dp.channels.randomised_response import RandomisedResponse
 from local_dp.estimates.collection import CollectionEstimates
-from local_dp.estimates.tally import Tally
-from local_dp.views import designed_views
+from local_dp.estimates.shares import Tally
 from proxy.api.requests import LOCAL, Caller, QueryRequest
 from proxy.engine.engine import Engine
 from proxy.protocol import tacit_pb2, tacit_pb2_grpc

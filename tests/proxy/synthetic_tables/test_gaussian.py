@@ -18,9 +18,8 @@ from inference.posterior import Posterior
 from planner.workload import Wanted
 from proxy.config.memory import SyntheticLimits
 from proxy.engine.engine import Engine
-from proxy.synthetic_tables.make import make
-from proxy.synthetic_tables.pairwise_measurer import known_now
-from proxy.synthetic_tables.preview import preview
+from proxy.synthetic_tables.make import make, preview
+from proxy.synthetic_tables.measurers import known_now
 from proxy.synthetic_tables.request import MadeTable, Method, SynthesisRequest
 from proxy.synthetic_tables.store import SyntheticStore
 from proxy.tables.private_table import ServedTable

@@ -22,8 +22,7 @@ from cube.refusals import (
     UnknownName,
 )
 from cube.statistic import Score
-from proxy.synthetic_tables.make import EPSILON_MIN, make, resampled
-from proxy.synthetic_tables.preview import preview
+from proxy.synthetic_tables.make import EPSILON_MIN, make, preview, resampled
 from proxy.synthetic_tables.request import MadeTable, Method, Progress, SynthesisRequest
 from proxy.tables.private_table import ServedTable
 from synthesis import pairwise

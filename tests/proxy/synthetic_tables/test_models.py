@@ -9,8 +9,7 @@ from proxy.synthetic_tables import models as module
 from proxy.synthetic_tables.make import columns_of
 from proxy.synthetic_tables.models import Model, drawn, drawn_parts
 from synthesis.pairwise import measured_model
-from synthesis.privbayes.attributes import Attribute
-from synthesis.privbayes.network import Node, fitted_network
+from synthesis.privbayes.network import Attribute, Node, fitted_network
 from tests.support.made_up_rows import MadeUpRows
 
 AXES = (CategoryAxis(name="city", values=("Oslo", "Rome")), IntegerAxis(name="age", low=0, high=4))

@@ -12,7 +12,7 @@ from planner.domain.relations import SyntheticName, TableNames, WrittenName
 from proxy.api.requests import LOCAL, Caller, QueryRequest
 from proxy.config.memory import SyntheticLimits
 from proxy.engine.engine import Engine
-from proxy.engine.own_views import LISTED_VIEWS
+from proxy.engine.system_views import LISTED_VIEWS
 from proxy.protocol import flight_sql_pb2
 from proxy.wire.flight.catalog import Catalog, metadata_table
 from tests.support.synthetic import ANN, BOB, EVE, asked, synthetic_engine

@@ -14,8 +14,8 @@ from local_dp.campaign import Attribute, planned_campaign
 from proxy.synthetic_tables.from_answers import AnsweredTables
 from proxy.synthetic_tables.make import columns_of
 from proxy.tables.collected import CollectedTable
+from synthesis.privbayes.greedy import FALSE_ODDS
 from synthesis.privbayes.network import nearest_counts
-from synthesis.privbayes.worth import FALSE_ODDS
 from synthesis.tables import Floats
 from tests.support.populations import (
     LAWS,

@@ -17,7 +17,7 @@ from cube.axis import (
 )
 from cube.refusals import InvalidRequest
 from proxy.cli.shared.rendering import general
-from proxy.synthetic_tables.parse_level import level_place
+from proxy.synthetic_tables.conditional_law import level_place
 
 AXES: list[Axis] = [
     CategoryAxis(name="job", values=("baker", "NULL", "a=b "), other="another", null=True),

@@ -11,7 +11,7 @@ from proxy.api.receipts import RECEIPT_KEY
 from proxy.api.requests import LOCAL, QueryRequest
 from proxy.config.memory import SyntheticLimits
 from proxy.engine.engine import Engine
-from proxy.synthetic_tables.statements import CREATED_SCHEMA, DROPPED_SCHEMA, PREVIEW_SCHEMA
+from proxy.synthetic_tables.service import CREATED_SCHEMA, DROPPED_SCHEMA, PREVIEW_SCHEMA
 from tests.support.synthetic import (
     ANN,
     BOB,

@@ -117,7 +117,7 @@ def test_whoever_waits_too_long_is_told_so(server: Server, monkeypatch: pytest.M
     with ThreadPoolExecutor(2) as pool, held_up(server):
         first = pool.submit(server.ask, AGES[0])
         until(lambda: server.table._acquisition.queue.is_led)
-        monkeypatch.setattr("proxy.tables.coalescing.WAIT_SECONDS_MAX", 0.05)
+        monkeypatch.setattr("proxy.tables.in_flight.WAIT_SECONDS_MAX", 0.05)
         with pytest.raises(SourceUnavailable, match="has not come"):
             pool.submit(server.ask, AGES[1]).result()
     assert epsilon(first.result()) > 0

@@ -6,8 +6,8 @@ import pytest
 
 from accountant.ledger.limits import Payer
 from cube.refusals import SourceUnavailable
-from proxy.tables import coalescing
-from proxy.tables.coalescing import PendingRequest, PurchaseQueue
+from proxy.tables import in_flight
+from proxy.tables.in_flight import PendingRequest, PurchaseQueue
 
 ANA = Payer("ana")
 
@@ -30,7 +30,7 @@ def test_a_request_that_was_taken_along_may_give_up_after_its_leader_is_done(
         except SourceUnavailable as refusal:
             refused.append(refusal)
 
-    monkeypatch.setattr(coalescing, "WAIT_SECONDS_MAX", 0.5)
+    monkeypatch.setattr(in_flight, "WAIT_SECONDS_MAX", 0.5)
     thread = threading.Thread(target=wait)
     thread.start()
     while not queue.n_waiting:

@@ -7,14 +7,14 @@ import pytest
 
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.open_ledger import open_ledger
-from proxy.tables import keeping
-from proxy.tables.keeping import Keeping
+from proxy.tables import upkeep
+from proxy.tables.upkeep import Keeping
 from tests.support.short_ledger import write_short_ledger
 
 
 @pytest.fixture
 def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
-    monkeypatch.setattr(keeping, "N_ENTRIES_MORE", 1)
+    monkeypatch.setattr(upkeep, "N_ENTRIES_MORE", 1)
     with open_ledger(write_short_ledger(tmp_path / "a.ledger")) as found:
         yield found
 

@@ -7,7 +7,7 @@ import pytest
 
 from cube.pace import Deadline, paced
 from cube.refusals import TooSlow
-from proxy.tables.turns import Turns
+from proxy.tables.purchasing import Turns
 
 
 def test_one_at_a_time_has_a_turn() -> None:

@@ -20,7 +20,7 @@ from structlog.testing import capture_logs
 from cube import refusals
 from cube.refusals import TooManyCalls
 from proxy.api.requests import QueryRequest
-from proxy.monitoring.buckets import BUCKETS
+from proxy.monitoring.metrics import BUCKETS
 from proxy.protocol import flight_pb2, tacit_pb2
 from proxy.protocol import flight_sql_pb2 as sql
 from proxy.protocol.flight_pb2_grpc import FlightServiceStub

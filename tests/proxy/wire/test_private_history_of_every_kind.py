@@ -23,18 +23,18 @@ from accountant.ledger.credentials import Role
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
-from proxy.admin.limits import LimitChange, change_limit
+from proxy.admin.ledger_admin import LimitChange, change_limit
 from proxy.api.marginals import MarginalSet, MarginalsRequest
 from proxy.api.requests import LOCAL, BatchRequest, Caller, QueryRequest
 from proxy.config.settings import load
 from proxy.config.sharing import Sharing
 from proxy.engine.engine import Engine
-from proxy.engine.own_views import LISTED_VIEWS
+from proxy.engine.system_views import LISTED_VIEWS
 from proxy.protocol import tacit_pb2
 from proxy.protocol.tacit_pb2_grpc import TacitStub
 from proxy.sources.opening import Extracted, table_rows
+from proxy.synthetic_tables.record import SYNTHETIC_VIEW
 from proxy.synthetic_tables.store import SyntheticStore
-from proxy.synthetic_tables.system_view import SYNTHETIC_VIEW
 from proxy.tables.private_table import ServedTable
 from tests.proxy.wire.test_private_history import EverybodyIs, queried
 from tests.support.customers import ORDERS, write_orders

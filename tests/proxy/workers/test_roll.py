@@ -2,8 +2,7 @@
 
 from prometheus_client import CollectorRegistry, Counter, generate_latest
 
-from proxy.workers.messages import Vitals
-from proxy.workers.roll import SILENCE_SECONDS_MAX, Roll
+from proxy.workers.supervisor import SILENCE_SECONDS_MAX, Roll, Vitals
 
 
 def vitals(*, is_ready: bool = True, n_calls: int = 0) -> Vitals:

@@ -11,10 +11,16 @@ from structlog.testing import capture_logs
 
 from cube.refusals import CannotStart, LedgerMismatch
 from proxy.workers import supervisor as supervising
-from proxy.workers.messages import CannotServe, Ended, Message, Serves, Vitals
-from proxy.workers.process import Hear
-from proxy.workers.roll import Roll
-from proxy.workers.supervisor import Supervisor
+from proxy.workers.supervisor import (
+    CannotServe,
+    Ended,
+    Hear,
+    Message,
+    Roll,
+    Serves,
+    Supervisor,
+    Vitals,
+)
 
 WAIT_SECONDS = 30.0
 Behave = Callable[["FakeWorker"], None]

@@ -4,11 +4,17 @@ import json
 
 import pytest
 
-from synthesis.networks.exact_search import TooManyColumns
 from synthesis.networks.graph import Dag
-from synthesis.networks.learned import LearnedArc, LearnedNetwork, Method, learned
-from synthesis.networks.learned_text import network_dot, network_json
+from synthesis.networks.learned import (
+    LearnedArc,
+    LearnedNetwork,
+    Method,
+    learned,
+    network_dot,
+    network_json,
+)
 from synthesis.networks.score import BicScore
+from synthesis.networks.search import TooManyColumns
 from synthesis.networks.source import MeasuredTables, NoisyCounts
 from tests.support import survey_network
 

@@ -6,12 +6,16 @@ import numpy as np
 import pytest
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from synthesis.networks.chow_liu import chow_liu, pair_information
-from synthesis.networks.comparison import class_distance, hamming_distance
-from synthesis.networks.exact_search import TooManyColumns, best_network
+from benchmarks.graph_comparison import class_distance, hamming_distance
 from synthesis.networks.graph import Dag, skeleton
-from synthesis.networks.hill_climbing import hill_climbed
 from synthesis.networks.score import BicScore
+from synthesis.networks.search import (
+    TooManyColumns,
+    best_network,
+    chow_liu,
+    hill_climbed,
+    pair_information,
+)
 from synthesis.networks.source import MeasuredTables, NoisyCounts, RowTables
 from synthesis.tables import Column
 from tests.support import survey_network

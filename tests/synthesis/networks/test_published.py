@@ -2,11 +2,10 @@
 
 import pytest
 
-from synthesis.networks.comparison import LinkCounts, class_distance, hamming_distance
-from synthesis.networks.exact_search import best_network
+from benchmarks.graph_comparison import LinkCounts, class_distance, hamming_distance
 from synthesis.networks.graph import Dag
-from synthesis.networks.hill_climbing import hill_climbed
 from synthesis.networks.score import BicScore
+from synthesis.networks.search import best_network, hill_climbed
 from synthesis.networks.source import RowTables
 from tests.support import survey_network, survey_rows
 from tests.support.survey_network import NAMES, SURVEY

@@ -7,10 +7,16 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from synthesis.networks.learned import LEARNERS, Method
+from synthesis.networks.learned import (
+    LEARNERS,
+    N_SCOPES_MAX,
+    N_WORK_MAX,
+    WORK_OF_CELL,
+    Method,
+    work,
+)
 from synthesis.networks.score import BicScore, mutual_information, null_draws
 from synthesis.networks.source import RowTables, ShareTable
-from synthesis.networks.work import N_SCOPES_MAX, N_WORK_MAX, WORK_OF_CELL, work
 from synthesis.tables import Column, Floats
 
 SIZES = (2, 3, 2, 4, 3, 2)

@@ -7,8 +7,7 @@ import pytest
 
 from cube.query import Partition
 from synthesis.privbayes.answering import exact_law, law_given, weighted_law
-from synthesis.privbayes.attributes import Attribute
-from synthesis.privbayes.network import BayesianNetwork, Node, Parent
+from synthesis.privbayes.network import Attribute, BayesianNetwork, Node, Parent
 from tests.support.networks import GOLDEN, ONE, ZERO, joint
 
 RNG_SEED = 7

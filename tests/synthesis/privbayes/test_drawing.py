@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from synthesis.privbayes.drawing import draw_rows, drawn_classes, given_parents
+from synthesis.privbayes.network import draw_rows, drawn_classes, given_parents
 from tests.support.networks import GOLDEN, ONE, ZERO, joint
 
 N_ROWS = 200_000

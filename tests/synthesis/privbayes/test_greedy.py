@@ -9,16 +9,15 @@ import pytest
 from cube.query import Scope
 from synthesis.networks.score import mutual_information
 from synthesis.privbayes.answering import law_given
-from synthesis.privbayes.attributes import Attribute
-from synthesis.privbayes.greedy import greedy_network, with_first_laws_of_one
+from synthesis.privbayes.greedy import FALSE_ODDS, greedy_network, with_first_laws_of_one
 from synthesis.privbayes.network import (
+    Attribute,
     BayesianNetwork,
     Node,
     Parent,
     fitted_network,
     nearest_counts,
 )
-from synthesis.privbayes.worth import FALSE_ODDS
 from synthesis.tables import Floats
 from tests.support.survey_network import NAMES, SURVEY, columns, joint
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synthesis.privbayes.hierarchies import N_COARSEST, layered_attribute, plain_attribute
+from synthesis.privbayes.network import N_COARSEST, layered_attribute, plain_attribute
 from synthesis.tables import Column
 
 

@@ -12,18 +12,23 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 from cube.query import Partition
 from cube.statistic import N_CANDIDATES_MAX, Choice, Score
 from synthesis.privbayes.answering import exact_law
-from synthesis.privbayes.attributes import Attribute
-from synthesis.privbayes.drawing import draw_rows
-from synthesis.privbayes.learning import DEFAULTS, LearningSettings, learned_network
+from synthesis.privbayes.learning import (
+    DEFAULTS,
+    N_COLUMNS_MAX,
+    LearningSettings,
+    learned_network,
+    useful_cells,
+)
 from synthesis.privbayes.network import (
+    Attribute,
     BayesianNetwork,
     Node,
     Parent,
     conditional_law,
+    draw_rows,
     fitted_network,
     nearest_counts,
 )
-from synthesis.privbayes.parents import N_COLUMNS_MAX, useful_cells
 from tests.support.networks import GOLDEN, KnownRecords, joint
 
 ANY_TABLE = 1e-9  # a usefulness that every table has

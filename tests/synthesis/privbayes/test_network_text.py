@@ -7,10 +7,15 @@ import numpy as np
 import pytest
 
 from cube.query import Partition
-from synthesis.privbayes.attributes import Attribute
-from synthesis.privbayes.drawing import draw_rows
-from synthesis.privbayes.network import BayesianNetwork, Node, Parent
-from synthesis.privbayes.network_text import network_json, network_of
+from synthesis.privbayes.network import (
+    Attribute,
+    BayesianNetwork,
+    Node,
+    Parent,
+    draw_rows,
+    network_json,
+    network_of,
+)
 from tests.support.networks import GOLDEN
 
 COARSE = BayesianNetwork(

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from cube.query import Partition
 from cube.statistic import N_CANDIDATES_MAX
-from synthesis.privbayes.attributes import Attribute
-from synthesis.privbayes.parents import (
+from synthesis.privbayes.learning import (
     N_COLUMNS_MAX,
     candidate_pairs,
     maximal_parent_sets,
     possible_roots,
     useful_cells,
 )
+from synthesis.privbayes.network import Attribute
 
 LEVELS = st.lists(st.integers(2, 9), max_size=3, unique=True).map(lambda own: sorted(own)[::-1])
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import chi2
 
 from synthesis.networks.score import mutual_information
-from synthesis.privbayes.worth import Draw, n_simulations, parents_worth
+from synthesis.privbayes.greedy import Draw, n_simulations, parents_worth
 from synthesis.tables import Floats
 
 N_ROWS = 5_000

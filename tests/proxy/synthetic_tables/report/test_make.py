@@ -17,7 +17,7 @@ from cube.measurement import Weight
 from cube.query import Partition
 from proxy.synthetic_tables.make import make
 from proxy.synthetic_tables.record import SyntheticRecord
-from proxy.synthetic_tables.report.from_history import known_tables
+from proxy.synthetic_tables.report.compare import known_tables
 from proxy.synthetic_tables.report.make import make_report
 from proxy.synthetic_tables.request import MadeTable, Method, SynthesisRequest
 from proxy.tables.private_table import ServedTable

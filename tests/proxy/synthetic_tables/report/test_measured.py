@@ -13,20 +13,26 @@ from cube.measurement import Weight
 from cube.query import Partition, QueryBlock, counting
 from cube.statistic import Distance, GaussianNoisyCounts, PlannedStatistic
 from inference.history import History
-from proxy.synthetic_tables.encoding import levels_of
 from proxy.synthetic_tables.evaluation import scored
 from proxy.synthetic_tables.make import make
+from proxy.synthetic_tables.models import levels_of
 from proxy.synthetic_tables.report.compare import compare
-from proxy.synthetic_tables.report.expected import mean_distance, pair_distances
 from proxy.synthetic_tables.report.make import judged
-from proxy.synthetic_tables.report.measured import (
+from proxy.synthetic_tables.report.residuals import (
+    Drawing,
     MeasuredTable,
+    checked_tables,
     measured_distances,
     measured_tables,
     rows_in,
 )
-from proxy.synthetic_tables.report.purchases import Kind, Purchases, purchases
-from proxy.synthetic_tables.report.residuals import Drawing, checked_tables
+from proxy.synthetic_tables.report.verdict import (
+    Kind,
+    Purchases,
+    mean_distance,
+    pair_distances,
+    purchases,
+)
 from proxy.synthetic_tables.request import Method
 from proxy.tables.private_table import ServedTable
 from tests.proxy.synthetic_tables.report.test_make import REQUEST, record_of

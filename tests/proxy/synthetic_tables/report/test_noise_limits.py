@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, norm
 
-from proxy.synthetic_tables.report.noise_limits import sum_limit, total_limit
+from proxy.synthetic_tables.report.residuals import sum_limit, total_limit
 
 N_DRAWN = 200_000
 ODDS = 0.01

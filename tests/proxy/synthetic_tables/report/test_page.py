@@ -16,12 +16,9 @@ from cube.schema import Schema
 from proxy.reporting.declared import DeclaredColumn, DeclaredTable
 from proxy.synthetic_tables.record import SyntheticRecord
 from proxy.synthetic_tables.report.compare import KnownTable, TableComparison, Total, compare
-from proxy.synthetic_tables.report.expected import PairDistance
-from proxy.synthetic_tables.report.measured import MeasuredTable
 from proxy.synthetic_tables.report.page import render_report
-from proxy.synthetic_tables.report.purchases import Kind, Purchases
-from proxy.synthetic_tables.report.residuals import Drawing, checked_tables
-from proxy.synthetic_tables.report.verdict import Verdict
+from proxy.synthetic_tables.report.residuals import Drawing, MeasuredTable, checked_tables
+from proxy.synthetic_tables.report.verdict import Kind, PairDistance, Purchases, Verdict
 from proxy.synthetic_tables.request import Evaluation, Method
 from tests.support.chromium import screenshot
 from tests.support.html_pages import Page, colours, contrast

@@ -5,10 +5,10 @@ import pytest
 from numpy.typing import NDArray
 
 from cube.query import Partition
-from proxy.synthetic_tables.report.measured import MeasuredTable
 from proxy.synthetic_tables.report.residuals import (
     CheckedTable,
     Drawing,
+    MeasuredTable,
     Standing,
     Way,
     checked_tables,

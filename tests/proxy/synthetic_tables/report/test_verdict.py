@@ -15,16 +15,14 @@ from cube.encoding import declare
 from cube.measurement import Weight
 from cube.query import Partition, Scope
 from proxy.reporting.declared import DeclaredColumn, DeclaredTable
-from proxy.synthetic_tables.encoding import levels_of
 from proxy.synthetic_tables.make import make
+from proxy.synthetic_tables.models import levels_of
 from proxy.synthetic_tables.report import residuals
 from proxy.synthetic_tables.report.compare import compare
-from proxy.synthetic_tables.report.expected import PairDistance
 from proxy.synthetic_tables.report.make import judged
-from proxy.synthetic_tables.report.overview import overview_of
-from proxy.synthetic_tables.report.purchases import Purchases
+from proxy.synthetic_tables.report.page import overview_of
 from proxy.synthetic_tables.report.residuals import Standing
-from proxy.synthetic_tables.report.verdict import Tone, Verdict
+from proxy.synthetic_tables.report.verdict import PairDistance, Purchases, Tone, Verdict
 from proxy.tables.private_table import ServedTable
 from tests.proxy.synthetic_tables.report.test_make import REQUEST, record_of
 from tests.proxy.synthetic_tables.report.test_page import RECORD, columns_of, verdict_of

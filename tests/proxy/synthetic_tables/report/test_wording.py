@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from proxy.synthetic_tables.report.wording import group_name, joined, percent
+from proxy.synthetic_tables.report.page import group_name, joined, percent
 from tests.proxy.synthetic_tables.report.test_page import columns_of
 
 

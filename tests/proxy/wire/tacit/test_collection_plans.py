@@ -8,7 +8,7 @@ import pytest
 
 from accountant.ledger.credentials import Role
 from accountant.ledger.open_ledger import open_ledger
-from proxy.collections.robustness import NoiseKind, NoisyTest
+from proxy.collections.plan import NoiseKind, NoisyTest
 from proxy.identity.authenticate import LedgerAuthenticator
 from proxy.protocol import tacit_pb2
 from proxy.protocol.tacit_pb2_grpc import TacitStub

@@ -12,7 +12,7 @@ import pytest
 from accountant.ledger.credentials import Role
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.open_ledger import open_ledger
-from local_dp.campaign_text import campaign_text
+from local_dp.campaign import campaign_text
 from local_dp.respondent import Entropy, check_campaign, randomised
 from proxy.collections.service import CollectionService
 from proxy.collections.tokens import new_token
@@ -192,7 +192,7 @@ def test_counts_at_too_many_places_are_refused_before_they_are_read(
     def read(*_: object) -> None:
         raise AssertionError("counts were read")
 
-    monkeypatch.setattr("proxy.collections.size.N_PLACES_MAX", 3)
+    monkeypatch.setattr("proxy.collections.status.N_PLACES_MAX", 3)
     monkeypatch.setattr(CollectionService, "estimates", read)
     request = tacit_pb2.ReadCollectionRequest(name="survey")
     with pytest.raises(grpc.RpcError, match="at 3 at most"):

@@ -9,7 +9,7 @@ import pytest
 
 from cube.axis import CategoryAxis
 from planner.workload import RequestedTarget
-from proxy.api.axis_text import describe_levels
+from proxy.api.columns import describe_levels
 from proxy.api.requests import ColumnReceipt
 from proxy.protocol import tacit_pb2
 from proxy.protocol.tacit_pb2_grpc import TacitStub

@@ -1,0 +1,255 @@
+"""What pairwise models and Bayesian networks ask for, measured through the gate.
+
+The settings of a network in the method's terms, and checks of their combinations.
+
+Reads only the request and the public schema.
+
+Measures what a Bayesian network needs, through the gate.
+
+Choices are statistics; tables are counts of partitions that enter the history like any others.
+
+Measures what the pairwise method asks for, through the gate.
+
+The method decides what to measure; the spending decides what it costs and whether it is allowed. If
+others exhaust the table's budget meanwhile, buying stops, and the synthetic table is made from what
+is known.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+
+from cube.query import Partition, QueryBlock, Scope, counting
+from cube.refusals import BudgetExhausted, InvalidRequest, LimitReached
+from cube.statistic import N_CLASSES_OF_F, Choice, Distance, Score
+from proxy.synthetic_tables.request import Method, SynthesisRequest
+from proxy.synthetic_tables.spending import LaplaceSpending, product_partition
+from proxy.tables.private_table import ServedTable
+from synthesis.known import KnownEstimates, Stratum
+from synthesis.privbayes.learning import LearningSettings
+from synthesis.privbayes.network import Attribute, layered_attribute, plain_attribute
+from synthesis.sketch import Candidate, Sketch
+from synthesis.tables import Column, Floats, Integers
+
+
+def settings_of(request: SynthesisRequest) -> LearningSettings:
+    """The method's settings."""
+    return LearningSettings(score=request.score, degree=request.degree)
+
+
+def attributes_of(columns: Sequence[Column], request: SynthesisRequest) -> list[Attribute]:
+    """Columns as attributes of a network."""
+    seen = layered_attribute if request.hierarchies else plain_attribute
+    return [seen(column) for column in columns]
+
+
+def check_score(columns: Sequence[Column], request: SynthesisRequest) -> None:
+    """Refuse a score for which a column has too many levels.
+
+    Raises
+    ------
+    InvalidRequest
+    """
+    if request.method is not Method.PRIVBAYES or request.score is not Score.FULL_DEPENDENCE:
+        return
+    for column in columns:
+        if column.size > N_CLASSES_OF_F:
+            raise InvalidRequest(
+                f"The score F needs columns of two levels, and {column.name} has {column.size}.",
+                hint="Leave the column out, or use score => 'R' or 'I'.",
+            )
+
+
+CHOSEN: Final = 0.7  # of the whole, once the network is chosen
+BEGUN: Final = 0.05
+
+
+class NetworkMeasurer:
+    """Measures for `synthesis.privbayes`, through one table's gate.
+
+    Parameters
+    ----------
+    spending : LaplaceSpending
+    n_columns : int
+        How many columns there are; at most one choice is made for each.
+    """
+
+    def __init__(self, spending: LaplaceSpending, n_columns: int) -> None:
+        self._spending = spending
+        self._n_columns = n_columns
+        self._n_chosen = 0
+
+    def choose(self, choice: Choice, budget: Fraction) -> int:
+        """The index of the chosen candidate."""
+        share = self._n_chosen / self._n_columns
+        self._spending.step("choosing the network", BEGUN + (CHOSEN - BEGUN) * share)
+        self._n_chosen += 1
+        (place,) = self._spending.ask([choice], budget)
+        return int(place)
+
+    def tables(self, views: Sequence[tuple[Partition, ...]], budget: Fraction) -> list[Floats]:
+        """Noisy counts over the classes of views, with one axis for each view, in its order."""
+        self._spending.step("measuring tables", CHOSEN)
+        partitions = [_product(of_table) for of_table in views]
+        self._spending.buy(dict.fromkeys(partitions, budget))
+        return [
+            self._counts(partition, of_table)
+            for partition, of_table in zip(partitions, views, strict=True)
+        ]
+
+    def _counts(self, partition: Partition, views: Sequence[Partition]) -> Floats:
+        """The most precise counts in the history for a product of views."""
+        history = self._spending.table.snapshot().history
+        place = history.most_precise(QueryBlock(counting(), partition))
+        if place is None:
+            raise RuntimeError("a table that was measured is not in the history")
+        values = history[place].values
+        n_groups = {view.axes[0]: view.n_groups for view in views}
+        counts = values.reshape([n_groups[name] for name in partition.axes])
+        return np.transpose(counts, [partition.axes.index(view.axes[0]) for view in views])
+
+
+def _product(views: Sequence[Partition]) -> Partition:
+    labels = {view.axes[0]: view.labels for view in views}
+    return product_partition(tuple(sorted(labels)), labels)
+
+
+COUNTED: Final = 0.05  # of the whole, once the rows are counted
+ONE_WAYS: Final = 0.2
+SCORED: Final = 0.5
+PAIRS: Final = 0.8
+
+
+class GateMeasurer:
+    """Measures for `synthesis.pairwise`, through one table's gate.
+
+    Parameters
+    ----------
+    spending : LaplaceSpending
+    columns : sequence of Column
+    of : Stratified, optional
+        The rows that are counted; all by default.
+    """
+
+    def __init__(
+        self,
+        spending: LaplaceSpending,
+        columns: Sequence[Column],
+        of: "Stratified | None" = None,
+    ) -> None:
+        self._spending = spending
+        self._columns = tuple(columns)
+        self._of = of or Stratified()
+        self._levels = {c.name: np.arange(c.size) for c in columns}
+        self._done = 0.0
+        self.stopped: str | None = None
+
+    def known(self) -> KnownEstimates:
+        """The estimates from the current history."""
+        return known_now(self._spending.table, self._columns, self._of.stratum)
+
+    def count(self, budget: float) -> None:
+        """Count the rows."""
+        self._step("counting rows", 0.0)
+        self._buy({self._of.everything: budget})
+
+    def one_ways(self, budgets: Mapping[str, float]) -> None:
+        """Count the levels of columns."""
+        self._step("measuring columns", COUNTED)
+        self._buy({self._of.partition((name,), self._levels): one for name, one in budgets.items()})
+
+    def scores(self, sketch: Sketch, budget: float) -> Floats:
+        """Noisy distances of tables from independence; zeros once buying has stopped."""
+        self._step("scoring pairs", ONE_WAYS)
+        candidates = sketch.candidates
+        asked = []
+        for candidate in candidates:
+            reference = np.rint(sketch.reference(candidate)).astype(np.int64)
+            block = QueryBlock(counting(), self._counted(candidate))
+            asked.append(Distance(block, tuple(reference.ravel().tolist())))
+        # Distances with Gaussian noise cost every cell alike, so those of several strata add up
+        n_paid_for = self._of.n_strata if self._spending.distances_cost_all else 1
+        share = budget / len(candidates) / n_paid_for
+        told: list[tuple[float, ...]] = []
+        self._pay(lambda: told.append(self._spending.ask(asked, share)))
+        return np.array(told[0]) if told else np.zeros(len(candidates))
+
+    def pairs(self, budgets: Mapping[Candidate, float]) -> None:
+        """Count the cells of tables of pairs."""
+        self._step("measuring pairs", SCORED)
+        self._buy({self._counted(candidate): one for candidate, one in budgets.items()})
+        self._step("fitting", PAIRS)
+
+    def _counted(self, candidate: Candidate) -> Partition:
+        named = zip(candidate.scope, candidate.groups, strict=True)
+        return self._of.partition(candidate.scope, {name: one.labels for name, one in named})
+
+    def _buy(self, budgets: Mapping[Partition | None, float]) -> None:
+        self._pay(lambda: self._spending.buy(budgets))
+
+    def _pay(self, purchase: Callable[[], None]) -> None:
+        if self.stopped is not None:
+            return
+        try:
+            purchase()
+        except (BudgetExhausted, LimitReached) as refusal:
+            if not self._spending.spent:
+                raise
+            self.stopped = refusal.message  # others have spent the budget meanwhile
+
+    def _step(self, name: str, done: float) -> None:
+        self._done = max(self._done, done)  # columns are measured again if no pair is worth a table
+        self._spending.step(name, PAIRS * (self._of.place + self._done / PAIRS) / self._of.n_strata)
+
+
+@dataclass(frozen=True, slots=True)
+class Stratified:
+    """The rows that are counted: all, or those with some levels of a target's columns.
+
+    Parameters
+    ----------
+    stratum : Stratum
+    place : int
+        Of the stratum among all, which are measured one after the other.
+    n_strata : int
+        How many the table is divided into.
+    sizes : mapping of str to int
+        The levels of each column of the target.
+    """
+
+    stratum: Stratum = ()
+    place: int = 0
+    n_strata: int = 1
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def everything(self) -> Partition | None:
+        """All rows counted; or those of every stratum, which cost no more than those of one."""
+        labels = {name: np.arange(size) for name, size in self.sizes.items()}
+        return product_partition(tuple(sorted(labels)), labels) if labels else None
+
+    def partition(self, scope: Scope, labels: Mapping[str, Integers]) -> Partition:
+        """The product of partitions of columns, of the rows that are counted."""
+        if not self.stratum:
+            return product_partition(scope, labels)
+        levels = dict(self.stratum)
+        axes = tuple(sorted((*scope, *levels)))
+        outside = np.zeros((1,) * len(axes), dtype=np.bool_)
+        for place, name in enumerate(axes):
+            if name in levels:
+                shape = [-1 if one == place else 1 for one in range(len(axes))]
+                outside = outside | (np.arange(self.sizes[name]) != levels[name]).reshape(shape)
+        whole = {name: np.zeros(size, dtype=np.int64) for name, size in self.sizes.items()}
+        return product_partition(axes, {**whole, **labels}, outside)
+
+
+def known_now(
+    table: ServedTable, columns: Sequence[Column], stratum: Stratum = ()
+) -> KnownEstimates:
+    """The history's estimates for some columns, and the statistics released beside it."""
+    snapshot = table.snapshot()
+    told = (counts for one in snapshot.charges.released for counts in one.counts)
+    return KnownEstimates.from_history(snapshot.history, columns, told, stratum)
