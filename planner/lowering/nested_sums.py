@@ -2,8 +2,8 @@
 
 What one private row adds to a linear answer: ``1`` to COUNT(*), ``x`` to SUM(x).
 
-The sum of these shares over all rows is the answer. Used where a SELECT of groups becomes one of
-rows (`nested_sums.py`); what is no sum of shares, such as ``COUNT(*) + 1``, has none.
+The sum of these shares over all rows is the answer. They are used where a SELECT of groups becomes
+one of rows; what is no sum of shares, such as ``COUNT(*) + 1``, has none.
 
 Sums of a subquery's answers: a sum over groups of linear answers is linear.
 

@@ -1,25 +1,4 @@
-"""The SQL that Tacit reads, with its functions of days and moments and the clock.
-
-Functions of days and moments as they are written, brought to one form each.
-
-PostgreSQL's own, and the names of them that other dialects have: DATE_PART, DATEPART and YEAR(x)
-are EXTRACT; DATEADD, DATE_ADD and DATE_SUB add an interval; DATEDIFF and DATE_DIFF, whose arguments
-stand in four orders, are one node. What is read from a text is in `date_texts`. The grammar asks
-here (`dialect`); what the nodes mean to DuckDB is said in `planner.meaning.moments`.
-
-The clock, read once for a statement: CURRENT_DATE and NOW() are constants of that moment.
-
-A moment is in UTC, and as fine as the statement needs: a day for CURRENT_DATE and AGE(x), a second
-for NOW(), CURRENT_TIMESTAMP and LOCALTIMESTAMP. Equal texts at equal moments are one plan, and the
-receipt names the moment, so that an answer can be asked for again.
-
-Days and moments read from literal texts, and written with the codes of strftime.
-
-TO_DATE('2025-01-31', 'YYYY-MM-DD') of two literals is a constant, read while the statement is
-parsed; of anything else it is refused later. STRFTIME(moment, '%Y-%m') is TO_CHAR with the pattern
-that says the same.
-
-The SQL that Tacit reads: PostgreSQL's, and two additions.
+"""The SQL that Tacit reads: PostgreSQL's and two additions, its functions of days, and the clock.
 
     SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(half_width => 50, confidence => 0.95) ..
     EXPLAIN PRIVACY SELECT ..
@@ -30,6 +9,18 @@ at_least (what the answer is taken to be at least, with `relative`). Any SELECT 
 the SELECTs inside it inherit them. What else OPTIONS may name is in `options`. Here are the words
 and the grammar alone: `words` cuts texts, `statements` tells statements apart, and `query_tree`
 parses queries.
+
+Functions of days and moments are brought to one form each: PostgreSQL's own, and the names of them
+that other dialects have. DATE_PART, DATEPART and YEAR(x) are EXTRACT; DATEADD, DATE_ADD and
+DATE_SUB add an interval; DATEDIFF and DATE_DIFF, whose arguments stand in four orders, are one
+node. TO_DATE('2025-01-31', 'YYYY-MM-DD') of two literals is a constant, read while the statement is
+parsed; of anything else it is refused later. STRFTIME(moment, '%Y-%m') is TO_CHAR with the pattern
+that says the same. What the nodes mean to DuckDB is said in `planner.meaning.moments`.
+
+The clock is read once for a statement: CURRENT_DATE and NOW() are constants of that moment. It is
+in UTC, and as fine as the statement needs: a day for CURRENT_DATE and AGE(x), a second for NOW(),
+CURRENT_TIMESTAMP and LOCALTIMESTAMP. Equal texts at equal moments are one plan, and the receipt
+names the moment, so that an answer can be asked for again.
 """
 
 import datetime as dt

@@ -28,7 +28,7 @@ from planner.sql.messages import position_at, shortened, suggestion
 
 N_WORDS_MAX = 10_000  # planning is linear in these, some hundred microseconds for the worst of them
 
-_OPTIONS = re.compile(r"/\*\+\s*tacit\b", re.IGNORECASE)  # see `comment_options`
+_OPTIONS = re.compile(r"/\*\+\s*tacit\b", re.IGNORECASE)  # see `statements`
 _ESCAPE: Final = re.compile(
     r"(?:\\(?:[xX][0-9A-Fa-f]{1,2}|[0-7]{1,3}))+"
     r"|\\(?P<sign>u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.)",
