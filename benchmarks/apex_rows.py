@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant.gate.gate import Gate
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.grouping import Grouping
 from accountant.ledger.limits import Payer
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from accountant.noise.lattice_noise import SystemNoise
 from benchmarks.report import Bar, progress, run, wants_quick
 from cube.query import Factor, Partition, QueryBlock, counting

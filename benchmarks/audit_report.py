@@ -40,7 +40,7 @@ from accountant.ledger.entries import (
 )
 from accountant.ledger.entry_json import write
 from accountant.ledger.limits import Limit, Payer, Subject, Window
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from accountant.ledger.stores.sqlite_store import SqliteReader, SqliteStore
 from benchmarks.made_up_charges import MadeUpCharges, Sizes
 from benchmarks.report import Bar, progress, run, wants_quick

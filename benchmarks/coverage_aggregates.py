@@ -13,8 +13,8 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.gate.open_table import open_table
-from accountant.ledger.open_ledger import open_ledger
+from accountant.gate.opening import open_table
+from accountant.ledger.opening import open_ledger
 from accountant.noise.lattice_noise import NoiseSource, SystemNoise
 from benchmarks.report import Bar, progress, run, wants_quick
 from cube.axis import CategoryAxis, MeasureAxis

@@ -23,9 +23,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from accountant.cost.history_cost import CostState
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.ledger.entries import Tally
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from accountant.noise.lattice_noise import SystemNoise
 from benchmarks.orders import N_DAYS, N_ORDERS, day_at, of_analysts, tiles, write_orders
 from benchmarks.report import Bar, progress, run, wants_quick

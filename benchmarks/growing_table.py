@@ -12,9 +12,9 @@ from fractions import Fraction
 from pathlib import Path
 
 from accountant.gate.gate import Gate
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.ledger.limits import Payer
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from accountant.noise.lattice_noise import SystemNoise
 from benchmarks.thrift import NoRecords
 from cube.measurement import Measurement

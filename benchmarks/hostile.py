@@ -35,7 +35,7 @@ from typing import Final
 import grpc
 import numpy as np
 
-from accountant.ledger.open_ledger import open_reader
+from accountant.ledger.opening import open_reader
 from benchmarks.hostile_statements import COUNTED, FREE, PLANNED, REFUSED, SERVED
 from benchmarks.load_clients import UNITS_PER_EPSILON
 from benchmarks.report import Bar, progress, run, wants_quick

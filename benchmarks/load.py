@@ -33,7 +33,7 @@ import pyarrow as pa
 from prometheus_client.parser import text_string_to_metric_families
 
 from accountant.auditor.verify import verify
-from accountant.ledger.open_ledger import open_reader
+from accountant.ledger.opening import open_reader
 from benchmarks.load_clients import (
     UNITS_PER_EPSILON,
     Orders,

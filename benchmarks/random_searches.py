@@ -36,10 +36,10 @@ import duckdb
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.ledger.entries import LimitSet
 from accountant.ledger.limits import Limit, Subject, SubjectKind
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from accountant.noise.lattice_noise import SystemNoise
 from benchmarks.first_asked import COUNT, KINDS, Asked, Draw
 from benchmarks.first_statements import Shown, beside

@@ -38,7 +38,7 @@ import grpc
 from accountant.auditor.verdict import Verdict
 from accountant.auditor.verify import verify
 from accountant.ledger.credentials import EVERY_TABLE, Role
-from accountant.ledger.open_ledger import open_reader
+from accountant.ledger.opening import open_reader
 from benchmarks.load import nothing
 from benchmarks.random_respondents import Respondents, Sent, Wire, taking_part, together
 from benchmarks.report import Bar, progress, run, wants_quick

@@ -30,7 +30,7 @@ from accountant.ledger.entries import (
 )
 from accountant.ledger.entry_json import write
 from accountant.ledger.limits import Payer
-from accountant.ledger.open_ledger import open_ledger, open_reader
+from accountant.ledger.opening import open_ledger, open_reader
 from accountant.ledger.stores.key_file import fingerprint_key, key_beside
 from accountant.ledger.stores.sqlite_store import SqliteStore
 from benchmarks.made_up_charges import MadeUpCharges, Sizes

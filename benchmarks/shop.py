@@ -28,9 +28,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from accountant.cost.row_cost import profile_of
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.ledger.entries import Tally
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from benchmarks.report import Bar, progress, run, wants_quick
 from benchmarks.shop_data import draw_shop, write_shop
 from benchmarks.shop_statements import ABOUT_THE_SERVER, ANSWERED, UNANSWERABLE, Statement

@@ -17,10 +17,10 @@ from threadpoolctl import threadpool_limits
 
 from accountant.cost.history_cost import CostState
 from accountant.cost.zcdp_account import GaussianAccount, constant_of
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.grouping import Grouping
 from accountant.ledger.limits import Payer
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from accountant.noise.lattice_noise import SystemNoise
 from accountant.source import CellCounts, UnitCells
 from cube.encoding import fingerprint

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from accountant.cost.history_cost import CostState
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from benchmarks.dashboards import CONFIDENCE, Day
 from benchmarks.report import Bar, progress, run, wants_quick
 from benchmarks.serve_latency import ask, summary

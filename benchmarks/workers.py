@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from accountant.ledger.open_ledger import open_reader
+from accountant.ledger.opening import open_reader
 from benchmarks.load import (
     HEAD_START_SECONDS,
     N_DASHBOARD,

@@ -2,3 +2,68 @@
 
 Reads noisy values only. Draws no noise that is released; touches no budget and no private row.
 """
+
+from inference.block_estimates import (
+    RowEstimates,
+    all_known,
+    half_widths,
+    intervals,
+    standard_deviations,
+    values,
+    widest,
+)
+from inference.error_terms import FIRST_BESIDE, NoisePlaces, Places
+from inference.estimator import Estimator
+from inference.history import History, counts_groups
+from inference.joint import draw_errors, error_parts
+from inference.memory import DEFAULT_MEMORY, N_BYTES_DEFAULT, N_BYTES_LEAST, EstimatorMemory
+from inference.posterior import NotEstimable, Posterior, RowEstimate, ends_about
+from inference.remap import (
+    Floats,
+    Loss,
+    LossTable,
+    PowerLoss,
+    ZeroOneLoss,
+    best_report,
+    count_posterior,
+    posterior_under,
+)
+from inference.scaling import Scaling, coefficient_range, posteriors_of, without_dust
+
+__all__ = [
+    "DEFAULT_MEMORY",
+    "FIRST_BESIDE",
+    "N_BYTES_DEFAULT",
+    "N_BYTES_LEAST",
+    "Estimator",
+    "EstimatorMemory",
+    "Floats",
+    "History",
+    "Loss",
+    "LossTable",
+    "NoisePlaces",
+    "NotEstimable",
+    "Places",
+    "Posterior",
+    "PowerLoss",
+    "RowEstimate",
+    "RowEstimates",
+    "Scaling",
+    "ZeroOneLoss",
+    "all_known",
+    "best_report",
+    "coefficient_range",
+    "count_posterior",
+    "counts_groups",
+    "draw_errors",
+    "ends_about",
+    "error_parts",
+    "half_widths",
+    "intervals",
+    "posterior_under",
+    "posteriors_of",
+    "standard_deviations",
+    "values",
+    "widest",
+    "without_dust",
+]

@@ -17,8 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cube.runtime import cached_property
 from inference.error_terms import ErrorTerms
-from inference.noise_law.laplace_sum import standard_deviation
-from inference.noise_law.law import NoiseLaw
+from inference.noise_law import NoiseLaw, standard_deviation
 from inference.posterior import NotEstimable, Posterior, RowEstimate, ends_about
 
 Floats = NDArray[np.float64]

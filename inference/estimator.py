@@ -28,11 +28,14 @@ from inference.block_estimates import (
     unknown,
     widest,
 )
-from inference.blue.combined_rows import CombinedRows
-from inference.blue.counted_groups import CountedGroups
-from inference.blue.partition_reader import Reading
-from inference.blue.stretches import StretchesReader
-from inference.blue.workspaces import LinearEstimates, Workspace
+from inference.blue import (
+    CombinedRows,
+    CountedGroups,
+    LinearEstimates,
+    Reading,
+    StretchesReader,
+    Workspace,
+)
 from inference.error_terms import ErrorTerms
 from inference.history import History
 from inference.memory import (

@@ -15,9 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from inference.error_terms import NO_TERMS, ErrorTerms
-from inference.noise_law.laplace_sum import standard_deviation
-from inference.noise_law.law import NoiseLaw
-from inference.noise_law.paper_methods import masses_on_grid
+from inference.noise_law import NoiseLaw, masses_on_grid, standard_deviation
 
 
 @dataclass(frozen=True, slots=True)

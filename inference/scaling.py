@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 from cube.measurement import Measurement
 from cube.query import LinearQuery, QueryBlock
 from inference.block_estimates import BlockPosteriors, RowEstimates, unknown
-from inference.blue.partition_reader import Reading
+from inference.blue import Reading
 from inference.error_terms import ErrorTerms
-from inference.noise_law.laplace_sum import standard_deviation
-from inference.noise_law.law import NoiseLaw, law_of_noise
+from inference.noise_law import NoiseLaw, law_of_noise, standard_deviation
 from inference.posterior import Posterior
 
 SCALE_BITS = 30  # scales are rounded up to this many bits: a billionth wider, and laws are shared

@@ -46,10 +46,13 @@ from cube.measurement import UNITS_PER_EPSILON
 from cube.query import Scope, check_scope
 from cube.refusals import InvalidRequest, TooLarge
 from cube.runtime import cached_property
-from local_dp.channels.choice import AnyChannel, best_channel
-from local_dp.channels.local_hashing import LocalHashing
-from local_dp.channels.randomised_response import RandomisedResponse
-from local_dp.channels.unary_encoding import UnaryEncoding
+from local_dp.channels import (
+    AnyChannel,
+    LocalHashing,
+    RandomisedResponse,
+    UnaryEncoding,
+    best_channel,
+)
 
 View: TypeAlias = tuple[Scope, ...]
 

@@ -14,9 +14,7 @@ from scipy.special import ndtri
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import InvalidTarget
 from local_dp.campaign import EPSILON_UNITS_MAX, Campaign
-from local_dp.channels.channel import Channel
-from local_dp.channels.choice import best_channel
-from local_dp.channels.randomised_response import RandomisedResponse
+from local_dp.channels import Channel, RandomisedResponse, best_channel
 
 EPSILON_UNITS_MIN = UNITS_PER_EPSILON // 1024
 

@@ -15,10 +15,8 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 from scipy.stats import chi2
 
-from local_dp.channels.channel import Floats
-from local_dp.channels.choice import AnyChannel
-from local_dp.channels.unary_encoding import UnaryEncoding
-from local_dp.estimates.shares import project_simplex
+from local_dp.channels import AnyChannel, Floats, UnaryEncoding
+from local_dp.estimates import project_simplex
 
 LEAST_COUNT = 0.5  # noisy counts below are raised to it, so that the statistic is defined
 N_DRAWS = 20_000

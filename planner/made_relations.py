@@ -19,10 +19,8 @@ from fractions import Fraction
 from sqlglot import exp
 
 from cube.refusals import TooLarge, UnsupportedSql
-from planner.domain.relations import Columns
-from planner.sql.messages import origin, position, shown, unsupported
-from planner.sql.nodes import IS_MADE, every_node
-from planner.sql.query_tree import QueryTree
+from planner.domain import Columns
+from planner.sql import IS_MADE, QueryTree, every_node, origin, position, shown, unsupported
 
 N_MADE_MAX = 2**20  # rows, if all that a statement makes were joined without a condition
 N_MADE_EACH_MAX = 100_000

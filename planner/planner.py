@@ -24,39 +24,52 @@ from cube.refusals import InvalidRequest, Refused, TooLarge
 from cube.schema import Schema
 from cube.target import AccuracyTarget, SumTarget
 from planner.cache import BoundedCache
-from planner.domain.relations import (
+from planner.domain import (
     Columns,
     PublicRelation,
     PublicRows,
+    Scratchpad,
     SyntheticName,
     TableNames,
     no_public_rows,
 )
-from planner.domain.scratchpad import Scratchpad
-from planner.lowering.as_of import TableGenerations
-from planner.lowering.outer import named_columns, outer_sql, public_types
-from planner.lowering.parts import PlanningContext
-from planner.lowering.result_columns import (
+from planner.lowering import (
     CountColumns,
+    PlanningContext,
+    Rows,
+    ShownAnswer,
+    Splitter,
+    TableGenerations,
     chosen_among,
     gives_no_rows,
     is_count,
+    named_columns,
+    outer_sql,
     pick_of,
+    public_types,
     with_rounded_counts,
 )
-from planner.lowering.rows import Rows
-from planner.lowering.split import Splitter
-from planner.lowering.tables import ShownAnswer
 from planner.made_relations import write_made
-from planner.sql.dialect import Clock, moment_for, read_at, told_moment, utc_now
-from planner.sql.messages import shortened
-from planner.sql.names import name_inner_columns
-from planner.sql.nodes import copy_of, nodes_of
-from planner.sql.options import REQUESTED
-from planner.sql.parameters import Parameters, ParameterType, parameter_types
-from planner.sql.query_tree import QueryTree, parse
-from planner.sql.statements import read_query
-from planner.sql.words import TextLimits, worded_statements
+from planner.sql import (
+    REQUESTED,
+    Clock,
+    Parameters,
+    ParameterType,
+    QueryTree,
+    TextLimits,
+    copy_of,
+    moment_for,
+    name_inner_columns,
+    nodes_of,
+    parameter_types,
+    parse,
+    read_at,
+    read_query,
+    shortened,
+    told_moment,
+    utc_now,
+    worded_statements,
+)
 from planner.type_rules import check_types, column_types
 from planner.workload import (
     ColumnKind,

@@ -36,11 +36,9 @@ from cube.axis import (
 )
 from cube.refusals import InvalidSql, UnknownName
 from cube.schema import Schema
-from planner.domain.relations import PublicRelation, WrittenName, public_table, synthetic_table
-from planner.lowering.parts import PlanningContext
-from planner.sql.messages import position, shown
-from planner.sql.nodes import every_node
-from planner.sql.parameters import ColumnTypes, ValueType, plain_type, value_type
+from planner.domain import PublicRelation, WrittenName, public_table, synthetic_table
+from planner.lowering import PlanningContext
+from planner.sql import ColumnTypes, ValueType, every_node, plain_type, position, shown, value_type
 
 _N_RENAMINGS_MAX: Final = 8  # names that stand for names, before a column's type is given up
 

@@ -7,32 +7,23 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from accountant.gate.gate import Gate
-from accountant.gate.open_table import open_table
-from accountant.ledger.ledger import Ledger
-from accountant.noise.lattice_noise import SystemNoise
-from accountant.source import Source
+from accountant import Source
+from accountant.gate import Gate, open_table
+from accountant.ledger import Ledger
+from accountant.noise import SystemNoise
 from cube.refusals import ConfigurationInvalid, LedgerUnavailable, TacitError
-from proxy.admin.head_signing import HeadSigner
-from proxy.admin.ledger_admin import open_configured, set_first_limit
-from proxy.api.requests import LOCAL, BudgetStatus
-from proxy.collections.service import CollectionService, Forgetting
-from proxy.config.ledger import LedgerSettings
-from proxy.config.settings import Settings
-from proxy.config.table_settings import TableSettings
-from proxy.engine.engine import Engine
-from proxy.engine.own_tables import CollectedTables, OwnTables
-from proxy.monitoring.events import UNWATCHED, Watcher
-from proxy.monitoring.logs import write_log
-from proxy.sources.extract_file import WhyMade
-from proxy.sources.opening import Extracted, GrowingFile, table_rows
-from proxy.sources.public.file import load_public_tables
-from proxy.sources.public.table import PublicTable
-from proxy.streams.service import StreamService, Turning
-from proxy.synthetic_tables.store import SyntheticStore
-from proxy.tables.private_table import ServedTable
-from proxy.tables.upkeep import Advancing, Growing, Keeping, Renewable, Renewing, open_periods
-from proxy.workers.crew import ALONE, Crew
+from proxy.admin import HeadSigner, open_configured, set_first_limit
+from proxy.api import LOCAL, BudgetStatus
+from proxy.collections import CollectionService, Forgetting
+from proxy.config import LedgerSettings, Settings, TableSettings
+from proxy.engine import CollectedTables, Engine, OwnTables
+from proxy.monitoring import UNWATCHED, Watcher, write_log
+from proxy.sources import Extracted, GrowingFile, WhyMade, table_rows
+from proxy.sources.public import PublicTable, load_public_tables
+from proxy.streams import StreamService, Turning
+from proxy.synthetic_tables import SyntheticStore
+from proxy.tables import Advancing, Growing, Keeping, Renewable, Renewing, ServedTable, open_periods
+from proxy.workers import ALONE, Crew
 
 NEWS_OF_COLLECTIONS: Final = "news of collections"
 

@@ -2,3 +2,27 @@
 
 The corrected forms of the published estimators, and no others. Knows no SQL, wire or ledger.
 """
+
+from streams.arrivals import Arrivals
+from streams.declared import epoch_of
+from streams.epoch import Epoch
+from streams.estimates import ErrorLaw, ReleasedCount
+from streams.mechanism import EPSILON_MIN, best_mechanism
+from streams.planning import SamplePlan, half_width_of, sample_for_error, sample_for_half_width
+from streams.state import BitState, erase_file
+
+__all__ = [
+    "EPSILON_MIN",
+    "Arrivals",
+    "BitState",
+    "Epoch",
+    "ErrorLaw",
+    "ReleasedCount",
+    "SamplePlan",
+    "best_mechanism",
+    "epoch_of",
+    "erase_file",
+    "half_width_of",
+    "sample_for_error",
+    "sample_for_half_width",
+]

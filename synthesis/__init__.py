@@ -2,3 +2,70 @@
 
 Reads noisy values only. Draws no noise that protects data; touches no budget and no private row.
 """
+
+from synthesis.choice import GAUSSIAN, LAPLACE, NoiseCost, score_share, tells_more_than_noise
+from synthesis.drawing import controlled_counts
+from synthesis.fitting import projected
+from synthesis.known import KnownEstimates, Stratum
+from synthesis.model import PairwiseModel, model_json, model_of
+from synthesis.pairwise import (
+    TOTAL_SHARE,
+    Wishes,
+    known_model,
+    known_sketch,
+    measured_model,
+    one_way_budgets,
+    worth_scoring,
+)
+from synthesis.sketch import Candidate, Sketch
+from synthesis.strata import (
+    SCORE_SHARE,
+    StratifiedModel,
+    draw_stratified_rows,
+    known_strata,
+    measured_strata,
+    scopes_of,
+    strata_json,
+    strata_model_of,
+    strata_of,
+)
+from synthesis.tables import N_DIMENSIONS_MAX, Column, Floats, Integers, TableEstimate, combined
+
+__all__ = [
+    "GAUSSIAN",
+    "LAPLACE",
+    "N_DIMENSIONS_MAX",
+    "SCORE_SHARE",
+    "TOTAL_SHARE",
+    "Candidate",
+    "Column",
+    "Floats",
+    "Integers",
+    "KnownEstimates",
+    "NoiseCost",
+    "PairwiseModel",
+    "Sketch",
+    "StratifiedModel",
+    "Stratum",
+    "TableEstimate",
+    "Wishes",
+    "combined",
+    "controlled_counts",
+    "draw_stratified_rows",
+    "known_model",
+    "known_sketch",
+    "known_strata",
+    "measured_model",
+    "measured_strata",
+    "model_json",
+    "model_of",
+    "one_way_budgets",
+    "projected",
+    "scopes_of",
+    "score_share",
+    "strata_json",
+    "strata_model_of",
+    "strata_of",
+    "tells_more_than_noise",
+    "worth_scoring",
+]

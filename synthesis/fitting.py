@@ -2,7 +2,7 @@
 
 Each is non-negative, all have the same total, and a pair table has its columns' one-way tables as
 margins. The pair tables of three columns may still contradict each other; drawing the rows settles
-that (`synthesis.conditional`).
+that (`synthesis.drawing`).
 """
 
 from collections.abc import Sequence

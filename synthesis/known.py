@@ -17,7 +17,7 @@ import numpy as np
 
 from cube.query import N_FACTOR_CELLS_MAX, Partition, QueryBlock, counting
 from cube.statistic import GaussianNoisyCounts
-from inference.history import History, counts_groups
+from inference import History, counts_groups
 from synthesis.buckets import Buckets, GroupedEstimate
 from synthesis.tables import (
     N_DIMENSIONS_MAX,

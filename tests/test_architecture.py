@@ -7,6 +7,7 @@ folder. The floors are listed here from the top down, so that a new room has to 
 import ast
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -48,7 +49,7 @@ FLOORS = {
         "strata",
         "drawing pairwise",
         "model",
-        "sketch conditional",
+        "sketch",
         "privbayes",
         "networks known",
         "buckets choice fitting",
@@ -145,7 +146,44 @@ WRITES_ARROW = re.compile(
     r"|_export_to_c\w*|__arrow_\w+__|[A-Z]\w*(StreamWriter|FileWriter|ParquetWriter|CSVWriter)"
     r"|ParquetWriter|CSVWriter"
 )
-N_LINES_MAX = 700
+N_LINES_MIN, N_LINES_MAX = 60, 700
+N_MODULES_MAX = 16  # in a folder
+N_PAST_A_FACE_MAX = 20
+N_LONELY_MAX = 41  # modules that one other of their folder imports, and nobody else
+# Modules of fewer lines: values that several folders import, and what a process must load alone.
+SHORT = {
+    "accountant.ledger.group_commit",
+    "local_dp.channels.choice",
+    "planner.cache",
+    "proxy.__main__",
+    "proxy.config.address",
+    "proxy.config.sharing",
+    "proxy.monitoring.background",
+    "proxy.reporting.pages",
+    "tacit_client.superset_spec",
+}
+# Folders without a face: the vocabulary, what a device or a command must not load as a whole.
+OPEN_FOLDERS = ("cube", "local_dp", "proxy.cli", "proxy.protocol", "tacit_client")
+# Imported past their folder's face: as modules, for an extra alone, or as a name stands for both.
+PAST_A_FACE = {
+    "accountant.auditor.signed_head",
+    "accountant.auditor.verify",
+    "accountant.exact.exact_answers",
+    "accountant.ledger.stores.durable_file",
+    "accountant.ledger.stores.postgres_reader",
+    "accountant.ledger.stores.postgres_store",
+    "planner.meaning.table",
+    "planner.meaning.written",
+    "proxy.admin.periods",
+    "proxy.engine.answers.released",
+    "proxy.sources.files",
+    "proxy.sources.postgres_rows",
+    "synthesis.drawing",
+    "synthesis.model",
+    "synthesis.networks.learned",
+    "synthesis.privbayes.network",
+    "synthesis.strata",
+}
 
 
 def sources(component: str) -> list[Path]:
@@ -303,6 +341,101 @@ def test_only_the_gate_releases() -> None:
         if any(name.startswith("accountant.gate.release.") for name in imported_modules(path))
     }
     assert users == {"accountant/gate/gate.py"}
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """Every module of the product by its name with dots; of a package, its face."""
+    found = {}
+    for path in (path for component in MAY_IMPORT for path in sources(component)):
+        name = path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".")
+        found[name.removesuffix(".__init__")] = path
+    return found
+
+
+def is_face(name: str) -> bool:
+    return modules()[name].name == "__init__.py"
+
+
+def folder_of(name: str) -> str:
+    return name if is_face(name) else name.rpartition(".")[0]
+
+
+@cache
+def shown_by(face: str) -> dict[str, str]:
+    """The names that a face shows, and the module of each."""
+    nodes = ast.walk(ast.parse(modules()[face].read_text()))
+    return {
+        alias.name: node.module
+        for node in nodes
+        if isinstance(node, ast.ImportFrom) and node.module in modules()
+        for alias in node.names
+    }
+
+
+@cache
+def reached(name: str) -> set[str]:
+    """The modules that a module imports, those behind a face as well."""
+    found: set[str] = set()
+    for one in imported_modules(modules()[name]):
+        above, _, last = one.rpartition(".")
+        behind = shown_by(above).get(last) if above in modules() and is_face(above) else None
+        found |= {one, above, behind} & modules().keys() if behind is None else {behind}
+    return {one for one in found - {name} if not is_face(one)}
+
+
+def test_a_folder_is_entered_by_its_face() -> None:
+    for name, path in modules().items():
+        here = folder_of(name)
+        for one in imported_modules(path):
+            entered = one if one in modules() else one.rpartition(".")[0]
+            if entered not in modules() or is_face(entered) or entered in PAST_A_FACE:
+                continue
+            folder = folder_of(entered)
+            is_open = f"{folder}.".startswith(tuple(f"{it}." for it in OPEN_FOLDERS))
+            is_within = f"{here}.".startswith(f"{folder}.")
+            assert is_open or is_within, f"{name} imports {entered}, and not its folder's face"
+    assert len(PAST_A_FACE) < N_PAST_A_FACE_MAX
+
+
+def test_what_a_face_shows_is_what_others_import() -> None:
+    wanted = {
+        one
+        for name, path in modules().items()
+        for one in imported_modules(path)
+        if not f"{folder_of(name)}.".startswith(f"{one.rpartition('.')[0]}.")
+    }
+    for face in filter(is_face, modules()):
+        if f"{face}.".startswith(tuple(f"{it}." for it in OPEN_FOLDERS)):
+            continue
+        unused = [name for name in shown_by(face) if f"{face}.{name}" not in wanted]
+        assert not unused, f"{face} shows {unused}, which nobody imports"
+
+
+def test_a_folder_has_few_modules() -> None:
+    found = Counter(folder_of(name) for name in modules() if not is_face(name))
+    assert {name: n for name, n in found.items() if n > N_MODULES_MAX} == {}
+
+
+def test_short_modules_are_those_that_have_a_reason() -> None:
+    found = {
+        name
+        for name, path in modules().items()
+        if not is_face(name) and path.read_text().count("\n") < N_LINES_MIN
+    }
+    assert found == SHORT
+
+
+def test_few_modules_are_a_part_of_one_other() -> None:
+    importers: dict[str, set[str]] = {}
+    for name in modules():
+        if not is_face(name):
+            for one in reached(name):
+                importers.setdefault(one, set()).add(name)
+    lonely = sorted(
+        name for name, by in importers.items() if len(by) == 1 and folder_of(*by) == folder_of(name)
+    )
+    assert len(lonely) <= N_LONELY_MAX, lonely
 
 
 @pytest.mark.parametrize("component", MAY_IMPORT)

@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 
 from accountant.auditor.chain import EventBody, read_clock, read_rollback
 from accountant.auditor.collections import CollectionBody, closed_collection, opened_collection
-from accountant.auditor.costs.units import AtLevel
+from accountant.auditor.costs import AtLevel
 from accountant.auditor.fields import (
     EPSILON_MAX,
     Fields,

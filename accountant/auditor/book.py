@@ -41,10 +41,17 @@ from accountant.auditor.bodies import (
     TakenOver,
     units_of,
 )
-from accountant.auditor.costs.columns import ColumnCost, column_costs
-from accountant.auditor.costs.history import Finding, Paid, follow
-from accountant.auditor.costs.tables import Row
-from accountant.auditor.costs.units import ONE_ROW, UnitRows, follow_levels
+from accountant.auditor.costs import (
+    ONE_ROW,
+    ColumnCost,
+    Finding,
+    Paid,
+    Row,
+    UnitRows,
+    column_costs,
+    follow,
+    follow_levels,
+)
 from accountant.auditor.fields import Wrong, window_start
 from accountant.auditor.generations import Begun, Generations, all_columns
 from accountant.auditor.growth import ChangedLevels, Readable
@@ -64,7 +71,7 @@ from accountant.auditor.noise import (
 from accountant.auditor.rows import LevelArray, Share
 from accountant.auditor.statistics import Choice, Distance, Gaussian, UnitCount, UnitCounts
 from accountant.auditor.verdict import Renewal, TableVerdict
-from accountant.ledger.entries import Entry
+from accountant.ledger import Entry
 from cube.measurement import PRECISION_UNITS_MAX, UNITS_PER_EPSILON
 
 

@@ -9,8 +9,7 @@ Proof: proofs/generations.md.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from accountant.auditor.costs.columns import ColumnCost
-from accountant.auditor.costs.history import Finding
+from accountant.auditor.costs import ColumnCost, Finding
 from accountant.auditor.fields import Json, Wrong, fields_of, text, whole
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant.auditor.bodies import Advanced, Charge
-from accountant.auditor.costs.tables import Row
+from accountant.auditor.costs import Row
 from accountant.auditor.fields import Wrong
 from accountant.auditor.noise import Price
 from accountant.auditor.rows import LevelArray, Share, Term

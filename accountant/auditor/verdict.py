@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from accountant.auditor.costs.columns import ColumnCost
+from accountant.auditor.costs import ColumnCost
 
 
 @dataclass(frozen=True, slots=True)

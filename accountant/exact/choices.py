@@ -50,7 +50,7 @@ from numpy.typing import NDArray
 from accountant.exact.counted_together import grouping_of_views
 from accountant.exact.exact_answers import check_counts
 from accountant.grouping import Grouping
-from accountant.noise.sampling import bernoulli_exp
+from accountant.noise import bernoulli_exp
 from accountant.source import CellCounts
 from cube.measurement import UNITS_PER_EPSILON, Weight
 from cube.query import Scope

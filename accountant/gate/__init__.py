@@ -4,3 +4,19 @@ Here: the gate itself, prices of plans before anything is charged, the one funct
 the opening of a table. Not here: what cells cost (`cost/`), how noise is drawn (`noise/`), what is
 computed exactly before noise is added (`exact/`), what is recorded (`ledger/`).
 """
+
+from accountant.gate.ended_generation import EndedGeneration, generation_over
+from accountant.gate.gate import Gate, n_come
+from accountant.gate.opening import Funds, open_table, renew_table
+from accountant.gate.pricing import Pricing
+
+__all__ = [
+    "EndedGeneration",
+    "Funds",
+    "Gate",
+    "Pricing",
+    "generation_over",
+    "n_come",
+    "open_table",
+    "renew_table",
+]

@@ -9,13 +9,12 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import NoReturn
 
-from accountant.cost.history_cost import Price
+from accountant.cost import Price
 from accountant.gate.gate import Gate
 from accountant.gate.pricing import Pricing
-from accountant.ledger.history.payments import BindingLimit, Payment
-from accountant.ledger.history.table_history import Budget, TableHistory
-from accountant.ledger.limits import Payer
-from accountant.noise.lattice_noise import SystemNoise
+from accountant.ledger import Payer
+from accountant.ledger.history import BindingLimit, Budget, Payment, TableHistory
+from accountant.noise import SystemNoise
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
 from cube.refusals import GenerationOver, SourceUnavailable
 from cube.shortfall import Shortfall

@@ -22,19 +22,30 @@ has exact values or recovered noise. Proof: proofs/gate.md.
 from collections.abc import Collection, Sequence
 from fractions import Fraction
 
-from accountant.cost.history_cost import Price
+from accountant.cost import Price
 from accountant.gate.known_rows import ClosedPeriods, Snapshot
 from accountant.gate.pricing import Pricing, charged_statistic, terms_of
 from accountant.gate.release import Release
-from accountant.ledger.charged import ChargedBlock
-from accountant.ledger.entries import Charge, HorizonAdvanced, Measured, Period, TakenOver
-from accountant.ledger.history.changed_rows import acceptance
-from accountant.ledger.history.payments import BindingLimit, Payment
-from accountant.ledger.history.raises import StalePlan
-from accountant.ledger.history.table_history import Budget, TableHistory
-from accountant.ledger.ledger import Ledger
-from accountant.ledger.limits import Payer, Window
-from accountant.noise.lattice_noise import NoiseSource
+from accountant.ledger import (
+    Charge,
+    ChargedBlock,
+    HorizonAdvanced,
+    Ledger,
+    Measured,
+    Payer,
+    Period,
+    TakenOver,
+    Window,
+)
+from accountant.ledger.history import (
+    BindingLimit,
+    Budget,
+    Payment,
+    StalePlan,
+    TableHistory,
+    acceptance,
+)
+from accountant.noise import NoiseSource
 from accountant.source import CellCounts, GrowingSource, ReadRows, Source, WatchedSource
 from cube.measurement import Measurement, PlannedMeasurement
 from cube.schema import Schema

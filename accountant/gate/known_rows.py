@@ -15,8 +15,8 @@ import hmac
 import threading
 from typing import Final
 
-from accountant.ledger.entries import Period
-from accountant.ledger.history.table_history import Growth, TableHistory
+from accountant.ledger import Period
+from accountant.ledger.history import Growth, TableHistory
 from accountant.source import GrowingSource, ReadRows, Source
 from cube.axis import Axis
 from cube.horizon import Span, spans

@@ -19,21 +19,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from accountant.cost.history_cost import Price, price_of
-from accountant.cost.zcdp_account import GaussianAccount
-from accountant.exact.counted_together import check_read
-from accountant.exact.exact_answers import answer_bound, statistic_bound
-from accountant.ledger.charged import (
+from accountant.cost import GaussianAccount, Price, price_of
+from accountant.exact import answer_bound, check_read, statistic_bound
+from accountant.ledger import (
     ChargedChoice,
     ChargedDistance,
     ChargedGaussian,
     ChargedStatistic,
     ChargedUnitCount,
+    Payer,
+    Window,
 )
-from accountant.ledger.history.table_history import Renewal, TableHistory
-from accountant.ledger.history.unit_counts import UnitCounts
-from accountant.ledger.limits import Payer, Window
-from accountant.noise.lattice_noise import GaussianNoise, LatticeNoise, OnLattice, sensitivity_of
+from accountant.ledger.history import Renewal, TableHistory, UnitCounts
+from accountant.noise import GaussianNoise, LatticeNoise, OnLattice, sensitivity_of
 from cube.encoding import fingerprint
 from cube.grid import arrays_of
 from cube.measurement import UNITS_PER_EPSILON, GaussianTerms, PlannedMeasurement

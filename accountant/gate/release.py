@@ -13,17 +13,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
-from accountant.exact.choices import chosen
-from accountant.exact.counted_together import grouping_for, groupings_for
-from accountant.exact.exact_answers import (
+from accountant.exact import (
     answer_bound,
-    exact_answers,
+    chosen,
     exact_distance,
+    exact_unit_counts,
+    grouping_for,
+    groupings_for,
     statistic_bound,
 )
-from accountant.exact.unit_counts import exact_unit_counts
+from accountant.exact.exact_answers import exact_answers
 from accountant.grouping import Grouping
-from accountant.ledger.charged import (
+from accountant.ledger import (
+    Charge,
     ChargedBlock,
     ChargedChoice,
     ChargedDistance,
@@ -31,9 +33,8 @@ from accountant.ledger.charged import (
     ChargedStatistic,
     ChargedUnitCount,
 )
-from accountant.ledger.entries import Charge
-from accountant.ledger.history.table_history import TableHistory
-from accountant.noise.lattice_noise import GaussianNoise, LatticeNoise, NoiseSource
+from accountant.ledger.history import TableHistory
+from accountant.noise import GaussianNoise, LatticeNoise, NoiseSource
 from accountant.source import CellCounts, ReadRows, Source, UnitCells
 from cube.measurement import Measurement
 from cube.query import QueryBlock

@@ -7,7 +7,7 @@ not here (accountant/cost), nor is their text (entry_json.py). Proof: proofs/gat
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from accountant.noise.lattice_noise import GaussianNoise, LatticeNoise
+from accountant.noise import GaussianNoise, LatticeNoise
 from cube.measurement import PlannedMeasurement, Precision, Rho, Weight
 from cube.query import QueryBlock
 from cube.statistic import Choice, Distance, GaussianCounts, GaussianStatistic, UnitCount

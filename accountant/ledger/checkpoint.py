@@ -46,13 +46,11 @@ from typing import Any, Final, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.cost.cost_at_cell import is_below
-from accountant.cost.history_cost import CostState
+from accountant.cost import CostState, is_below
 from accountant.ledger.charged import ChargedBlock
 from accountant.ledger.entries import GENESIS, Charge, Entry, Measured
 from accountant.ledger.entry_json import read_text, write
-from accountant.ledger.history.replay import NOT_AN_ENTRY, Replay
-from accountant.ledger.history.table_history import TableHistory
+from accountant.ledger.history import NOT_AN_ENTRY, Replay, TableHistory
 from accountant.ledger.stores import durable_file
 from accountant.ledger.values import AppendOnly, GrowingSet, successor
 from cube.encoding import (

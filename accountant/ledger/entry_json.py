@@ -60,7 +60,7 @@ from accountant.ledger.streams import (
     write_stream,
 )
 from accountant.ledger.values import Fields, typed
-from accountant.noise.lattice_noise import (
+from accountant.noise import (
     LATTICE_BITS_MAX,
     GaussianNoise,
     LatticeNoise,

@@ -31,10 +31,8 @@ from accountant.ledger.entries import (
     TableBody,
 )
 from accountant.ledger.group_commit import GroupCommit
-from accountant.ledger.history.replay import Replay
-from accountant.ledger.history.table_history import TableHistory
-from accountant.ledger.stores.mark import Position, holds
-from accountant.ledger.stores.store import Store, unreadable
+from accountant.ledger.history import Replay, TableHistory
+from accountant.ledger.stores import Position, Store, holds, unreadable
 from accountant.ledger.streams import StreamBody, StreamBook
 from cube.refusals import LedgerLost, LedgerUnavailable
 from cube.runtime import uncollected

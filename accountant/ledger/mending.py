@@ -13,9 +13,8 @@ from pathlib import Path
 
 from accountant.ledger.entries import ClockCorrected, LedgerEnd, RollbackAccepted
 from accountant.ledger.ledger import Ledger
-from accountant.ledger.open_ledger import open_unmarked
-from accountant.ledger.stores.key_file import is_marked, note_marked
-from accountant.ledger.stores.mark import MarkFile, Position, mark_beside
+from accountant.ledger.opening import open_unmarked
+from accountant.ledger.stores import MarkFile, Position, is_marked, mark_beside, note_marked
 from cube.refusals import InvalidRequest, LedgerLost
 
 

@@ -2,3 +2,23 @@
 
 All of it is post-processing: it reads noisy counts, charges nothing, and sees no private row.
 """
+
+from inference.independence.cell_noise import Floats, NoisyTables, TableLaw
+from inference.independence.chi_square import (
+    Decision,
+    IndependenceTest,
+    Reason,
+    independence_test,
+    table_from_history,
+)
+
+__all__ = [
+    "Decision",
+    "Floats",
+    "IndependenceTest",
+    "NoisyTables",
+    "Reason",
+    "TableLaw",
+    "independence_test",
+    "table_from_history",
+]

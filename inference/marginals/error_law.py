@@ -16,7 +16,7 @@ import numpy as np
 from cube.query import Scope
 from inference.marginals.projection import projected
 from inference.marginals.table import Floats, NoisyTable, marginal
-from inference.noise_law.law import NoiseLaw, law_of_noises
+from inference.noise_law import NoiseLaw, law_of_noises
 
 
 @dataclass(frozen=True, eq=False)

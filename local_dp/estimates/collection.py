@@ -30,12 +30,9 @@ import numpy as np
 from cube.query import LinearQuery, QueryBlock, Scope
 from cube.refusals import TooLarge
 from cube.runtime import cached_property
-from inference.marginals.entropy import maximum_entropy
-from inference.marginals.nonnegative import nonnegative
-from inference.marginals.projection import projected
-from inference.marginals.table import NoisyTable, spread
+from inference.marginals import NoisyTable, maximum_entropy, nonnegative, projected, spread
 from local_dp.campaign import Campaign
-from local_dp.channels.channel import Floats
+from local_dp.channels import Floats
 from local_dp.estimates.laws import (
     CollectedAnswer,
     IntervalMethod,

@@ -29,10 +29,8 @@ from numpy.typing import NDArray
 from scipy.special import betainc, betaincinv
 
 from cube.pace import checkpoint
-from inference.noise_law.law import NoiseLaw, law_of_noise
-from local_dp.channels.channel import Floats
-from local_dp.channels.local_hashing import LocalHashing
-from local_dp.channels.randomised_response import RandomisedResponse
+from inference.noise_law import NoiseLaw, law_of_noise
+from local_dp.channels import Floats, LocalHashing, RandomisedResponse
 from local_dp.estimates.shares import TableEstimate, Tally
 
 N_HALVINGS = 60

@@ -20,9 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cube.pace import checkpoint
-from local_dp.channels.channel import Floats
-from local_dp.channels.randomised_response import RandomisedResponse
-from local_dp.channels.unary_encoding import UnaryEncoding
+from local_dp.channels import Floats, RandomisedResponse, UnaryEncoding
 from local_dp.estimates.shares import TableEstimate
 
 GAP_ENOUGH = 1e-6  # shares are then within sqrt(2e-6), a 700th, of their standard errors

@@ -24,9 +24,7 @@ from numpy.typing import NDArray
 
 from cube.pace import checkpoint
 from cube.runtime import cached_property
-from local_dp.channels.channel import Floats
-from local_dp.channels.choice import AnyChannel
-from local_dp.channels.local_hashing import LocalHashing
+from local_dp.channels import AnyChannel, Floats, LocalHashing
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,9 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cube.runtime import cached_property
-from local_dp.channels.channel import Floats
-from local_dp.channels.choice import AnyChannel
-from local_dp.channels.unary_encoding import UnaryEncoding
+from local_dp.channels import AnyChannel, Floats, UnaryEncoding
 from local_dp.estimates.shares import TableEstimate, Tally
 
 N_COUNTS_AT_ONCE = 2**20  # of all tables that are drawn at once: 8 MB

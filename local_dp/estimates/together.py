@@ -24,9 +24,8 @@ from numpy.typing import NDArray
 from cube.pace import checkpoint
 from cube.query import Scope
 from cube.runtime import cached_property
-from inference.marginals.projection import projected
-from inference.marginals.table import NoisyTable, marginal
-from local_dp.channels.channel import Floats
+from inference.marginals import NoisyTable, marginal, projected
+from local_dp.channels import Floats
 from local_dp.estimates.shares import N_ENTRIES_AT_ONCE, TableEstimate, project_simplex
 
 N_PROJECTED_AT_ONCE = 2**20  # coefficients: 8 MB, a few times over

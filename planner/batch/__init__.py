@@ -2,3 +2,8 @@
 
 Needs cvxpy (extra `plan`). What one statement buys is decided in `measuring/`.
 """
+
+from planner.batch.plan import BatchPlan
+from planner.batch.together import plan_together
+
+__all__ = ["BatchPlan", "plan_together"]

@@ -63,7 +63,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from accountant.cost.row_cost import profile_of
+from accountant.cost import profile_of
 from cube.encoding import fingerprint
 from cube.grid import Grid
 from cube.measurement import UNITS_PER_EPSILON, WEIGHT_UNITS_MAX, PlannedMeasurement, Weight
@@ -72,10 +72,10 @@ from cube.query import Partition, QueryBlock, Scope, counting
 from cube.refusals import TooLarge, TooSlow
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from inference.blue.atoms import row_signature
-from inference.history import History, counts_groups
+from inference import History, counts_groups
+from inference.blue import row_signature
 from planner.batch.promise import promised
-from planner.measuring.weighing import Forecast
+from planner.measuring import Forecast
 from planner.workload import Wanted
 
 Floats = NDArray[np.float64]

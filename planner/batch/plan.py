@@ -39,7 +39,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.noise.lattice_noise import may_be_clamped
+from accountant.noise import may_be_clamped
 from cube.encoding import fingerprint
 from cube.measurement import (
     UNITS_PER_EPSILON,
@@ -52,9 +52,9 @@ from cube.pace import seconds_left, within
 from cube.query import N_FACTOR_CELLS_MAX, Partition, QueryBlock, Scope, counting
 from cube.refusals import InvalidTarget, TooSlow
 from cube.schema import Schema
-from inference.blue.atoms import Atoms
+from inference.blue import Atoms
 from planner.batch.weights import N_ROUNDS_MAX, Solution, WeightProblem, improved, scaled_to_meet
-from planner.measuring.weights import weight_for
+from planner.measuring import weight_for
 from planner.workload import Wanted
 
 BRANCHINGS = (2, 3, 4, 6, 8, 10, 16)  # of the hierarchies that are tried, each by itself

@@ -13,8 +13,7 @@ from dataclasses import replace
 from cube.measurement import WEIGHT_UNITS_MAX, PlannedMeasurement, Weight
 from cube.refusals import InvalidTarget
 from planner.batch.plan import BatchPlan
-from planner.measuring.weighing import Forecast
-from planner.measuring.weights import weight_for
+from planner.measuring import Forecast, weight_for
 from planner.workload import Wanted
 
 N_RAISES_MAX = 20

@@ -30,22 +30,16 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
-from accountant.cost.history_cost import Price
-from accountant.ledger.charged import ChargedBlock
-from accountant.ledger.entries import Charge
-from accountant.ledger.limits import Payer
-from accountant.noise.lattice_noise import LatticeNoise
+from accountant.cost import Price
+from accountant.ledger import Charge, ChargedBlock, Payer
+from accountant.noise import LatticeNoise
 from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement
 from cube.pace import checkpoint, seconds_left, within
 from cube.refusals import InvalidTarget, TooLarge, TooSlow
 from planner.batch.marginal_plan import planned_on_marginals
 from planner.batch.plan import BatchPlan, plan_batch
 from planner.batch.promise import promised, with_kept_promises
-from planner.measuring.candidates import Strategy
-from planner.measuring.choose import plan_purchases
-from planner.measuring.offers import PricingContext
-from planner.measuring.weighing import Forecast
-from planner.measuring.weights import ONLY_LAPLACE
+from planner.measuring import ONLY_LAPLACE, Forecast, PricingContext, Strategy, plan_purchases
 from planner.workload import Wanted
 
 NOBODY: Final = Payer("nobody")  # whoever pays, rows and prices are the same

@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 from cube.pace import checkpoint
 from cube.refusals import ConfigurationInvalid
 from cube.runtime import cached_property
-from inference.blue.blue import OnlineBlue
-from inference.noise_law.law import law_of_noise
-from inference.scaling import without_dust
-from planner.measuring.weights import LATTICE_SHARE, ROUNDING_MARGIN
+from inference import without_dust
+from inference.blue import OnlineBlue
+from inference.noise_law import law_of_noise
+from planner.measuring import LATTICE_SHARE, ROUNDING_MARGIN
 
 STEP_MAX = 1e3  # the largest factor by which a step changes a weight, for the solver's accuracy
 

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 from sqlglot import exp
 
-from planner.sql.settings import setting_named
+from planner.sql import setting_named
 
 
 @dataclass(frozen=True, slots=True)

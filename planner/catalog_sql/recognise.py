@@ -19,10 +19,7 @@ from sqlglot import exp
 from cube.refusals import InvalidSql, Refused, UnsupportedSql
 from planner.cache import BoundedCache
 from planner.catalog_sql.functions import KNOWN_FUNCTIONS
-from planner.sql.messages import position
-from planner.sql.parameters import Parameters
-from planner.sql.query_tree import QueryTree, parse
-from planner.sql.statements import Query
+from planner.sql import Parameters, Query, QueryTree, parse, position
 
 # Lists of types that sqlglot knows no lists of.
 _LISTS: Final = re.compile(

@@ -36,13 +36,28 @@ from sqlglot import exp
 
 from cube.pace import checkpoint
 from cube.refusals import TooLarge
-from planner.meaning.made import COPIES, Copies, copied
-from planner.meaning.made import n_nodes_run as n_nodes_of
-from planner.meaning.moments import n_pieces, thresholds
-from planner.meaning.table import N_CHARACTERS_OF_A_VALUE, longest_text
-from planner.sql.dialect import Age, DateBin, DateDifference, TimeBucket, ToChar
-from planner.sql.messages import position, shown
-from planner.sql.nodes import PublicLookup, children, every_node
+from planner.meaning import (
+    COPIES,
+    N_CHARACTERS_OF_A_VALUE,
+    Copies,
+    copied,
+    longest_text,
+    n_pieces,
+    thresholds,
+)
+from planner.meaning import n_nodes_run as n_nodes_of
+from planner.sql import (
+    Age,
+    DateBin,
+    DateDifference,
+    PublicLookup,
+    TimeBucket,
+    ToChar,
+    children,
+    every_node,
+    position,
+    shown,
+)
 
 N_PUT_IN_MAX = 20_000  # nodes; as many as the longest text has, some 60 microseconds each
 N_PLAN_CELLS_MAX = 2**24  # 128 MB of whole numbers

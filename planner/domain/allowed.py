@@ -17,11 +17,8 @@ from collections.abc import Iterable
 from sqlglot import exp
 
 from cube.refusals import UnsupportedSql
-from planner.meaning import table
-from planner.meaning.moments import check_written
-from planner.meaning.types import CAST_TYPES
-from planner.sql.messages import suggestion, unsupported
-from planner.sql.nodes import Held, PublicLookup, every_node
+from planner.meaning import CAST_TYPES, check_written, table
+from planner.sql import Held, PublicLookup, every_node, suggestion, unsupported
 
 _REGULAR = "LIKE and STARTS_WITH compare texts with patterns."
 _WEEKDAY = "EXTRACT(ISODOW FROM x) is 1 on Mondays, EXTRACT(DOW FROM x) is 0 on Sundays."

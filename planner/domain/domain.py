@@ -38,13 +38,23 @@ from planner.domain.exact_levels import (
     polynomial_of,
     stored_type,
 )
-from planner.domain.scratchpad import Scratchpad, columns_of
-from planner.meaning.moments import thresholds
-from planner.meaning.types import decimal_digits
-from planner.sql.dialect import IS_MOMENT, DateBin, TimeBucket
-from planner.sql.exact_number import constant_value
-from planner.sql.messages import origin, position, shown, unsupported
-from planner.sql.nodes import IS_INSTANT, IS_PUBLIC, copy_of, is_put_in_zone, nodes_of
+from planner.domain.scratchpad import Scratchpad, columns_of, left_to_right
+from planner.meaning import decimal_digits, thresholds
+from planner.sql import (
+    IS_INSTANT,
+    IS_MOMENT,
+    IS_PUBLIC,
+    DateBin,
+    TimeBucket,
+    constant_value,
+    copy_of,
+    is_put_in_zone,
+    nodes_of,
+    origin,
+    position,
+    shown,
+    unsupported,
+)
 from planner.workload import ChangedValues
 
 N_NEIGHBOURS = 2  # a decimal constant may become either neighbouring double; one more to pass it
@@ -655,32 +665,6 @@ class PublicDomain:
         return isinstance(expression, exp.Column) and isinstance(
             self.schema.by_name[expression.name], NumericAxis
         )
-
-
-def left_to_right(expression: exp.Expr, allowance: Allowance) -> exp.Expr:
-    """The same expression, in which what AND and OR have decided is not evaluated any further.
-
-    DuckDB evaluates all of an AND on all levels, and stops where one part fails. PostgreSQL would
-    have stopped at the part that is false, or at the one of an OR that is true.
-    """
-
-    def ordered(node: exp.Expr) -> exp.Expr:
-        if not isinstance(node, exp.And | exp.Or):
-            return node
-        allowance.put_in(node, node)  # its parts stand there twice
-        parts = [part.transform(ordered) for part in node.flatten()]
-        decided: exp.Expr = exp.false() if isinstance(node, exp.And) else exp.true()
-        ends = [
-            exp.If(
-                this=exp.Is(this=exp.paren(part), expression=copy_of(decided)),
-                true=copy_of(decided),
-            )
-            for part in parts[:-1]
-        ]
-        join = exp.and_ if isinstance(node, exp.And) else exp.or_
-        return exp.Case(ifs=ends, default=join(*parts))
-
-    return expression.transform(ordered)
 
 
 def spread(values: NDArray[np.int64], axes: Scope, onto: Scope) -> NDArray[np.int64]:

@@ -33,7 +33,7 @@ from cube.pace import checkpoint
 from cube.query import COEFFICIENT_MAX, Scope, rational_gcd
 from cube.refusals import TooLarge
 from planner.domain.allowance import Allowance
-from planner.sql.messages import position, shown, unsupported
+from planner.sql import position, shown, unsupported
 
 EXACT_TYPES = ("DECIMAL", "HUGEINT", "UHUGEINT")  # numpy would receive these as doubles
 N_STEPS_EXACT = 2500  # to fetch one such value, as an object

@@ -57,10 +57,18 @@ from cube.axis import (
 )
 from cube.refusals import OutsideDomain
 from cube.schema import Schema
-from planner.sql.dialect import IS_MOMENT
-from planner.sql.exact_number import constant_value, exact_number, is_written_whole
-from planner.sql.messages import listed, position, shown, suggestion
-from planner.sql.nodes import IS_PUBLIC, every_node
+from planner.sql import (
+    IS_MOMENT,
+    IS_PUBLIC,
+    constant_value,
+    every_node,
+    exact_number,
+    is_written_whole,
+    listed,
+    position,
+    shown,
+    suggestion,
+)
 
 MULTIPLE_MAX = 2**62  # beyond any level
 

@@ -21,7 +21,7 @@ from typing import Final, TypeAlias
 
 from cube.axis import LevelValue
 from cube.refusals import UnknownName
-from planner.sql.messages import listed, shortened
+from planner.sql import listed, shortened
 
 SCHEMAS: Final = frozenset(
     {"main", "public"}

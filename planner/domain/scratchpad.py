@@ -45,12 +45,17 @@ from planner.domain.exact_levels import (
     stored_type,
 )
 from planner.domain.relations import PublicRelation
-from planner.meaning.numbers import QUOTIENT_PLACES
-from planner.meaning.types import Kind, SqlType, of_duckdb
-from planner.meaning.writing import duckdb_sql, written_expression
-from planner.meaning.written import Value, written
-from planner.sql.messages import position, shortened, shown, unsupported
-from planner.sql.nodes import PublicLookup, nodes_of
+from planner.meaning import (
+    QUOTIENT_PLACES,
+    Kind,
+    SqlType,
+    Value,
+    duckdb_sql,
+    of_duckdb,
+    written_expression,
+)
+from planner.meaning.written import written
+from planner.sql import PublicLookup, copy_of, nodes_of, position, shortened, shown, unsupported
 
 TypeOfColumn = Callable[[exp.Expr], SqlType]
 
@@ -451,3 +456,29 @@ def _reason(error: duckdb.Error) -> str:
     """The first line of DuckDB's message, without the error class and advice on settings."""
     line = str(error).split("\n", 1)[0].split(". ", 1)[0]
     return shortened(line.split(": ", 1)[-1].rstrip("."))
+
+
+def left_to_right(expression: exp.Expr, allowance: Allowance) -> exp.Expr:
+    """The same expression, in which what AND and OR have decided is not evaluated any further.
+
+    DuckDB evaluates all of an AND on all levels, and stops where one part fails. PostgreSQL would
+    have stopped at the part that is false, or at the one of an OR that is true.
+    """
+
+    def ordered(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node, exp.And | exp.Or):
+            return node
+        allowance.put_in(node, node)  # its parts stand there twice
+        parts = [part.transform(ordered) for part in node.flatten()]
+        decided: exp.Expr = exp.false() if isinstance(node, exp.And) else exp.true()
+        ends = [
+            exp.If(
+                this=exp.Is(this=exp.paren(part), expression=copy_of(decided)),
+                true=copy_of(decided),
+            )
+            for part in parts[:-1]
+        ]
+        join = exp.and_ if isinstance(node, exp.And) else exp.or_
+        return exp.Case(ifs=ends, default=join(*parts))
+
+    return expression.transform(ordered)

@@ -19,8 +19,7 @@ from sqlglot import exp
 from cube.axis import Axis, IntegerAxis, TimestampAxis
 from cube.refusals import OutsideDomain
 from cube.schema import Schema
-from planner.sql.dialect import Clock, utc_now
-from planner.sql.messages import position, shown, unsupported
+from planner.sql import Clock, position, shown, unsupported, utc_now
 
 
 def as_of(table: exp.Table, schema: Schema, otherwise: str | None = None) -> exp.Expr | None:

@@ -24,7 +24,7 @@ from cube.encoding import fingerprint
 from cube.query import LinearQuery, QueryBlock, Scope
 from cube.refusals import Refused
 from cube.schema import Schema
-from inference.scaling import coefficient_range
+from inference import coefficient_range
 from planner.lowering.level_summaries import (
     Calendar,
     QuantileCall,
@@ -40,17 +40,20 @@ from planner.lowering.linear import aggregated_twice, is_linear, linear_query
 from planner.lowering.outer import check_run
 from planner.lowering.parts import PartBuilder
 from planner.lowering.summands import addends_apart, known_where
-from planner.sql.exact_number import constant_value
-from planner.sql.messages import DIALECT, shown, text_of, unsupported
-from planner.sql.names import CompanionColumn
-from planner.sql.nodes import (
+from planner.sql import (
+    DIALECT,
+    CompanionColumn,
     Held,
+    constant_value,
     copy_of,
     every_node,
     has_node,
     is_quantile,
     is_unit_count,
     nodes_of,
+    shown,
+    text_of,
+    unsupported,
 )
 from planner.workload import Answer, ColumnKind, SqlFormula
 

@@ -27,13 +27,22 @@ from sqlglot import exp
 
 from cube.axis import LevelValue, MeasureAxis, NumericAxis
 from cube.refusals import TooLarge, UnknownName, UnsupportedSql
-from planner.domain.relations import Columns, PublicRelation
+from planner.domain import Columns, PublicRelation
 from planner.lowering.outer import outer_sql, public_types
 from planner.lowering.parts import PlanningContext
 from planner.lowering.rows import Rows, lookups
 from planner.lowering.summands import conjuncts
-from planner.sql.messages import listed, position, shown, unsupported
-from planner.sql.nodes import IS_PUBLIC, Held, PublicLookup, copy_of, nodes_of
+from planner.sql import (
+    IS_PUBLIC,
+    Held,
+    PublicLookup,
+    copy_of,
+    listed,
+    nodes_of,
+    position,
+    shown,
+    unsupported,
+)
 
 Entry = tuple[exp.Join | None, exp.Expr]
 

@@ -25,9 +25,17 @@ from cube.refusals import InvalidTarget, TooLarge, UnsupportedSql
 from planner.lowering.lowering import check_key
 from planner.lowering.parts import PartBuilder
 from planner.lowering.summands import conjuncts
-from planner.sql.messages import position, unsupported
-from planner.sql.nodes import Held, children
-from planner.sql.options import DEFAULT_LEVEL, MANNER, N_REPLICATES, NO_MANNER, AnswerOptions
+from planner.sql import (
+    DEFAULT_LEVEL,
+    MANNER,
+    N_REPLICATES,
+    NO_MANNER,
+    AnswerOptions,
+    Held,
+    children,
+    position,
+    unsupported,
+)
 from planner.workload import Consistency, ConsistentSets, GroupKey, IndependenceQuestion
 
 N_JOINT_CELLS_MAX = 2**16  # can be fitted in a second or two

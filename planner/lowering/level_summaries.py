@@ -34,16 +34,20 @@ from cube.pieces import runs_of
 from cube.query import N_GROUPS_MAX, N_NARROW_LEVELS_MAX, Partition, QueryBlock
 from cube.refusals import TooLarge, UnsupportedSql
 from cube.schema import Schema
-from planner.domain.domain import KeyArray, spread
-from planner.domain.exact_levels import Polynomial, polynomial_of
-from planner.domain.scratchpad import columns_of
+from planner.domain import KeyArray, Polynomial, columns_of, polynomial_of, spread
 from planner.level_summary import BOUNDED, LevelStatistic, LevelSummary
 from planner.lowering.linear import Grouping, changed_in_key, grouping, has_aggregate, linear_query
 from planner.lowering.parts import PartBuilder
 from planner.lowering.summands import check_size, conjuncts
-from planner.sql.exact_number import constant_value
-from planner.sql.messages import shown, text_of, unsupported
-from planner.sql.nodes import AS_WRITTEN, copy_of, is_quantile
+from planner.sql import (
+    AS_WRITTEN,
+    constant_value,
+    copy_of,
+    is_quantile,
+    shown,
+    text_of,
+    unsupported,
+)
 from planner.workload import Answer, ColumnKind, QuantileFormula
 
 _IDENTITY = (Fraction(0), Fraction(1))

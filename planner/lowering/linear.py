@@ -34,8 +34,7 @@ from cube.query import (
 )
 from cube.refusals import TooLarge, UnsupportedSql
 from cube.schema import Schema
-from planner.domain.allowance import Allowance
-from planner.domain.domain import KeyArray, LevelArray, PublicDomain, spread
+from planner.domain import Allowance, KeyArray, LevelArray, PublicDomain, spread
 from planner.lowering.summands import (
     N_SHARED_CELLS_MAX,
     Product,
@@ -47,9 +46,7 @@ from planner.lowering.summands import (
     product_term,
     summed,
 )
-from planner.sql.exact_number import constant_value, divided_by_zero
-from planner.sql.messages import shown, unsupported
-from planner.sql.nodes import has_node, is_unit_count
+from planner.sql import constant_value, divided_by_zero, has_node, is_unit_count, shown, unsupported
 from planner.workload import ChangedValues, GroupKey
 
 

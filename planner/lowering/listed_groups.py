@@ -32,10 +32,18 @@ from sqlglot import exp
 
 from planner.lowering.rows import Rows
 from planner.lowering.summands import conjuncts
-from planner.sql.exact_number import constant_value
-from planner.sql.messages import origin, shown, unsupported
-from planner.sql.names import column_name
-from planner.sql.nodes import AS_WRITTEN, Held, aggregates_in, copy_of, is_of_window
+from planner.sql import (
+    AS_WRITTEN,
+    Held,
+    aggregates_in,
+    column_name,
+    constant_value,
+    copy_of,
+    is_of_window,
+    origin,
+    shown,
+    unsupported,
+)
 
 _KEY = "tacit_listed_{}"  # a key of the list that it does not show
 _PASSED_ON = {"expressions", "from_", "where", "order"}  # clauses that leave a list a list

@@ -32,26 +32,28 @@ from planner.lowering.listed_groups import ListedGroups, listed_groups
 from planner.lowering.parts import N_COLUMNS_MAX, PartBuilder
 from planner.lowering.rows import Rows, mapped
 from planner.lowering.summands import conjuncts
-from planner.sql.messages import listed, position, shown, suggestion, unsupported
-from planner.sql.names import (
+from planner.sql import (
     COMPANIONS,
-    CompanionColumn,
-    column_name,
-    is_companion,
-    output_name,
-    read_companion,
-)
-from planner.sql.nodes import (
     IS_MADE,
     WAS_CUT,
+    CompanionColumn,
     Held,
     aggregates,
     aggregates_in,
+    column_name,
     has_node,
+    is_companion,
     is_of_window,
     is_output,
+    listed,
+    output_name,
     output_reference,
+    position,
+    read_companion,
+    shown,
+    suggestion,
     unit_count,
+    unsupported,
 )
 from planner.workload import ColumnKind
 

@@ -22,10 +22,17 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from cube.schema import Schema
-from planner.sql.exact_number import constant_value
-from planner.sql.names import COMPANIONS, column_name, output_name
-from planner.sql.nodes import aggregates_in, copy_of, is_of_window
-from planner.sql.options import MANNER, REQUESTED
+from planner.sql import (
+    COMPANIONS,
+    MANNER,
+    REQUESTED,
+    aggregates_in,
+    column_name,
+    constant_value,
+    copy_of,
+    is_of_window,
+    output_name,
+)
 
 _REAL_TYPES = frozenset({exp.DType.DOUBLE, exp.DType.FLOAT, exp.DType.DECIMAL})
 

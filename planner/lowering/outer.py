@@ -18,18 +18,27 @@ from sqlglot import exp
 from sqlglot.errors import UnsupportedError
 
 from cube.refusals import TooLarge, UnsupportedSql
-from planner.domain.allowance import n_nodes_run
-from planner.domain.allowed import FUNCTIONS, LEAVES, OPERATORS, check_details, instead_of
-from planner.domain.relations import PublicRelation
-from planner.meaning.made import check_made
-from planner.meaning.types import SqlType, of_duckdb
-from planner.meaning.writing import RelationTypes, duckdb_sql, written_query
-from planner.sql.messages import text_of, unsupported
-from planner.sql.names import COMPANIONS, column_name
-from planner.sql.nodes import IS_MADE, every_node
-from planner.sql.parameters import Parameters
-from planner.sql.query_tree import parse
-from planner.sql.statements import read_query
+from planner.domain import (
+    FUNCTIONS,
+    LEAVES,
+    OPERATORS,
+    PublicRelation,
+    check_details,
+    instead_of,
+    n_nodes_run,
+)
+from planner.meaning import RelationTypes, SqlType, check_made, duckdb_sql, of_duckdb, written_query
+from planner.sql import (
+    COMPANIONS,
+    IS_MADE,
+    Parameters,
+    column_name,
+    every_node,
+    parse,
+    read_query,
+    text_of,
+    unsupported,
+)
 from planner.workload import ColumnKind
 
 _QUERIES: frozenset[type[exp.Expr]] = frozenset(

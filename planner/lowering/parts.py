@@ -24,17 +24,22 @@ from cube.query import N_GROUPS_MAX, LinearQuery, Partition, QueryBlock
 from cube.refusals import TooLarge
 from cube.schema import Schema
 from cube.target import AccuracyTarget, SumTarget
-from inference.scaling import coefficient_range
-from planner.domain.domain import KeyArray, KnownConditions, PublicDomain
-from planner.domain.relations import PublicRelation, PublicRows, TableNames
-from planner.domain.scratchpad import Scratchpad
+from inference import coefficient_range
+from planner.domain import (
+    KeyArray,
+    KnownConditions,
+    PublicDomain,
+    PublicRelation,
+    PublicRows,
+    Scratchpad,
+    TableNames,
+)
 from planner.level_summary import LevelSummary
 from planner.lowering.as_of import TableGenerations
 from planner.lowering.linear import Grouping, changed_in_key, check_values, grouping, linear_query
 from planner.lowering.rows import Rows
-from planner.meaning.types import ANSWER, INT4, TEXT, UNKNOWN, Kind, SqlType, of_duckdb
-from planner.sql.messages import text_of
-from planner.sql.nodes import counts_cut_units, is_unit_count
+from planner.meaning import ANSWER, INT4, TEXT, UNKNOWN, Kind, SqlType, of_duckdb
+from planner.sql import counts_cut_units, is_unit_count, text_of
 from planner.workload import (
     Aggregate,
     Answer,

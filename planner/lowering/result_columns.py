@@ -23,15 +23,12 @@ from typing import Final, TypeAlias
 
 from sqlglot import exp
 
-from planner.domain.relations import OWN_PREFIX, PublicRelation
+from planner.domain import OWN_PREFIX, PublicRelation
 from planner.lowering.parts import PartBuilder, counts_records
 from planner.lowering.rows import Rows
 from planner.lowering.summands import conjuncts
 from planner.lowering.tables import column_names
-from planner.sql.exact_number import constant_value
-from planner.sql.messages import shortened
-from planner.sql.names import column_name
-from planner.sql.nodes import aggregates_in, has_node, nodes_of
+from planner.sql import aggregates_in, column_name, constant_value, has_node, nodes_of, shortened
 from planner.workload import PICKED, ColumnKind, OutputColumn, Part, Pick
 
 _COMPARISONS: dict[type[exp.Expr], Callable[[Fraction, Fraction], bool]] = {

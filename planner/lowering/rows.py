@@ -19,10 +19,20 @@ from sqlglot import exp
 
 from cube.refusals import PrivateRows, UnknownName
 from cube.schema import Schema
-from planner.domain.allowance import Allowance
-from planner.sql.messages import listed, origin, position, shortened, shown, suggestion, unsupported
-from planner.sql.names import column_name
-from planner.sql.nodes import PublicLookup, copy_of, is_output
+from planner.domain import Allowance
+from planner.sql import (
+    PublicLookup,
+    column_name,
+    copy_of,
+    is_output,
+    listed,
+    origin,
+    position,
+    shortened,
+    shown,
+    suggestion,
+    unsupported,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,7 @@ from sqlglot import exp
 
 from cube.pace import checkpoint
 from cube.refusals import TooLarge, UnknownName, UnsupportedSql
-from planner.domain.allowed import check_scalar
-from planner.domain.relations import OWN_PREFIX, PRIVACY_SCHEMA
+from planner.domain import OWN_PREFIX, PRIVACY_SCHEMA, check_scalar
 from planner.lowering.formulas import Total
 from planner.lowering.joins import exists_among, joined_rows, public_literal, value_of, values_of
 from planner.lowering.joint_counts import ask_consistency, asks_independence, lower_test
@@ -41,12 +40,30 @@ from planner.lowering.result_columns import empty_rows, has_limit_zero, is_probe
 from planner.lowering.rows import Rows, check_plain, clause_of_rows, mapped, rows_shown
 from planner.lowering.summands import conjuncts
 from planner.lowering.tables import Answered, Names, Relation, ShownAnswer, Tables, column_names
-from planner.meaning.types import SqlType
-from planner.sql.messages import origin, position, shortened, shown, text_of, unsupported
-from planner.sql.names import COMPANIONS, is_companion, read_companion
-from planner.sql.nodes import Held, aggregates, aggregates_in, children, copy_of, has_node, nodes_of
-from planner.sql.options import MANNER, NO_MANNER, REQUESTED, AnswerOptions
-from planner.sql.query_tree import QueryTree
+from planner.meaning import SqlType
+from planner.sql import (
+    COMPANIONS,
+    MANNER,
+    NO_MANNER,
+    REQUESTED,
+    AnswerOptions,
+    Held,
+    QueryTree,
+    aggregates,
+    aggregates_in,
+    children,
+    copy_of,
+    has_node,
+    is_companion,
+    nodes_of,
+    origin,
+    position,
+    read_companion,
+    shortened,
+    shown,
+    text_of,
+    unsupported,
+)
 from planner.workload import AskedFirst, GivenAnswers, RequestedTarget
 
 

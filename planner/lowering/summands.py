@@ -28,14 +28,18 @@ from cube.query import (
 )
 from cube.refusals import TooLarge, UnsupportedSql
 from cube.schema import Schema
-from planner.domain.allowance import Allowance
-from planner.domain.domain import CAP_IT, LevelArray, spread
-from planner.domain.exact_levels import number_of
-from planner.domain.scratchpad import columns_of
-from planner.sql.dialect import Age, DateBin, TimeBucket
-from planner.sql.exact_number import constant_value, divided_by_zero, is_written_whole
-from planner.sql.messages import position, shown
-from planner.sql.nodes import copy_of
+from planner.domain import CAP_IT, Allowance, LevelArray, columns_of, number_of, spread
+from planner.sql import (
+    Age,
+    DateBin,
+    TimeBucket,
+    constant_value,
+    copy_of,
+    divided_by_zero,
+    is_written_whole,
+    position,
+    shown,
+)
 
 N_SHARED_CELLS_MAX = 2**10  # a larger factor is rarely seen again, and takes long to compare
 N_CANCELLING_CELLS_MAX = 2**16  # up to here a query is checked for terms that cancel everywhere

@@ -12,12 +12,12 @@ from sqlglot import exp
 
 from cube.refusals import TextPosition, UnknownName
 from cube.schema import Schema
-from planner.domain.allowance import Allowance
-from planner.domain.relations import (
+from planner.domain import (
     OWN_PREFIX,
     PRIVACY_SCHEMA,
     REMAINING,
     UNITS,
+    Allowance,
     SyntheticName,
     WrittenName,
     privacy_view,
@@ -30,8 +30,17 @@ from planner.lowering.as_of import as_of, generation_as_of
 from planner.lowering.listed_groups import ListedGroups
 from planner.lowering.parts import PartBuilder, PlanningContext
 from planner.lowering.rows import Rows
-from planner.sql.messages import listed, origin, position, shown, suggestion, unsupported
-from planner.sql.nodes import AS_WRITTEN, IS_PUBLIC, aggregates_in
+from planner.sql import (
+    AS_WRITTEN,
+    IS_PUBLIC,
+    aggregates_in,
+    listed,
+    origin,
+    position,
+    shown,
+    suggestion,
+    unsupported,
+)
 
 _NO_TABLE: Final = "There is no table"
 N_REASONS_MAX: Final = 6  # of one refusal, beside the first

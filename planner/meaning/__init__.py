@@ -5,3 +5,49 @@ and writes what DuckDB computes. Public levels, public tables and answers are al
 What cannot be computed as PostgreSQL does is refused. Not here: aggregates, and what may be
 evaluated on private rows.
 """
+
+from planner.meaning.made import COPIES, Copies, check_made, copied, n_nodes_run
+from planner.meaning.moments import check_written, n_pieces, thresholds
+from planner.meaning.numbers import QUOTIENT_PLACES
+from planner.meaning.table import N_CHARACTERS_OF_A_VALUE, longest_text
+from planner.meaning.types import (
+    ANSWER,
+    CAST_TYPES,
+    INT4,
+    TEXT,
+    UNKNOWN,
+    Kind,
+    SqlType,
+    decimal_digits,
+    of_duckdb,
+)
+from planner.meaning.writing import RelationTypes, duckdb_sql, written_expression, written_query
+from planner.meaning.written import Value
+
+__all__ = [
+    "ANSWER",
+    "CAST_TYPES",
+    "COPIES",
+    "INT4",
+    "N_CHARACTERS_OF_A_VALUE",
+    "QUOTIENT_PLACES",
+    "TEXT",
+    "UNKNOWN",
+    "Copies",
+    "Kind",
+    "RelationTypes",
+    "SqlType",
+    "Value",
+    "check_made",
+    "check_written",
+    "copied",
+    "decimal_digits",
+    "duckdb_sql",
+    "longest_text",
+    "n_nodes_run",
+    "n_pieces",
+    "of_duckdb",
+    "thresholds",
+    "written_expression",
+    "written_query",
+]

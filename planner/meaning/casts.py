@@ -37,9 +37,7 @@ from planner.meaning.types import (
     of_cast,
 )
 from planner.meaning.written import Call, Value, as_it_was, read_as, written
-from planner.sql.dialect import PLACES
-from planner.sql.messages import unsupported
-from planner.sql.moment_texts import IntervalValue, NoInterval, read_interval
+from planner.sql import PLACES, IntervalValue, NoInterval, read_interval, unsupported
 
 DIGITS_MAX: Final = 38  # of a DECIMAL
 _DUCKDB: Final = {

@@ -16,9 +16,7 @@ from sqlglot import exp
 
 from cube.refusals import TooLarge
 from planner.meaning.table import N_CHARACTERS_OF_A_VALUE, longest_text, may_lengthen
-from planner.sql.exact_number import constant_value
-from planner.sql.messages import position, shown, unsupported
-from planner.sql.nodes import Written, children, every_node
+from planner.sql import Written, children, constant_value, every_node, position, shown, unsupported
 
 N_CHARACTERS_COLUMN: Final = 256  # of a text in a column; longer ones are few
 N_CHARACTERS_MAX: Final = 2**22  # of one value

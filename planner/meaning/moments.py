@@ -36,10 +36,7 @@ from planner.meaning.types import (
     SqlType,
 )
 from planner.meaning.written import Call, Value, Writer, read_as
-from planner.sql.dialect import IS_DOUBLE, DateBin, ToChar
-from planner.sql.exact_number import constant_value
-from planner.sql.messages import unsupported
-from planner.sql.nodes import copy_of
+from planner.sql import IS_DOUBLE, DateBin, ToChar, constant_value, copy_of, unsupported
 
 N_BUCKETS_MAX: Final = 1000
 N_THRESHOLD_PLACES: Final = 18  # of a threshold that is no decimal: finer than any column's

@@ -28,9 +28,7 @@ from planner.meaning.types import (
     plain_number,
 )
 from planner.meaning.written import Call, Value, Writer, as_it_was, read_as
-from planner.sql.exact_number import constant_value
-from planner.sql.messages import unsupported
-from planner.sql.moment_texts import IntervalValue, NoInterval
+from planner.sql import IntervalValue, NoInterval, constant_value, unsupported
 
 PLACES_MAX: Final = 18  # of a product that stays a DECIMAL
 QUOTIENT_PLACES: Final = 20

@@ -31,8 +31,7 @@ from planner.meaning.types import (
     of_cast,
 )
 from planner.meaning.written import Call, Value, Writer, read_as
-from planner.sql.dialect import Age, DateBin, DateDifference, TimeBucket, ToChar
-from planner.sql.messages import unsupported
+from planner.sql import Age, DateBin, DateDifference, TimeBucket, ToChar, unsupported
 
 
 def agreed(call: Call, values: Sequence[Value]) -> tuple[list[Value], SqlType]:

@@ -23,8 +23,7 @@ from sqlglot import exp
 from planner.meaning.casts import as_text
 from planner.meaning.types import BOOLEAN, INT4, OTHER, TEXT, Kind, SqlType
 from planner.meaning.written import Call, Value, Writer, as_it_was, read_as, written
-from planner.sql.exact_number import constant_value
-from planner.sql.messages import unsupported
+from planner.sql import constant_value, unsupported
 
 _SPECIAL: Final = frozenset(r"\.+*?()|[]{}^$")
 _CLASSES: Final = {

@@ -21,14 +21,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from planner.sql.moment_texts import (
-    IntervalValue,
-    Moment,
-    NoInterval,
-    NoMoment,
-    read_interval,
-    read_moment,
-)
+from planner.sql import IntervalValue, Moment, NoInterval, NoMoment, read_interval, read_moment
 
 
 class Kind(Enum):

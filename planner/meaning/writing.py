@@ -28,7 +28,7 @@ from planner.meaning.types import (
     common_type,
 )
 from planner.meaning.written import DUCKDB, Call, Value, written
-from planner.sql.nodes import PublicLookup, copy_of, outside_queries
+from planner.sql import PublicLookup, copy_of, outside_queries
 
 ResolveColumn: TypeAlias = Callable[[exp.Expr], Value]
 """What stands for a column, or a looked-up one, and its type."""

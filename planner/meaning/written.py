@@ -13,8 +13,7 @@ from sqlglot.generators.duckdb import DuckDBGenerator
 
 from cube.refusals import UnsupportedSql
 from planner.meaning.types import TEXT, Kind, NoValue, SqlType, read_constant
-from planner.sql.messages import unsupported
-from planner.sql.nodes import WRITTEN_FOR, Written
+from planner.sql import WRITTEN_FOR, Written, unsupported
 
 
 class Value(NamedTuple):

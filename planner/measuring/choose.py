@@ -56,9 +56,9 @@ from cube.pace import checkpoint
 from cube.query import QueryBlock, Scope
 from cube.refusals import InvalidTarget
 from cube.target import AccuracyTarget
-from inference.block_estimates import RowEstimates, widest
-from inference.blue.stretches import Stretch, StretchesReader, on_stretch
-from inference.noise_law.law import law_of_noise
+from inference import RowEstimates, widest
+from inference.blue import Stretch, StretchesReader, on_stretch
+from inference.noise_law import law_of_noise
 from planner.measuring.candidates import (
     N_CUBOIDS_MAX,
     Candidate,

@@ -55,18 +55,16 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.ledger.history.raises import Raises
-from accountant.ledger.values import AppendOnly, GrowingSet
+from accountant.ledger import AppendOnly, GrowingSet
+from accountant.ledger.history import Raises
 from cube.classes import Tiles
 from cube.encoding import fingerprint
 from cube.measurement import UNITS_PER_EPSILON, UNITS_PER_PRECISION, WEIGHT_UNITS_MAX, Measurement
 from cube.pace import checkpoint
 from cube.query import Factor, Partition, QueryBlock
 from cube.schema import Schema
-from inference.block_estimates import widest
-from inference.blue.hierarchy_reader import Divided, HierarchyReader, finest_groups, is_divided_at
-from inference.blue.partition_reader import PartitionReader
-from inference.scaling import Scaling, posteriors_of
+from inference import Scaling, posteriors_of, widest
+from inference.blue import Divided, HierarchyReader, PartitionReader, finest_groups, is_divided_at
 from planner.measuring.candidates import Candidate, may_be_whole
 from planner.measuring.ski_rental import Evidence, RentedRows
 from planner.measuring.weights import (

@@ -44,9 +44,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TypeAlias
 
-from accountant.cost.row_cost import rows_in_block, units_per_square
-from accountant.ledger.charged import ChargedBlock
-from accountant.ledger.entries import Charge
+from accountant.cost import rows_in_block, units_per_square
+from accountant.ledger import Charge, ChargedBlock
 from cube.encoding import fingerprint
 from cube.horizon import Horizon, reach
 from cube.measurement import (
@@ -59,7 +58,7 @@ from cube.measurement import (
 )
 from cube.query import QueryBlock, Scope
 from cube.schema import Schema
-from inference.history import counts_groups
+from inference import counts_groups
 from planner.measuring.candidates import families
 
 

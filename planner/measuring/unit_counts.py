@@ -12,17 +12,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, TypeAlias
 
-from accountant.ledger.history.unit_counts import Name, UnitCounts, name_of
+from accountant.ledger.history import Name, UnitCounts, name_of
 from cube.measurement import Measurement, Weight
 from cube.query import QueryBlock
 from cube.refusals import TooLarge
 from cube.schema import Schema
 from cube.statistic import PlannedUnitCount, UnitCount
 from cube.target import AccuracyTarget
-from inference.block_estimates import RowEstimates, widest
-from inference.error_terms import FIRST_BESIDE
-from inference.posterior import NotEstimable
-from inference.scaling import Scaling
+from inference import FIRST_BESIDE, NotEstimable, RowEstimates, Scaling, widest
 from planner.measuring.choose import meets
 from planner.measuring.offers import Offer
 from planner.measuring.weights import smallest_units, weight_for

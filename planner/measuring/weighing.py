@@ -27,8 +27,7 @@ from cube.pace import checkpoint
 from cube.query import QueryBlock
 from cube.refusals import TooLarge
 from cube.target import AccuracyTarget
-from inference.block_estimates import widest
-from inference.estimator import Estimator
+from inference import Estimator, widest
 from planner.measuring.candidates import Candidate
 from planner.measuring.weights import NoiseKind, practically_no_noise, smallest_units
 

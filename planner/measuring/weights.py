@@ -32,7 +32,7 @@ from fractions import Fraction
 from statistics import NormalDist
 from typing import Final, Protocol
 
-from accountant.cost.zcdp_account import GaussianAccount, constant_of
+from accountant.cost import GaussianAccount, constant_of
 from cube.measurement import (
     PRECISION_UNITS_MAX,
     UNITS_PER_EPSILON,

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from planner.sql.exact_number import constant_value
+from planner.sql.exact_numbers import constant_value
 from planner.sql.messages import unsupported
 from planner.sql.nodes import nodes_of
 from planner.workload import ColumnKind

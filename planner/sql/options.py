@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from cube.refusals import InvalidTarget
-from planner.sql.exact_number import exact_number
+from planner.sql.exact_numbers import exact_number
 from planner.sql.messages import shortened, suggestion
 from planner.workload import Consistency, Fallback, RequestedTarget
 

@@ -18,7 +18,7 @@ from typing import ClassVar, Final, TypeAlias
 
 from sqlglot.tokenizer_core import Token
 
-from accountant.ledger.streams import N_PREDICATES_MAX
+from accountant.ledger import N_PREDICATES_MAX
 from cube.axis import NAME_LENGTH_MAX
 from cube.refusals import InvalidTarget
 from planner.sql.messages import shortened

@@ -23,7 +23,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from cube.axis import NAME_LENGTH_MAX
 from cube.refusals import InvalidSql, InvalidTarget, TooLarge
 from planner.sql.dialect import TACIT
-from planner.sql.exact_number import exact_number
+from planner.sql.exact_numbers import exact_number
 from planner.sql.messages import position_at, shortened, suggestion
 
 N_WORDS_MAX = 10_000  # planning is linear in these, some hundred microseconds for the worst of them

@@ -16,10 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from accountant.auditor.signed_head import Head, read_private_key, read_signed_head, sign_head
-from accountant.ledger.clock import utc_now
-from accountant.ledger.stores import durable_file
-from accountant.ledger.stores.mark import Position
+from accountant.auditor import Head, read_private_key, read_signed_head, sign_head
+from accountant.ledger import utc_now
+from accountant.ledger.stores import Position, durable_file
 from cube.refusals import LedgerCorrupt, LedgerLost, LedgerSetBack
 
 

@@ -20,18 +20,24 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final, Protocol
 
-from accountant.ledger.clock import ClockGuard
-from accountant.ledger.credentials import EVERY_TABLE
-from accountant.ledger.entries import LimitSet
-from accountant.ledger.history.table_history import TableHistory
-from accountant.ledger.ledger import Ledger
-from accountant.ledger.limits import Limit, Subject, SubjectKind, Window
-from accountant.ledger.open_ledger import open_ledger, open_shared_ledger
+from accountant.ledger import (
+    EVERY_TABLE,
+    ClockGuard,
+    Ledger,
+    Limit,
+    LimitSet,
+    Subject,
+    SubjectKind,
+    Window,
+    open_ledger,
+    open_shared_ledger,
+)
+from accountant.ledger.history import TableHistory
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import InvalidRequest, NotAllowed
-from planner.sql.messages import listed, suggestion
-from proxy.api.requests import Caller, LimitStatus, exact_epsilon, unknown_table
-from proxy.config.ledger import LedgerSettings
+from planner.sql import listed, suggestion
+from proxy.api import Caller, LimitStatus, exact_epsilon, unknown_table
+from proxy.config import LedgerSettings
 
 
 def open_configured(settings: LedgerSettings) -> Ledger:

@@ -15,20 +15,17 @@ import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from accountant.gate.gate import Gate
-from accountant.gate.open_table import renew_table
-from accountant.ledger.entries import Period
-from accountant.ledger.history.table_history import Budget, Growth, TableHistory
-from accountant.ledger.ledger import Ledger
-from accountant.noise.lattice_noise import SystemNoise
-from accountant.source import Source
+from accountant import Source
+from accountant.gate import Gate, renew_table
+from accountant.ledger import Ledger, Period
+from accountant.ledger.history import Budget, Growth, TableHistory
+from accountant.noise import SystemNoise
 from cube.axis import Axis
 from cube.horizon import until
 from cube.refusals import CannotStart, InvalidRequest, SourceUnavailable
 from cube.schema import Schema
-from proxy.config.columns import horizon_of, levels_through, read_level
-from proxy.config.table_settings import TableSettings
-from proxy.sources.opening import Extracted, GrowingFile, table_rows
+from proxy.config import TableSettings, horizon_of, levels_through, read_level
+from proxy.sources import Extracted, GrowingFile, table_rows
 
 
 @dataclass(frozen=True, slots=True)

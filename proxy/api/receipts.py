@@ -21,7 +21,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from cube.schema import Schema
-from planner.domain.relations import owner_of
+from planner.domain import owner_of
 from proxy.api.requests import BudgetStatus, ColumnReceipt, Receipt
 
 RECEIPT_KEY: Final = b"tacit.receipt"

@@ -26,24 +26,22 @@ from typing import Final, Protocol
 
 import pyarrow as pa
 
-from accountant.ledger.credentials import EVERY_TABLE, Role
-from accountant.ledger.history.table_history import Renewal
-from accountant.ledger.limits import Payer
+from accountant.ledger import EVERY_TABLE, Payer, Role
+from accountant.ledger.history import Renewal
 from cube.refusals import InvalidRequest, InvalidTarget, UnknownName, UnsupportedSql
 from cube.schema import Schema
 from cube.target import AccuracyTarget, SumTarget
-from inference.block_estimates import RowEstimates
-from inference.posterior import Posterior
-from inference.remap import (
+from inference import (
     Floats,
     Loss,
+    Posterior,
+    RowEstimates,
     best_report,
     count_posterior,
     posterior_under,
 )
-from planner.sql.messages import listed
-from planner.sql.parameters import Parameters
-from planner.workload import GivenAnswers, RequestedTarget, Wanted, Workload
+from planner import GivenAnswers, RequestedTarget, Wanted, Workload
+from planner.sql import Parameters, listed
 from proxy.api.marginals import MadeMarginals, MarginalsRequest
 
 # Short, so that no exponent makes an exact number with a billion digits.

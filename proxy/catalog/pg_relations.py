@@ -14,9 +14,8 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from planner.catalog_sql.functions import DEFINITIONS, RELATION_NAMES, TYPE_NAMES
-from planner.catalog_sql.recognise import CATALOG
-from proxy.api.requests import CATALOG as DATABASE
+from planner.catalog_sql import CATALOG, DEFINITIONS, RELATION_NAMES, TYPE_NAMES
+from proxy.api import CATALOG as DATABASE
 from proxy.catalog.world import (
     DATABASE_NUMBER,
     OWNER,

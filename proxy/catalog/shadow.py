@@ -13,11 +13,15 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import pyarrow as pa
 
-from planner.catalog_sql.recognise import CATALOG, INFORMATION, is_about_catalog
-from planner.catalog_sql.rewrite import catalog_sql, names_after_star
-from planner.sql.parameters import Parameters
-from planner.sql.statements import Query, read_statement
-from proxy.api.requests import CATALOG as DATABASE
+from planner.catalog_sql import (
+    CATALOG,
+    INFORMATION,
+    catalog_sql,
+    is_about_catalog,
+    names_after_star,
+)
+from planner.sql import Parameters, Query, read_statement
+from proxy.api import CATALOG as DATABASE
 from proxy.catalog.pg_relations import OWN_RELATIONS, PG_ROWS
 from proxy.catalog.world import OWNER, ListedColumn, ListedTable, World, relations, vectors
 

@@ -23,15 +23,12 @@ from typing import Final
 import pyarrow as pa
 
 from cube.axis import Axis
-from planner.catalog_sql.functions import CatalogFacts
-from planner.catalog_sql.recognise import CATALOG, INFORMATION
-from planner.domain.relations import PRIVACY_SCHEMA, TableNames, placed
-from proxy.api.columns import axis_kind, describe_levels
-from proxy.api.receipts import about_rows
-from proxy.api.requests import CATALOG as DATABASE
-from proxy.api.requests import DB_SCHEMA, PRIVATE, TableInfo
-from proxy.sources.public.table import PublicTable
-from proxy.synthetic_tables.record import SyntheticRecord
+from planner.catalog_sql import CATALOG, INFORMATION, CatalogFacts
+from planner.domain import PRIVACY_SCHEMA, TableNames, placed
+from proxy.api import CATALOG as DATABASE
+from proxy.api import DB_SCHEMA, PRIVATE, TableInfo, about_rows, axis_kind, describe_levels
+from proxy.sources.public import PublicTable
+from proxy.synthetic_tables import SyntheticRecord
 
 _FOLDER: Final = Path(__file__).parent
 _ARROW: Final = {

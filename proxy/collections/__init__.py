@@ -5,3 +5,40 @@ its entry in the ledger, and plans for one before that. Not here: how answers ar
 what counts say (`local_dp`), and any wire. Nothing here reads a private row or spends a table's
 budget.
 """
+
+from proxy.collections.cells import estimated_shares, likeliest_shares
+from proxy.collections.http import serving_respondents
+from proxy.collections.plan import (
+    CONFIDENCE,
+    LEVEL,
+    NoiseKind,
+    NoisyTest,
+    Plan,
+    designed_campaign,
+    epsilon_units,
+    made_plan,
+)
+from proxy.collections.service import CollectionService, Forgetting
+from proxy.collections.status import N_PLACES_MAX, CollectionStatus, check_size, n_places_of
+from proxy.collections.tokens import new_token
+
+__all__ = [
+    "CONFIDENCE",
+    "LEVEL",
+    "N_PLACES_MAX",
+    "CollectionService",
+    "CollectionStatus",
+    "Forgetting",
+    "NoiseKind",
+    "NoisyTest",
+    "Plan",
+    "check_size",
+    "designed_campaign",
+    "epsilon_units",
+    "estimated_shares",
+    "likeliest_shares",
+    "made_plan",
+    "n_places_of",
+    "new_token",
+    "serving_respondents",
+]

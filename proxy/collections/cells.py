@@ -17,9 +17,8 @@ import numpy as np
 from cube.query import Partition, QueryBlock, Scope, counting
 from cube.refusals import InvalidRequest, InvalidTarget, TooLarge
 from local_dp.campaign import Campaign, Level
-from local_dp.estimates.collection import CollectionEstimates, NotCovered
-from local_dp.estimates.likelihood import likeliest
-from planner.sql.messages import listed
+from local_dp.estimates import CollectionEstimates, NotCovered, likeliest
+from planner.sql import listed
 
 N_CELLS_MAX = 4096
 

@@ -35,8 +35,8 @@ from cube.refusals import (
 )
 from local_dp.submission import N_CHARACTERS_MAX
 from proxy.collections.status import Assignment
-from proxy.monitoring.loopback_http import serving_http
-from proxy.scheduling.fair_share import DEFAULT_TIMES, FairShare, Shift
+from proxy.monitoring import serving_http
+from proxy.scheduling import DEFAULT_TIMES, FairShare, Shift
 
 N_REQUESTS_MAX: Final = 64  # at once: answers wait for one another's sync to the disk
 BODY_SECONDS_MAX: Final = 10.0

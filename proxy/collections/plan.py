@@ -29,11 +29,7 @@ from local_dp.campaign import (
     designed_views,
     planned_campaign,
 )
-from local_dp.channels.channel import Floats
-from local_dp.channels.choice import best_channel
-from local_dp.channels.local_hashing import LocalHashing
-from local_dp.channels.randomised_response import RandomisedResponse
-from local_dp.channels.unary_encoding import UnaryEncoding
+from local_dp.channels import Floats, LocalHashing, RandomisedResponse, UnaryEncoding, best_channel
 from local_dp.planning import (
     EPSILON_UNITS_MIN,
     epsilon_units_needed,
@@ -51,7 +47,7 @@ from local_dp.robustness import (
     flip_probability,
     plausible_statistics,
 )
-from proxy.api.requests import exact_epsilon
+from proxy.api import exact_epsilon
 
 # Of an answer. Below, coins of 24 bits waste much of it, and a million people tell nothing.
 EPSILON_MIN: Final = Fraction(1, 10_000)

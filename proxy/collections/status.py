@@ -19,10 +19,9 @@ from typing import Final
 
 from cube.refusals import InvalidRequest, NameTaken, TooLarge
 from local_dp.campaign import Campaign
-from planner.domain.relations import PRIVACY_SCHEMA
-from planner.sql.messages import shortened
-from planner.sql.words import is_new_name
-from proxy.api.requests import DB_SCHEMA
+from planner.domain import PRIVACY_SCHEMA
+from planner.sql import is_new_name, shortened
+from proxy.api import DB_SCHEMA
 
 N_PLACES_MAX: Final = 2**24  # 128 MB of counts
 

@@ -53,10 +53,10 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.ledger.group_commit import GroupCommit
+from accountant.ledger import GroupCommit
 from cube.pace import checkpoint, waiting
 from cube.refusals import CannotStart, StoreUnavailable, TacitError
-from proxy.monitoring.logs import write_log
+from proxy.monitoring import write_log
 
 APPLICATION_ID: Final = 0x54414343  # "TACC" in the file's header
 VERSION: Final = 1

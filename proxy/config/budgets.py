@@ -12,13 +12,12 @@ from typing import Any
 
 from pydantic import field_validator
 
-from accountant.gate.open_table import Funds
-from accountant.ledger.limits import Window
+from accountant.gate import Funds
+from accountant.ledger import Window
 from cube.measurement import DELTA_MIN, UNITS_PER_EPSILON, WEIGHT_UNITS_MAX
 from cube.schema import Schema
-from planner.sql.messages import listed
-from proxy.sources.location import TableLocation
-from proxy.sources.problems import Problems, Section
+from planner.sql import listed
+from proxy.sources import Problems, Section, TableLocation
 
 EPSILON_MAX = Fraction(
     WEIGHT_UNITS_MAX, UNITS_PER_EPSILON

@@ -42,11 +42,16 @@ from cube.horizon import Span
 from cube.refusals import ConfigurationInvalid, InvalidRequest
 from cube.schema import Schema
 from cube.target import SumTarget
-from proxy.sources.closed import closed_database
-from proxy.sources.location import SourceKind, SourceLocation, kind_of
-from proxy.sources.problems import Problems, Section
-from proxy.sources.public.file import read_texts
-from proxy.sources.text_format import TextFormat
+from proxy.sources import (
+    Problems,
+    Section,
+    SourceKind,
+    SourceLocation,
+    TextFormat,
+    closed_database,
+    kind_of,
+)
+from proxy.sources.public import read_texts
 
 N_MINUTES_SET_BACK_MAX: Final = 25 * 60  # clocks that crossed the date line went back by a day
 

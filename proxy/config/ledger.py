@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from pydantic import Field
 
-from accountant.ledger.clock import STEP_MAX
-from accountant.ledger.stores.postgres_location import PostgresLocation
-from proxy.sources.problems import Problems, Section
+from accountant.ledger import STEP_MAX
+from accountant.ledger.stores import PostgresLocation
+from proxy.sources import Problems, Section
 
 DAYS_MAX: Final = 36_500
 

@@ -18,28 +18,33 @@ from typing import Any, Final
 
 from pydantic import Field
 
-from accountant.ledger.stores.postgres_location import PostgresLocation, is_postgres
+from accountant.ledger.stores import PostgresLocation, is_postgres
 from cube.schema import Schema
-from proxy.sources.extract_file import ExtractPlace, Told, untold
-from proxy.sources.location import (
+from proxy.sources import (
+    KINDS_BY_NAME,
     OF_TEXT,
     SCHEME,
+    TIMEOUT_SECONDS,
     Extract,
+    ExtractPlace,
     PostgresRows,
     PrivateView,
+    Problems,
+    Section,
     SourceFiles,
     SourceKind,
     SourceLocation,
     SparkTable,
+    StaysThere,
     TableLocation,
+    TextFormat,
+    Told,
     default_format,
+    inner_suffix,
     kind_of,
+    untold,
 )
-from proxy.sources.opening import TIMEOUT_SECONDS, StaysThere
-from proxy.sources.problems import Problems, Section
-from proxy.sources.public.file import PublicSettings
-from proxy.sources.public.table import RESERVED_NAMES, Key, is_public_name
-from proxy.sources.text_format import KINDS_BY_NAME, TextFormat, inner_suffix
+from proxy.sources.public import RESERVED_NAMES, Key, PublicSettings, is_public_name
 
 OF_SPARK: Final = ("version", "token_file", "tls")
 

@@ -7,9 +7,9 @@ when it is needed. Values of the configuration; what is kept is elsewhere.
 from dataclasses import dataclass
 from typing import Final
 
-from inference.memory import N_BYTES_DEFAULT, N_BYTES_LEAST
-from planner.planner import PLAN_BYTES_DEFAULT, PLAN_BYTES_LEAST
-from proxy.sources.public.table import N_BYTES_MAX, N_ROWS_MAX
+from inference import N_BYTES_DEFAULT, N_BYTES_LEAST
+from planner import PLAN_BYTES_DEFAULT, PLAN_BYTES_LEAST
+from proxy.sources.public import N_BYTES_MAX, N_ROWS_MAX
 
 MIB: Final = 2**20
 ESTIMATOR_MIB: Final = N_BYTES_DEFAULT // MIB

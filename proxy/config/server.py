@@ -31,8 +31,8 @@ from proxy.config.memory import (
     MemoryLimits,
     SyntheticLimits,
 )
-from proxy.scheduling.fair_share import DEFAULT_TIMES, CallTimes
-from proxy.sources.problems import Problems
+from proxy.scheduling import DEFAULT_TIMES, CallTimes
+from proxy.sources import Problems
 
 N_WORKERS_MAX: Final = 64  # each has the tables in memory, and follows the ledger
 

@@ -14,14 +14,13 @@ from typing import Annotated, Any
 
 from pydantic import Field, field_validator
 
-from accountant.gate.open_table import Funds
-from accountant.ledger.limits import Window
+from accountant.gate import Funds
+from accountant.ledger import Window
 from cube.axis import Axis
 from cube.refusals import ConfigurationInvalid
 from cube.schema import N_RECORDS_MAX, N_ROWS_PER_UNIT_MAX, Neighbours, RowsByLevel, Schema
 from cube.target import CONFIDENCE_MAX, AccuracyTarget, SumTarget
-from planner.measuring.candidates import Strategy
-from planner.measuring.weights import GaussianOffer
+from planner.measuring import GaussianOffer, Strategy
 from proxy.config.budgets import (
     EPSILON_MAX,
     check_same_people,
@@ -52,10 +51,8 @@ from proxy.config.location import (
 from proxy.config.server import ServerSettings, read_server
 from proxy.config.sharing import PreviewRows, Sharing
 from proxy.config.table_settings import TableSettings, with_units
-from proxy.sources.location import Extract, TableLocation
-from proxy.sources.problems import Problems, Section
-from proxy.sources.public.file import PublicSettings
-from proxy.sources.text_format import TextFormat
+from proxy.sources import Extract, Problems, Section, TableLocation, TextFormat
+from proxy.sources.public import PublicSettings
 
 DEFAULT_SHARE = Fraction(1, 100)  # of the budget, that a statement without a target may cost
 EXPECTED_SHARE = Fraction(1, 4)  # of the budget, that is spent before the owner looks again

@@ -11,20 +11,18 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from accountant.gate.open_table import Funds
+from accountant.gate import Funds
 from cube.axis import Axis
 from cube.schema import Schema
 from cube.target import AccuracyTarget, SumTarget
-from planner.domain.relations import units_table
-from planner.measuring.candidates import Strategy
-from planner.measuring.weights import GaussianOffer
-from planner.sql.messages import listed, suggestion
+from planner.domain import units_table
+from planner.measuring import GaussianOffer, Strategy
+from planner.sql import listed, suggestion
 from proxy.config.budgets import is_budget_name
 from proxy.config.columns import Closing
 from proxy.config.location import ExtractSettings
 from proxy.config.sharing import Sharing
-from proxy.sources.location import Location, SparkTable, TableLocation, UnitRows
-from proxy.sources.problems import Problems
+from proxy.sources import Location, Problems, SparkTable, TableLocation, UnitRows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,3 +3,9 @@
 Here: the flow of one statement, targets that depend on answers, formulas, SQL on answers, EXPLAIN,
 and what each caller may see. Not here: a table's history and its purchases (`tables/`).
 """
+
+from proxy.engine.engine import Engine
+from proxy.engine.own_tables import CollectedTables, OwnTables
+from proxy.engine.system_views import LISTED_VIEWS
+
+__all__ = ["LISTED_VIEWS", "CollectedTables", "Engine", "OwnTables"]

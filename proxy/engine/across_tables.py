@@ -37,30 +37,27 @@ from numpy.typing import NDArray
 from cube.query import QueryBlock, counting
 from cube.refusals import NotCovered, TargetNotReached
 from cube.runtime import cached_property
-from inference.marginals.error_law import UnknownLaw
-from inference.noise_law.law import law_of_noise
-from inference.posterior import Posterior, RowEstimate
-from planner.level_summary import LevelSummary
-from planner.workload import (
+from inference import Posterior, RowEstimate
+from inference.marginals import UnknownLaw
+from inference.noise_law import law_of_noise
+from planner import (
     Answer,
     ChangedValues,
     Fallback,
+    LevelSummary,
     Part,
     QuantileFormula,
     Wanted,
     Workload,
 )
-from proxy.api.receipts import LEFT_OUT, rows_kept
-from proxy.api.requests import SOURCE_HISTORY, SOURCE_PUBLIC, Caller
-from proxy.engine.answers.results import AnsweredAggregate, AnsweredItem, AnsweredPart
+from proxy.api import LEFT_OUT, SOURCE_HISTORY, SOURCE_PUBLIC, Caller, rows_kept
+from proxy.engine.answers import AnsweredAggregate, AnsweredItem, AnsweredPart
 from proxy.engine.default_cost import at_default_cost, within_cost
 from proxy.engine.disclosure import disclosed
 from proxy.engine.own_tables import own_answers, wanted_of
-from proxy.engine.sql.postprocessing import OuterSql
+from proxy.engine.sql import OuterSql
 from proxy.engine.targets import rehearse, settle
-from proxy.tables.disclosure import shown_instead
-from proxy.tables.private_table import ServedTable
-from proxy.tables.self_answering import SelfAnswering
+from proxy.tables import SelfAnswering, ServedTable, shown_instead
 
 _EVERYBODY: Final = QueryBlock(counting())
 _WIDTH_MAX: Final = 0.2  # of the interval of a share that is worth telling

@@ -17,11 +17,9 @@ import pyarrow as pa
 
 from cube.axis import LevelValue
 from cube.refusals import Refused, TooLarge, UnsupportedSql
-from planner.workload import AskedFirst, GivenAnswers, RequestedTarget, Workload
-from proxy.api.columns import arrow_type
-from proxy.api.receipts import with_receipt
-from proxy.api.requests import QueryRequest, QueryResult
-from proxy.engine.answers.wanted_blocks import smallest_cap
+from planner import AskedFirst, GivenAnswers, RequestedTarget, Workload
+from proxy.api import QueryRequest, QueryResult, arrow_type, with_receipt
+from proxy.engine.answers import smallest_cap
 
 N_FIRST_MAX: Final = 8  # subqueries of one statement, those inside others among them
 N_VALUES_MAX: Final = 10_000  # of one of them

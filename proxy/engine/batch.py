@@ -12,20 +12,16 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from accountant.ledger.history.raises import StalePlan
+from accountant.ledger.history import StalePlan
 from cube.refusals import BudgetExhausted, CannotStart, InvalidRequest, LimitReached
 from cube.target import AccuracyTarget
-from inference.block_estimates import RowEstimates
-from inference.posterior import Posterior
-from planner.batch.plan import BatchPlan
-from planner.sql.statements import Explain, Query, Statement, not_answered, read_file
-from planner.workload import Aggregate, Part, RequestedTarget, Wanted, Workload
-from proxy.api.requests import BatchReport, BatchRequest, BudgetStatus
+from inference import Posterior, RowEstimates
+from planner import Aggregate, Part, RequestedTarget, Wanted, Workload
+from planner.batch import BatchPlan
+from planner.sql import Explain, Query, Statement, not_answered, read_file
+from proxy.api import BatchReport, BatchRequest, BudgetStatus
 from proxy.engine.disclosure import unaffordable
-from proxy.tables.disclosure import note_if_large
-from proxy.tables.empty_history import EmptyHistory
-from proxy.tables.private_table import ServedTable
-from proxy.tables.snapshot import TableSnapshot
+from proxy.tables import EmptyHistory, ServedTable, TableSnapshot, note_if_large
 
 BATCH_SCHEMA = pa.schema(
     [

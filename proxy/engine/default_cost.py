@@ -10,13 +10,12 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Final, TypeVar
 
-from accountant.ledger.limits import Payer
+from accountant.ledger import Payer
 from cube.refusals import NotCovered
-from inference.block_estimates import all_known, widest
-from planner.workload import Aggregate, Answer, Part
-from proxy.engine.answers.wanted_blocks import Asked, asked_of, smallest_cap
-from proxy.tables.empty_history import DefaultWidth, unit_of
-from proxy.tables.private_table import ServedTable
+from inference import all_known, widest
+from planner import Aggregate, Answer, Part
+from proxy.engine.answers import Asked, asked_of, smallest_cap
+from proxy.tables import DefaultWidth, ServedTable, unit_of
 
 Found = TypeVar("Found")
 

@@ -12,28 +12,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from accountant.ledger.limits import Payer
+from accountant.ledger import Payer
 from cube.refusals import CostAboveCap, NotCovered
 from cube.shortfall import Shortfall
-from inference.block_estimates import RowEstimates
-from inference.marginals.error_law import UnknownLaw
-from inference.noise_law.law import AskedLaw
-from inference.posterior import Posterior, RowEstimate
-from planner.measuring.choose import meets
-from planner.workload import Wanted
-from proxy.api.requests import (
-    SOURCE_HISTORY,
-    SOURCE_MEASURED,
-    SOURCE_PUBLIC,
-    Caller,
-)
-from proxy.engine.answers.count_statistics import consistent
-from proxy.engine.answers.results import AnsweredAggregate, AnsweredPart
+from inference import Posterior, RowEstimate, RowEstimates
+from inference.marginals import UnknownLaw
+from inference.noise_law import AskedLaw
+from planner import Wanted
+from planner.measuring import meets
+from proxy.api import SOURCE_HISTORY, SOURCE_MEASURED, SOURCE_PUBLIC, Caller
+from proxy.engine.answers import AnsweredAggregate, AnsweredPart, consistent
 from proxy.engine.search import advised
 from proxy.engine.system_views import TableRecord
-from proxy.tables.disclosure import shown_entries, shown_whole_budget
-from proxy.tables.empty_history import EmptyHistory
-from proxy.tables.private_table import ServedTable
+from proxy.tables import EmptyHistory, ServedTable, shown_entries, shown_whole_budget
 
 
 def shown_record(table: ServedTable, caller: Caller) -> TableRecord:

@@ -26,9 +26,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from accountant.ledger.credentials import Role
-from accountant.ledger.entries import Tally
-from accountant.ledger.limits import Payer
+from accountant.ledger import Payer, Role, Tally
 from cube.pace import take_longer
 from cube.refusals import (
     InvalidRequest,
@@ -39,15 +37,31 @@ from cube.refusals import (
     TargetNotReached,
     UnknownName,
 )
-from planner.cache import BoundedCache
-from planner.planner import Planner
-from planner.sql.parameters import Parameter, ParameterKind, Parameters, ParameterType
-from planner.sql.statements import Explain, Query, Statement, not_answered, read_statement
-from planner.sql.stream_statements import CreateStream, DropStream
-from planner.sql.synthetic_statements import CreateSynthetic, DropSynthetic
-from planner.workload import AskedFirst, GivenAnswers, Outer, RequestedTarget, Workload
-from proxy.api.marginals import MadeMarginals, MarginalsRequest
-from proxy.api.requests import (
+from planner import (
+    AskedFirst,
+    BoundedCache,
+    GivenAnswers,
+    Outer,
+    Planner,
+    RequestedTarget,
+    Workload,
+)
+from planner.sql import (
+    CreateStream,
+    CreateSynthetic,
+    DropStream,
+    DropSynthetic,
+    Explain,
+    Parameter,
+    ParameterKind,
+    Parameters,
+    ParameterType,
+    Query,
+    Statement,
+    not_answered,
+    read_statement,
+)
+from proxy.api import (
     BatchReport,
     BatchRequest,
     Belief,
@@ -55,17 +69,24 @@ from proxy.api.requests import (
     Caller,
     Description,
     Explanation,
+    MadeMarginals,
+    MarginalsRequest,
     QueryRequest,
     QueryResult,
     ReportedCount,
     TableInfo,
     one_count,
 )
-from proxy.catalog.shadow import is_catalog_query, is_catalog_text
+from proxy.catalog import is_catalog_query, is_catalog_text
 from proxy.engine.across_tables import answered_tables, check_covered, joined, left_out
-from proxy.engine.answers.relations import check_multiplied, relation, unanswered
-from proxy.engine.answers.released import promised_columns, released
-from proxy.engine.answers.results import AnsweredPart
+from proxy.engine.answers import (
+    AnsweredPart,
+    check_multiplied,
+    promised_columns,
+    relation,
+    unanswered,
+)
+from proxy.engine.answers.released import released
 from proxy.engine.asked_first import (
     ASKED_FIRST,
     FirstAnswer,
@@ -91,7 +112,7 @@ from proxy.engine.explain import (
 )
 from proxy.engine.model_answers import ModelFallback, Previews
 from proxy.engine.own_tables import own_explained
-from proxy.engine.sql.postprocessing import OuterSql
+from proxy.engine.sql import OuterSql
 from proxy.engine.system_views import TableRecord
 from proxy.engine.usage import Told, ToldAgain, UsageTallies, budgets, positions
 from proxy.engine.visibility import (
@@ -104,29 +125,30 @@ from proxy.engine.visibility import (
     visible,
     visible_key,
 )
-from proxy.marginals.make import make_marginals
-from proxy.monitoring.events import UNWATCHED, AnswerKind, Stage, Watcher
-from proxy.scheduling.fair_share import LargeStatements
-from proxy.sources.public.table import PublicTable
-from proxy.streams.service import NO_STREAMS, StreamService, run_stream, stream_schema
-from proxy.synthetic_tables.service import (
+from proxy.marginals import make_marginals
+from proxy.monitoring import UNWATCHED, AnswerKind, Stage, Watcher
+from proxy.scheduling import LargeStatements
+from proxy.sources.public import PublicTable
+from proxy.streams import NO_STREAMS, StreamService, run_stream, stream_schema
+from proxy.synthetic_tables import (
     PREVIEW_SCHEMA,
+    SyntheticStore,
     SyntheticTableService,
     explain_statement,
     preview_table,
     run_statement,
     statement_schema,
 )
-from proxy.synthetic_tables.store import SyntheticStore
-from proxy.tables.disclosure import (
+from proxy.tables import (
+    LiveTables,
+    SelfAnswering,
+    ServedTable,
     check_may_see_history,
     note_if_large,
     shown_budget,
     shown_instead,
+    steadily,
 )
-from proxy.tables.live_tables import LiveTables, steadily
-from proxy.tables.private_table import ServedTable
-from proxy.tables.self_answering import SelfAnswering
 
 _MARKS = frozenset("?$:")  # one of which every parameter begins with
 

@@ -36,23 +36,15 @@ from cube.query import Factor, LinearQuery, QueryBlock, Term, counting
 from cube.refusals import InvalidTarget, TooLarge
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from inference.block_estimates import RowEstimates
-from inference.posterior import Posterior
-from planner.measuring.offers import Offer
-from planner.sql.statements import ExplainForm, PlanFormat
-from planner.workload import Part, Wanted
-from proxy.api.requests import (
-    SOURCE_HISTORY,
-    SOURCE_MEASURED,
-    SOURCE_PUBLIC,
-    BudgetStatus,
-    Explanation,
-)
-from proxy.engine.answers.wanted_blocks import asked_of, at_widths, smallest_cap, take_step
+from inference import Posterior, RowEstimates
+from planner import Part, Wanted
+from planner.measuring import Offer
+from planner.sql import ExplainForm, PlanFormat
+from proxy.api import SOURCE_HISTORY, SOURCE_MEASURED, SOURCE_PUBLIC, BudgetStatus, Explanation
+from proxy.engine.answers import asked_of, at_widths, smallest_cap, take_step
 from proxy.engine.search import free_widths, opened
-from proxy.engine.sql.postprocessing import OuterSql
-from proxy.tables.self_answering import AS_IT_IS
-from proxy.tables.snapshot import TableSnapshot
+from proxy.engine.sql import OuterSql
+from proxy.tables import AS_IT_IS, TableSnapshot
 
 N_HALVINGS: Final = 8  # of the largest value: a cap saves about a factor of 2 with each
 FEW: Final = 0.01  # of the rows of the table

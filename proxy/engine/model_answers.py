@@ -26,22 +26,23 @@ import pyarrow as pa
 
 from cube.axis import Axis
 from cube.refusals import PrivateRows, Refused
-from planner.cache import BoundedCache
-from planner.domain.relations import PublicRelation
-from planner.lowering.outer import SOURCE_MODEL, modelled, n_rows_wanted
-from planner.planner import Planner
-from planner.sql.dialect import utc_now
-from planner.workload import ColumnKind, Fallback, Workload
-from proxy.api.columns import arrow_type
-from proxy.api.receipts import with_receipt
-from proxy.api.requests import BudgetStatus, ColumnReceipt, QueryRequest, QueryResult, Receipt
-from proxy.engine.sql.postprocessing import OuterSql
-from proxy.sources.public.table import PublicTable
-from proxy.synthetic_tables.models import levels_of
-from proxy.synthetic_tables.record import SyntheticRecord
-from proxy.synthetic_tables.service import SyntheticTableService
-from proxy.tables.disclosure import shown_budget
-from proxy.tables.private_table import ServedTable
+from planner import BoundedCache, ColumnKind, Fallback, Planner, Workload
+from planner.domain import PublicRelation
+from planner.lowering import SOURCE_MODEL, modelled, n_rows_wanted
+from planner.sql import utc_now
+from proxy.api import (
+    BudgetStatus,
+    ColumnReceipt,
+    QueryRequest,
+    QueryResult,
+    Receipt,
+    arrow_type,
+    with_receipt,
+)
+from proxy.engine.sql import OuterSql
+from proxy.sources.public import PublicTable
+from proxy.synthetic_tables import SyntheticRecord, SyntheticTableService, levels_of
+from proxy.tables import ServedTable, shown_budget
 
 N_MODELS_MAX: Final = 16  # models whose rows are kept in memory
 MODELS_BYTES_MAX: Final = 256 * 2**20

@@ -25,23 +25,19 @@ from typing import Final
 
 import numpy as np
 
-from accountant.ledger.limits import Payer
+from accountant.ledger import Payer
 from cube.query import Scope
 from cube.refusals import Refused, UnsupportedSql
-from inference.error_terms import NoisePlaces
-from inference.history import History
+from inference import History, NoisePlaces
 from local_dp.campaign import Campaign
-from local_dp.estimates.collection import CollectionEstimates
-from planner.cache import BoundedCache
-from planner.workload import Fallback, Part, Wanted
-from proxy.api.requests import LOCAL, SOURCE_MIXED, SOURCE_PUBLIC
-from proxy.collections.service import CollectionService
-from proxy.collections.status import N_PLACES_MAX, n_places_of
-from proxy.engine.answers.results import AnsweredAggregate, AnsweredItem, AnsweredPart
+from local_dp.estimates import CollectionEstimates
+from planner import BoundedCache, Fallback, Part, Wanted
+from proxy.api import LOCAL, SOURCE_MIXED, SOURCE_PUBLIC
+from proxy.collections import N_PLACES_MAX, CollectionService, n_places_of
+from proxy.engine.answers import AnsweredAggregate, AnsweredItem, AnsweredPart
 from proxy.engine.explain import ExplainedBlock, ExplainedPart
-from proxy.engine.sql.postprocessing import OuterSql
-from proxy.tables.collected import CollectedForm, CollectedTable
-from proxy.tables.self_answering import AS_IT_IS, OwnAnswer, OwnCells, SelfAnswering
+from proxy.engine.sql import OuterSql
+from proxy.tables import AS_IT_IS, CollectedForm, CollectedTable, OwnAnswer, OwnCells, SelfAnswering
 
 NO_PLACES: Final = NoisePlaces(History(), ())
 WIDER: Final = (

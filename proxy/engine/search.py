@@ -24,7 +24,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.ledger.limits import Payer
+from accountant.ledger import Payer
 from cube.pace import within
 from cube.query import QueryBlock, counting
 from cube.refusals import (
@@ -37,18 +37,12 @@ from cube.refusals import (
 )
 from cube.schema import Schema
 from cube.shortfall import ColumnCost, OfferedWidth, Shortfall
-from inference.block_estimates import RowEstimates, all_known, widest
-from inference.error_terms import Places
-from inference.posterior import Posterior
-from planner.workload import Part, Wanted
-from proxy.api.requests import SOURCE_HISTORY, SOURCE_MEASURED, SOURCE_PUBLIC
-from proxy.engine.answers.formula_widths import opening
-from proxy.engine.answers.results import AnsweredAggregate, AnsweredPart
-from proxy.engine.answers.wanted_blocks import Asked, Step, at_widths
-from proxy.engine.sql.postprocessing import OuterSql
-from proxy.tables.empty_history import EmptyHistory
-from proxy.tables.private_table import ServedTable
-from proxy.tables.snapshot import TableSnapshot
+from inference import Places, Posterior, RowEstimates, all_known, widest
+from planner import Part, Wanted
+from proxy.api import SOURCE_HISTORY, SOURCE_MEASURED, SOURCE_PUBLIC
+from proxy.engine.answers import AnsweredAggregate, AnsweredPart, Asked, Step, at_widths, opening
+from proxy.engine.sql import OuterSql
+from proxy.tables import EmptyHistory, ServedTable, TableSnapshot
 
 Known: TypeAlias = ServedTable | EmptyHistory | TableSnapshot
 

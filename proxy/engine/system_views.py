@@ -22,25 +22,20 @@ from typing import Final, TypeAlias
 
 import pyarrow as pa
 
-from accountant.ledger.history.table_history import Budget
-from accountant.ledger.limits import Window
+from accountant.ledger import Window
+from accountant.ledger.history import Budget
 from cube.encoding import declare
 from cube.measurement import UNITS_PER_EPSILON, Measurement
 from cube.query import N_GROUPS_MAX
 from cube.refusals import InvalidTarget, UnknownName
 from cube.schema import Schema
-from planner.domain.relations import PRIVACY_SCHEMA
-from planner.measuring.weights import weight_for
-from planner.sql.messages import listed, suggestion
-from proxy.api.columns import axis_ends, axis_kind, describe_levels
-from proxy.api.receipts import rows_kept
-from proxy.api.requests import TableInfo
-from proxy.reporting.declared import DeclaredTable, query_text, unit_count_text
-from proxy.streams.served_stream import epsilon_of
-from proxy.streams.service import StreamStatus
-from proxy.tables.collected import CollectedTable
-from proxy.tables.disclosure import NO_ENTRIES, ShownEntries
-from proxy.tables.self_answering import SelfAnswering
+from planner.domain import PRIVACY_SCHEMA
+from planner.measuring import weight_for
+from planner.sql import listed, suggestion
+from proxy.api import TableInfo, axis_ends, axis_kind, describe_levels, rows_kept
+from proxy.reporting import DeclaredTable, query_text, unit_count_text
+from proxy.streams import StreamStatus, epsilon_of
+from proxy.tables import NO_ENTRIES, CollectedTable, SelfAnswering, ShownEntries
 
 UNIT_KIND: Final = "unit"
 

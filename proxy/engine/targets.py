@@ -19,30 +19,27 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from accountant.ledger.limits import Payer
+from accountant.ledger import Payer
 from cube.pace import checkpoint
 from cube.refusals import InvalidTarget, NotCovered, Refused, TargetNotReached, TooSlow
 from cube.shortfall import FreeWidth
-from inference.block_estimates import RowEstimates, all_known
-from planner.workload import Part, Wanted
-from proxy.engine.answers.formula_widths import narrowed
-from proxy.engine.answers.results import AnsweredPart
-from proxy.engine.answers.wanted_blocks import (
+from inference import RowEstimates, all_known
+from planner import Part, Wanted
+from proxy.engine.answers import (
+    AnsweredPart,
     Asked,
     Step,
     asked_of,
     at_widths,
+    narrowed,
     smallest_cap,
     take_step,
 )
 from proxy.engine.disclosure import shown_parts, shown_refusal
 from proxy.engine.search import advised, answered_parts, by_column, opened
-from proxy.engine.sql.postprocessing import OuterSql
-from proxy.monitoring.events import Stage
-from proxy.tables.disclosure import note_if_large
-from proxy.tables.empty_history import EmptyHistory
-from proxy.tables.in_flight import ANSWER_SECONDS
-from proxy.tables.private_table import ServedTable
+from proxy.engine.sql import OuterSql
+from proxy.monitoring import Stage
+from proxy.tables import ANSWER_SECONDS, EmptyHistory, ServedTable, note_if_large
 
 N_ROUNDS_MAX: Final = 256  # budgets and deadlines end a search before
 UNSURE_SHARE: Final = Fraction(1, 10)  # of what is left, for a search that may not end

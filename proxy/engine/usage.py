@@ -26,18 +26,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from accountant.cost.row_cost import profile_of, rows_in_block
-from accountant.ledger.clock import utc_now
-from accountant.ledger.entries import WIDTH_BINS, Served, Tally
-from accountant.ledger.ledger import Ledger
+from accountant.cost import profile_of, rows_in_block
+from accountant.ledger import WIDTH_BINS, Ledger, Served, Tally, utc_now
 from cube.encoding import fingerprint
 from cube.refusals import InvalidTarget, LedgerUnavailable, TooLarge
 from cube.schema import Schema
-from inference.block_estimates import widest
-from planner.cache import BoundedCache
-from planner.measuring.weights import weight_for
-from planner.workload import Aggregate, Wanted, Workload
-from proxy.api.requests import (
+from inference import widest
+from planner import Aggregate, BoundedCache, Wanted, Workload
+from planner.measuring import weight_for
+from proxy.api import (
     SOURCE_MEASURED,
     SOURCE_PUBLIC,
     BudgetStatus,
@@ -45,11 +42,9 @@ from proxy.api.requests import (
     QueryRequest,
     QueryResult,
 )
-from proxy.engine.answers.results import AnsweredAggregate, AnsweredPart
-from proxy.monitoring.events import AnswerKind, Watcher
-from proxy.tables.disclosure import shown_budget
-from proxy.tables.private_table import ServedTable
-from proxy.tables.self_answering import SelfAnswering
+from proxy.engine.answers import AnsweredAggregate, AnsweredPart
+from proxy.monitoring import AnswerKind, Watcher
+from proxy.tables import SelfAnswering, ServedTable, shown_budget
 
 N_PRICES_MAX: Final = 4096
 PRICE_BYTES: Final = 512  # the size of one remembered price, roughly

@@ -21,16 +21,14 @@ import pyarrow as pa
 
 from cube.refusals import InvalidRequest, Refused
 from cube.schema import Schema
-from planner.domain.relations import REMAINING, Columns, PublicRelation, privacy_view, units_table
-from planner.lowering.as_of import TableGenerations
-from planner.planner import PLAN_BYTES_DEFAULT, Planner
-from planner.sql.settings import every_default
-from planner.sql.statements import Query
-from proxy.api.requests import Caller, QueryRequest, unknown_table
-from proxy.catalog.shadow import catalog_answer
-from proxy.catalog.world import World, listed_tables
-from proxy.engine.answers.relations import N_ROWS_TRIED
-from proxy.engine.sql.postprocessing import OuterSql
+from planner import PLAN_BYTES_DEFAULT, Planner
+from planner.domain import REMAINING, Columns, PublicRelation, privacy_view, units_table
+from planner.lowering import TableGenerations
+from planner.sql import Query, every_default
+from proxy.api import Caller, QueryRequest, unknown_table
+from proxy.catalog import World, catalog_answer, listed_tables
+from proxy.engine.answers import N_ROWS_TRIED
+from proxy.engine.sql import OuterSql
 from proxy.engine.system_views import (
     LISTED_VIEWS,
     OWN_VIEWS,
@@ -41,15 +39,15 @@ from proxy.engine.system_views import (
     remaining_aggregates,
 )
 from proxy.engine.system_views import privacy_view as view_of
-from proxy.sources.public.table import PublicTable
-from proxy.streams.service import StreamStatus
-from proxy.synthetic_tables.record import SYNTHETIC_VIEW, SyntheticRecord, synthetic_view
-from proxy.synthetic_tables.service import SyntheticTableService
-from proxy.tables.disclosure import shown_instead
-from proxy.tables.extent import ExtentName
-from proxy.tables.live_tables import LiveTables
-from proxy.tables.private_table import ServedTable
-from proxy.tables.self_answering import SelfAnswering
+from proxy.sources.public import PublicTable
+from proxy.streams import StreamStatus
+from proxy.synthetic_tables import (
+    SYNTHETIC_VIEW,
+    SyntheticRecord,
+    SyntheticTableService,
+    synthetic_view,
+)
+from proxy.tables import ExtentName, LiveTables, SelfAnswering, ServedTable, shown_instead
 
 Key: TypeAlias = tuple[frozenset[tuple[str, ExtentName | str]], tuple[str, ...]]
 

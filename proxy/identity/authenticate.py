@@ -14,18 +14,18 @@ from contextlib import suppress
 from enum import StrEnum
 from typing import Final, Protocol
 
-from accountant.ledger.credentials import (
+from accountant.ledger import (
     EVERY_TABLE,
     AccessBook,
     Credential,
+    Payer,
     Proof,
     Role,
     SealedVerifier,
 )
-from accountant.ledger.limits import Payer
 from cube.refusals import LedgerUnavailable
-from planner.cache import BoundedCache
-from proxy.api.requests import Caller
+from planner import BoundedCache
+from proxy.api import Caller
 from proxy.identity.presented import PresentedCredentials
 from proxy.identity.scram import Password, ScramLogin
 from proxy.identity.tokens import opened_verifier, salt_of

@@ -24,13 +24,12 @@ from weakref import WeakKeyDictionary
 import grpc
 
 from cube.refusals import InvalidRequest, NotAllowed, NotAuthenticated
-from proxy.api.requests import Caller
+from proxy.api import Caller
 from proxy.identity.authenticate import Authenticator, RejectionReason
 from proxy.identity.presented import Malformed, presented_by
 from proxy.identity.roles import HANDSHAKE, JOBS, MAY_CALL, OPEN_SERVICES, RESPONDENTS
-from proxy.monitoring.logs import write_log
-from proxy.scheduling.fair_share import DEFAULT_TIMES, CallTimes, FairShare, Shift
-from proxy.scheduling.slow_clients import CallSlots, SlowClientGuard
+from proxy.monitoring import write_log
+from proxy.scheduling import DEFAULT_TIMES, CallSlots, CallTimes, FairShare, Shift, SlowClientGuard
 
 _CALLERS: Final[WeakKeyDictionary[grpc.ServicerContext, Caller]] = WeakKeyDictionary()
 

@@ -17,17 +17,19 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
-from accountant.ledger.credentials import (
+from accountant.ledger import (
     EVERY_TABLE,
+    AccessBody,
     AccessBook,
+    AccessGranted,
+    AccessRevoked,
     Credential,
+    Ledger,
+    Payer,
     Proof,
     Role,
     SealedVerifier,
 )
-from accountant.ledger.entries import AccessBody, AccessGranted, AccessRevoked
-from accountant.ledger.ledger import Ledger
-from accountant.ledger.limits import Payer
 from cube.refusals import InvalidRequest
 from proxy.identity.authenticate import utc_text
 from proxy.identity.roles import WHO_ASKS

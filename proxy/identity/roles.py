@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from accountant.ledger.credentials import Role
+from accountant.ledger import Role
 from cube.refusals import NotAllowed
 
 TACIT: Final = "/tacit.v1.Tacit/"

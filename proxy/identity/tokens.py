@@ -22,7 +22,7 @@ import secrets
 from dataclasses import dataclass, field
 from typing import Final
 
-from accountant.ledger.credentials import SealedVerifier
+from accountant.ledger import SealedVerifier
 
 PREFIX: Final = "tacit_"
 TOKEN_BYTES: Final = 32

@@ -21,27 +21,28 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from accountant.ledger.limits import Payer
+from accountant.ledger import Payer
 from cube.encoding import fingerprint
 from cube.measurement import UNITS_PER_EPSILON, Measurement, Weight
 from cube.query import Partition, QueryBlock, Scope, counting
 from cube.refusals import InvalidRequest, TooLarge
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from inference.block_estimates import RowEstimates
-from inference.history import History, counts_groups
-from inference.marginals.budget import DeclaredMarginal, laplace_weights
-from inference.marginals.error_law import MeasuredTable, cell_error
-from inference.marginals.joint import N_JOINT_CELLS_MAX
-from inference.marginals.projection import meeting_sets
-from inference.posterior import Posterior
-from planner.measuring.weights import LATTICE_SHARE, ROUNDING_MARGIN, weight_for
-from planner.sql.messages import listed
-from planner.workload import Consistency, Wanted
-from proxy.api.marginals import MadeMarginals, MarginalSet, MarginalsRequest
-from proxy.api.requests import SOURCE_HISTORY, SOURCE_MEASURED
+from inference import History, Posterior, RowEstimates, counts_groups
+from inference.marginals import (
+    N_JOINT_CELLS_MAX,
+    DeclaredMarginal,
+    MeasuredTable,
+    cell_error,
+    laplace_weights,
+    meeting_sets,
+)
+from planner import Consistency, Wanted
+from planner.measuring import LATTICE_SHARE, ROUNDING_MARGIN, weight_for
+from planner.sql import listed
+from proxy.api import SOURCE_HISTORY, SOURCE_MEASURED, MadeMarginals, MarginalSet, MarginalsRequest
 from proxy.marginals.reconcile import Agreement, ReconcileSettings, agreed, long_table, raw
-from proxy.tables.private_table import ServedTable
+from proxy.tables import ServedTable
 
 
 @dataclass(frozen=True, slots=True, eq=False)

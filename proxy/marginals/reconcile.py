@@ -19,15 +19,24 @@ from numpy.typing import NDArray
 from cube.axis import LevelValue
 from cube.query import Scope
 from cube.schema import Schema
-from inference.marginals.entropy import maximum_entropy
-from inference.marginals.error_law import CellError, MeasuredTable, cell_error
-from inference.marginals.joint import reconciled_globally
-from inference.marginals.nonnegative import N_PROGRAMME_CELLS_MAX, nonnegative
-from inference.marginals.projection import reconciled
-from inference.marginals.table import ConsistentTable, Floats, NoisyTable, Reconciled, marginal
-from inference.posterior import Posterior, ends_about
-from planner.workload import Consistency
-from proxy.api.marginals import MarginalSet
+from inference import Posterior, ends_about
+from inference.marginals import (
+    N_PROGRAMME_CELLS_MAX,
+    CellError,
+    ConsistentTable,
+    Floats,
+    MeasuredTable,
+    NoisyTable,
+    Reconciled,
+    cell_error,
+    marginal,
+    maximum_entropy,
+    nonnegative,
+    reconciled,
+    reconciled_globally,
+)
+from planner import Consistency
+from proxy.api import MarginalSet
 
 MARGINALS_SCHEMA: Final = pa.schema(
     [

@@ -30,9 +30,9 @@ from typing import Final, TypeAlias
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
 from prometheus_client.samples import Sample
 
-from accountant.ledger.history.table_history import Renewal
+from accountant.ledger.history import Renewal
 from cube.refusals import NotAuthenticated, Refused
-from proxy.api.requests import BudgetStatus
+from proxy.api import BudgetStatus
 from proxy.monitoring.events import (
     CANCELLED_CODE,
     INTERNAL_CODE,

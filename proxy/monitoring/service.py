@@ -30,7 +30,7 @@ from grpc_health.v1 import health, health_pb2
 from prometheus_client import CollectorRegistry, make_wsgi_app
 
 from cube.refusals import TacitError
-from proxy.api.requests import BudgetStatus
+from proxy.api import BudgetStatus
 from proxy.monitoring.events import Watcher
 from proxy.monitoring.logs import write_log
 from proxy.monitoring.loopback_http import serving_http

@@ -25,7 +25,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.dates import AutoDateLocator, DateFormatter
 from matplotlib.figure import Figure
 
-from accountant.auditor.costs.columns import ColumnCost
+from accountant.auditor.costs import ColumnCost
 from cube.measurement import UNITS_PER_EPSILON
 from proxy.reporting.model import TableReport
 

@@ -15,8 +15,8 @@ from typing import Final
 from jinja2 import Environment
 from markupsafe import Markup
 
-from accountant.auditor.costs.columns import ColumnCost
-from accountant.ledger.entries import WIDTH_BINS
+from accountant.auditor.costs import ColumnCost
+from accountant.ledger import WIDTH_BINS
 from proxy.reporting import charts
 from proxy.reporting.amounts import of_units
 from proxy.reporting.model import Account, AnswerCounts, LedgerReport, ReportedCharge, TableReport

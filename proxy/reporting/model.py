@@ -15,17 +15,27 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Final
 
-from accountant.auditor.costs.columns import ColumnCost
-from accountant.auditor.signed_head import SignedHead
-from accountant.auditor.verdict import CollectionVerdict, StreamVerdict, TableVerdict, Verdict
-from accountant.ledger.collections import CollectionClosed, CollectionOpened
-from accountant.ledger.credentials import Credential
-from accountant.ledger.entries import WIDTH_BINS, Body, Entry
-from accountant.ledger.limits import Limit, Payer, Subject, Window
-from accountant.ledger.streams import EpochBegun, EpochReleased, StreamDropped, StreamOpened
+from accountant.auditor import CollectionVerdict, SignedHead, StreamVerdict, TableVerdict, Verdict
+from accountant.auditor.costs import ColumnCost
+from accountant.ledger import (
+    WIDTH_BINS,
+    Body,
+    CollectionClosed,
+    CollectionOpened,
+    Credential,
+    Entry,
+    EpochBegun,
+    EpochReleased,
+    Limit,
+    Payer,
+    StreamDropped,
+    StreamOpened,
+    Subject,
+    Window,
+)
 from proxy.reporting.amounts import of_units
 from proxy.reporting.declared import DeclaredTable
-from streams.declared import epoch_of
+from streams import epoch_of
 
 CONFIDENCE: Final = 0.95
 N_EPOCHS_TOLD: Final = 14  # of one stream, the latest

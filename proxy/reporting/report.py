@@ -18,11 +18,10 @@ from importlib.metadata import PackageNotFoundError, version
 from itertools import islice, pairwise
 from typing import Any, Final, TypeAlias
 
-from accountant.auditor.costs.columns import ColumnCost
-from accountant.auditor.signed_head import SignedHead
-from accountant.auditor.verdict import TableVerdict, Verdict
-from accountant.ledger.credentials import AccessBook
-from accountant.ledger.entries import (
+from accountant.auditor import SignedHead, TableVerdict, Verdict
+from accountant.auditor.costs import ColumnCost
+from accountant.ledger import (
+    AccessBook,
     AccessGranted,
     AccessRevoked,
     Body,
@@ -33,14 +32,18 @@ from accountant.ledger.entries import (
     ClockCorrected,
     Entry,
     GenerationBegun,
+    Limit,
     LimitSet,
+    Payer,
     Served,
+    Subject,
+    SubjectKind,
     TableDeclared,
     TableOpened,
+    Window,
+    read,
 )
-from accountant.ledger.entry_json import read
-from accountant.ledger.history.changed_rows import is_given_up, levels_of
-from accountant.ledger.limits import Limit, Payer, Subject, SubjectKind, Window
+from accountant.ledger.history import is_given_up, levels_of
 from cube.refusals import InvalidRequest
 from proxy.reporting import tables, wording
 from proxy.reporting.amounts import of_units

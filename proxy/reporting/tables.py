@@ -14,7 +14,7 @@ from itertools import zip_longest
 from math import isfinite
 from typing import Any, Final
 
-from accountant.ledger.entries import WIDTH_BINS
+from accountant.ledger import WIDTH_BINS
 from proxy.reporting.amounts import exact_text, of_units
 from proxy.reporting.model import (
     Account,

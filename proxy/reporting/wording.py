@@ -8,9 +8,9 @@ ledger are only added up.
 from fractions import Fraction
 from typing import Final
 
-from accountant.ledger.collections import CollectionClosed, CollectionOpened
-from accountant.ledger.credentials import EVERY_TABLE, AccessBook, Credential
-from accountant.ledger.entries import (
+from accountant.ledger import (
+    EVERY_TABLE,
+    AccessBook,
     AccessGranted,
     AccessRevoked,
     Body,
@@ -18,17 +18,22 @@ from accountant.ledger.entries import (
     BudgetSet,
     ChangesAccepted,
     ClockCorrected,
+    CollectionClosed,
+    CollectionOpened,
+    Credential,
     DataPinned,
     Entry,
     GenerationBegun,
     HorizonAdvanced,
+    Limit,
     LimitSet,
     RollbackAccepted,
+    StreamDropped,
+    StreamOpened,
     TableDeclared,
     TableOpened,
+    Window,
 )
-from accountant.ledger.limits import Limit, Window
-from accountant.ledger.streams import StreamDropped, StreamOpened
 from cube.encoding import decode_block
 from cube.measurement import UNITS_PER_EPSILON
 from proxy.reporting.amounts import exact_text

@@ -19,7 +19,7 @@ Generated SQL on encoded rows; nothing here opens anything.
 from dataclasses import dataclass
 
 from cube.schema import Schema
-from planner.domain.relations import owner_of
+from planner.domain import owner_of
 from proxy.sources.closed import Connection
 from proxy.sources.problems import Problems
 

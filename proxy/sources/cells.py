@@ -21,7 +21,7 @@ from typing import Final, Protocol
 import numpy as np
 import pyarrow as pa
 
-from accountant.grouping import BY_ITSELF, NOT_COUNTED, Grouping, LevelRuns
+from accountant import BY_ITSELF, NOT_COUNTED, Grouping, LevelRuns
 from proxy.sources.closed import Connection, closed_database
 
 N_RECORDS_AT_ONCE = 2**20

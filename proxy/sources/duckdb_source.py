@@ -19,17 +19,16 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.grouping import Grouping
-from accountant.source import CellCounts, UnitCells
+from accountant import CellCounts, Grouping, UnitCells
 from cube.encoding import canonical_json
 from cube.query import Scope
 from cube.refusals import SourceUnavailable
 from cube.schema import Schema
-from planner.cache import BoundedCache
+from planner import BoundedCache
 from proxy.sources import files, private_view
 from proxy.sources.bounding import UNIT_DIGEST, UNIT_NUMBER, UNIT_WAS_CUT, RowsRead
 from proxy.sources.cells import EVERYTHING, Cells, CellsInMemory, GroupedCells, grouped_cells
-from proxy.sources.extract.chunks import Damaged
+from proxy.sources.extract import Damaged
 from proxy.sources.location import (
     Location,
     PostgresRows,

@@ -30,8 +30,7 @@ from cube.schema import Schema
 from proxy.sources import files
 from proxy.sources.bounding import RowsRead
 from proxy.sources.duckdb_source import DuckDbSource
-from proxy.sources.extract.cells_on_disk import CellsOnDisk
-from proxy.sources.extract.chunks import Chunks, Damaged, write_all
+from proxy.sources.extract import CellsOnDisk, Chunks, Damaged, write_all
 from proxy.sources.location import Location, PrivateView, UnitRows
 from proxy.sources.reading import States, kept_schema, read_into, until_read
 from proxy.sources.rows_digest import DigestKind, RowsDigest, digested_columns, heading_of

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 from urllib.parse import quote
 
-from accountant.ledger.stores.postgres_location import DEFAULT_SCHEMA, PostgresLocation
+from accountant.ledger.stores import DEFAULT_SCHEMA, PostgresLocation
 from cube.axis import NAME_LENGTH_MAX
 from cube.refusals import ConfigurationInvalid
 from proxy.sources.text_format import (

@@ -17,7 +17,7 @@ from enum import Enum
 from functools import partial
 from typing import Final
 
-from accountant.source import Source
+from accountant import Source
 from cube.encoding import canonical_json
 from cube.schema import Schema
 from proxy.sources.bounding import RowsRead
@@ -25,10 +25,7 @@ from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.extract_file import ExtractPlace, make_extract, open_extract
 from proxy.sources.location import Location, PostgresRows, PrivateView, SparkTable, TableLocation
 from proxy.sources.postgres_rows import conninfo
-from proxy.sources.pushdown.engine import Engine
-from proxy.sources.pushdown.postgres import Postgres
-from proxy.sources.pushdown.source import PushedDownSource
-from proxy.sources.pushdown.spark import Spark
+from proxy.sources.pushdown import Engine, Postgres, PushedDownSource, Spark
 
 
 class Extracted(Enum):

@@ -20,7 +20,7 @@ from pathlib import Path
 import duckdb
 
 from cube.refusals import ConfigurationInvalid
-from planner.sql.messages import listed, suggestion
+from planner.sql import listed, suggestion
 from proxy.sources import files
 from proxy.sources.closed import Connection, Settings, closed_database, name_sql
 from proxy.sources.location import PrivateView, SourceKind, SourceLocation

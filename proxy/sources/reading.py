@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 from cube.axis import Axis, CategoryAxis, TimestampAxis
 from cube.refusals import ConfigurationInvalid, DataChanged
 from cube.schema import Schema
-from planner.sql.messages import listed, suggestion
+from planner.sql import listed, suggestion
 from proxy.sources import files, postgres_rows, private_view
 from proxy.sources.axis_sql import (
     LEFT_OUT,
@@ -55,7 +55,7 @@ from proxy.sources.bounding import (
 )
 from proxy.sources.cells import Cells
 from proxy.sources.closed import Connection, Flow, closed_database
-from proxy.sources.extract.chunks import Damaged, Spill
+from proxy.sources.extract import Damaged, Spill
 from proxy.sources.files import Relation, typed_columns
 from proxy.sources.location import (
     Location,

@@ -24,25 +24,21 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.ledger.ledger import Ledger
-from accountant.ledger.limits import Payer, Window
+from accountant.ledger import Ledger, Payer, Window
 from cube.axis import BooleanAxis, CategoryAxis
 from cube.query import QueryBlock
 from cube.refusals import InvalidRequest, StoreUnavailable, UnsupportedSql
 from cube.runtime import cached_property
 from cube.schema import Schema
-from inference.noise_law.law import law_of_noise
-from inference.posterior import Posterior
-from local_dp.estimates.collection import coefficients_of
-from planner.sql.stream_statements import EPOCH
-from planner.workload import Fallback, IndependenceQuestion, Wanted
-from proxy.api.requests import STREAM, TableInfo
+from inference import Posterior
+from inference.noise_law import law_of_noise
+from local_dp.estimates import coefficients_of
+from planner import Fallback, IndependenceQuestion, Wanted
+from planner.sql import EPOCH
+from proxy.api import STREAM, TableInfo
 from proxy.streams.served_stream import NotedStream, ServedStream, epsilon_of
-from proxy.tables.self_answering import AS_IT_IS, OwnAnswer, OwnAnswers, OwnCells
-from streams.arrivals import Arrivals
-from streams.declared import epoch_of
-from streams.epoch import Epoch
-from streams.estimates import ErrorLaw, ReleasedCount
+from proxy.tables import AS_IT_IS, OwnAnswer, OwnAnswers, OwnCells
+from streams import Arrivals, Epoch, ErrorLaw, ReleasedCount, epoch_of
 
 
 class What(StrEnum):

@@ -26,26 +26,22 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Final
 
-from accountant.ledger.ledger import Ledger
-from accountant.ledger.limits import Window
-from accountant.ledger.streams import (
+from accountant.ledger import (
     EpochBegun,
     EpochReleased,
+    Ledger,
     StreamBook,
     StreamDropped,
     StreamHistory,
     StreamOpened,
+    Window,
 )
 from cube.exponential import EPSILON_MAX
 from cube.measurement import UNITS_PER_EPSILON
 from cube.pace import waiting
 from cube.refusals import DataChanged, InvalidRequest, InvalidTarget, StoreUnavailable, TacitError
-from planner.sql.stream_statements import CreateStream
-from streams.arrivals import Arrivals
-from streams.declared import epoch_of
-from streams.epoch import Epoch
-from streams.mechanism import EPSILON_MIN, best_mechanism
-from streams.state import BitState, erase_file
+from planner.sql import CreateStream
+from streams import EPSILON_MIN, Arrivals, BitState, Epoch, best_mechanism, epoch_of, erase_file
 
 
 class NotedStream:

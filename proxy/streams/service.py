@@ -32,9 +32,7 @@ from typing import Final, TypeAlias
 
 import pyarrow as pa
 
-from accountant.ledger.credentials import Role
-from accountant.ledger.ledger import Ledger
-from accountant.ledger.streams import StreamBook, StreamHistory, StreamOpened
+from accountant.ledger import Ledger, Role, StreamBook, StreamHistory, StreamOpened
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import (
     CannotStart,
@@ -47,16 +45,14 @@ from cube.refusals import (
     TooLarge,
     UnknownName,
 )
-from planner.sql.messages import listed, shortened, suggestion
-from planner.sql.stream_statements import CreateStream, StreamStatement
-from proxy.api.requests import Caller, QueryResult
-from proxy.identity.roles import WHO_OBSERVES
-from proxy.monitoring.background import UNEXPECTED, Background
-from proxy.monitoring.logs import write_log
+from planner.sql import CreateStream, StreamStatement, listed, shortened, suggestion
+from proxy.api import Caller, QueryResult
+from proxy.identity import WHO_OBSERVES
+from proxy.monitoring import UNEXPECTED, Background, write_log
 from proxy.streams.answers import Asked, StreamElsewhere, StreamTable, What
 from proxy.streams.served_stream import ServedStream, epsilon_of, opened_by
-from proxy.workers.crew import ALONE, Crew
-from streams.state import erase_file
+from proxy.workers import ALONE, Crew
+from streams import erase_file
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,14 +33,13 @@ from cube.axis import (
     TimestampAxis,
 )
 from cube.refusals import InvalidRequest, TooLarge, UnknownName
-from planner.sql.messages import listed, shortened, suggestion
-from proxy.api.columns import describe_levels
+from planner.sql import listed, shortened, suggestion
+from proxy.api import describe_levels
 from proxy.synthetic_tables.models import Model, arrow_type, levels_of
 from proxy.synthetic_tables.record import SyntheticRecord
 from proxy.synthetic_tables.resolve import named
-from synthesis.privbayes.answering import law_given
-from synthesis.privbayes.network import BayesianNetwork
-from synthesis.tables import Floats
+from synthesis import Floats
+from synthesis.privbayes import BayesianNetwork, law_given
 
 NULL_TEXT: Final = "NULL"
 _TRUTHS: Final = {"true": True, "false": False}

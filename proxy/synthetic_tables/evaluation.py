@@ -15,12 +15,12 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from accountant.ledger.limits import Payer
+from accountant.ledger import Payer
 from cube.axis import Axis
 from cube.query import QueryBlock, Scope, counting
 from cube.refusals import Refused
 from cube.statistic import Distance
-from inference.noise_law.law import law_of_noise
+from inference.noise_law import law_of_noise
 from proxy.synthetic_tables.make import checked_axes, columns_of
 from proxy.synthetic_tables.measurers import known_now
 from proxy.synthetic_tables.models import levels_of, n_rows_of
@@ -34,9 +34,8 @@ from proxy.synthetic_tables.request import (
     Watch,
 )
 from proxy.synthetic_tables.spending import LaplaceSpending, product_partition
-from proxy.tables.private_table import ServedTable
-from synthesis.drawing import controlled_counts
-from synthesis.tables import Column, Integers
+from proxy.tables import ServedTable
+from synthesis import Column, Integers, controlled_counts
 
 N_GROUPS: Final = 32  # of one column: a pair has 1,024 cells at most, and a charge names each
 N_PAIRS_MIN: Final = 8  # so that the spread of their distances is seen

@@ -22,8 +22,8 @@ from cube.refusals import InvalidRequest, InvalidTarget, TooLarge
 from cube.runtime import cached_property
 from cube.schema import Schema
 from cube.statistic import Score
-from planner.sql.synthetic_statements import CreateSynthetic
-from proxy.config.memory import SyntheticLimits
+from planner.sql import CreateSynthetic
+from proxy.config import SyntheticLimits
 from proxy.synthetic_tables.make import SEED_BITS, checked_axes, columns_of
 from proxy.synthetic_tables.measurers import attributes_of
 from proxy.synthetic_tables.models import Model, drawn, encoded
@@ -36,13 +36,20 @@ from proxy.synthetic_tables.request import (
     Watch,
 )
 from proxy.synthetic_tables.resolve import request_of
-from proxy.tables.collected import N_SIMULATED_MAX, CollectedTable
-from synthesis.choice import tells_more_than_noise
-from synthesis.fitting import projected
-from synthesis.known import KnownEstimates
-from synthesis.pairwise import known_model, known_sketch
-from synthesis.privbayes.greedy import FALSE_ODDS, greedy_network, n_simulations, parents_worth
-from synthesis.tables import N_DIMENSIONS_MAX, Column, Floats, TableEstimate, combined
+from proxy.tables import N_SIMULATED_MAX, CollectedTable
+from synthesis import (
+    N_DIMENSIONS_MAX,
+    Column,
+    Floats,
+    KnownEstimates,
+    TableEstimate,
+    combined,
+    known_model,
+    known_sketch,
+    projected,
+    tells_more_than_noise,
+)
+from synthesis.privbayes import FALSE_ODDS, greedy_network, n_simulations, parents_worth
 
 N_NULL_DRAWS: Final = 100
 N_SIMULATED_IN_ALL_MAX: Final = 2**27  # for all sets of parents: some ten seconds

@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from accountant.ledger.limits import Payer
+from accountant.ledger import Payer
 from cube.axis import Axis, BooleanAxis, CategoryAxis
 from cube.measurement import PlannedMeasurement, Weight
 from cube.query import N_GROUPS_MAX, QueryBlock, Scope, counting
@@ -30,7 +30,7 @@ from cube.refusals import (
     UnknownName,
 )
 from cube.schema import Schema
-from planner.sql.messages import suggestion
+from planner.sql import suggestion
 from proxy.synthetic_tables.measurers import (
     PAIRS,
     GateMeasurer,
@@ -44,21 +44,29 @@ from proxy.synthetic_tables.measurers import (
 from proxy.synthetic_tables.models import Model, decoded_model, drawn, drawn_parts, encoded
 from proxy.synthetic_tables.request import MadeTable, Method, PlannedStep, SynthesisRequest, Watch
 from proxy.synthetic_tables.spending import GaussianBudget, GaussianSpending, LaplaceSpending
-from proxy.tables.private_table import ServedTable
-from synthesis.choice import GAUSSIAN, LAPLACE, NoiseCost, score_share
-from synthesis.known import KnownEstimates, Stratum
-from synthesis.pairwise import (
+from proxy.tables import ServedTable
+from synthesis import (
+    GAUSSIAN,
+    LAPLACE,
+    SCORE_SHARE,
     TOTAL_SHARE,
+    Column,
+    KnownEstimates,
+    NoiseCost,
+    Stratum,
     Wishes,
     known_model,
     known_sketch,
+    known_strata,
     measured_model,
+    measured_strata,
     one_way_budgets,
+    scopes_of,
+    score_share,
+    strata_of,
     worth_scoring,
 )
-from synthesis.privbayes.learning import learned_network
-from synthesis.strata import SCORE_SHARE, known_strata, measured_strata, scopes_of, strata_of
-from synthesis.tables import Column
+from synthesis.privbayes import learned_network
 
 N_LEVELS_MAX: Final = N_GROUPS_MAX  # of one column: its counts are one block
 EPSILON_MIN: Final = Fraction(1, 1000)  # divided among a hundred pairs even this is useless

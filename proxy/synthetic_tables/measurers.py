@@ -27,12 +27,9 @@ from cube.refusals import BudgetExhausted, InvalidRequest, LimitReached
 from cube.statistic import N_CLASSES_OF_F, Choice, Distance, Score
 from proxy.synthetic_tables.request import Method, SynthesisRequest
 from proxy.synthetic_tables.spending import LaplaceSpending, product_partition
-from proxy.tables.private_table import ServedTable
-from synthesis.known import KnownEstimates, Stratum
-from synthesis.privbayes.learning import LearningSettings
-from synthesis.privbayes.network import Attribute, layered_attribute, plain_attribute
-from synthesis.sketch import Candidate, Sketch
-from synthesis.tables import Column, Floats, Integers
+from proxy.tables import ServedTable
+from synthesis import Candidate, Column, Floats, Integers, KnownEstimates, Sketch, Stratum
+from synthesis.privbayes import Attribute, LearningSettings, layered_attribute, plain_attribute
 
 
 def settings_of(request: SynthesisRequest) -> LearningSettings:

@@ -29,11 +29,20 @@ from cube.axis import (
     NumericAxis,
     TimestampAxis,
 )
-from synthesis import drawing, model, strata
-from synthesis.model import PairwiseModel, model_json, model_of
+from synthesis import (
+    PairwiseModel,
+    StratifiedModel,
+    draw_stratified_rows,
+    drawing,
+    model,
+    model_json,
+    model_of,
+    strata,
+    strata_json,
+    strata_model_of,
+)
+from synthesis.privbayes import BayesianNetwork, network_json, network_of
 from synthesis.privbayes import network as network_drawing
-from synthesis.privbayes.network import BayesianNetwork, network_json, network_of
-from synthesis.strata import StratifiedModel, draw_stratified_rows, strata_json, strata_model_of
 
 
 def arrow_type(axis: Axis) -> pa.DataType:

@@ -20,13 +20,13 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from accountant.ledger.clock import utc_now
+from accountant.ledger import utc_now
 from cube.statistic import Score
-from planner.domain.relations import SyntheticName
-from proxy.api.columns import arrow_type
-from proxy.sources.public.table import sql_type_of
+from planner.domain import SyntheticName
+from proxy.api import arrow_type
+from proxy.sources.public import sql_type_of
 from proxy.synthetic_tables.request import Evaluation, MadeTable, Method, SynthesisRequest
-from synthesis.privbayes.learning import DEFAULTS
+from synthesis.privbayes import DEFAULTS
 
 ID_BYTES: Final = 8
 FORMAT: Final = 1  # of the JSON; a reader of another format ignores the table

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from cube.query import Scope
 from cube.statistic import N_PARENTS_MAX, Score
-from synthesis.privbayes.learning import DEFAULTS
+from synthesis.privbayes import DEFAULTS
 
 CONFIDENCE: Final = 0.95  # of the interval of an evaluation
 

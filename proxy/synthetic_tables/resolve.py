@@ -11,10 +11,9 @@ from cube.query import Scope
 from cube.refusals import InvalidRequest, InvalidTarget, TooLarge, UnknownName
 from cube.schema import Schema
 from cube.statistic import N_PARENTS_MAX, Score
-from planner.planner import workload_scopes
-from planner.sql.messages import listed, shortened, suggestion
-from planner.sql.synthetic_statements import CreateSynthetic
-from proxy.config.memory import SyntheticLimits
+from planner import workload_scopes
+from planner.sql import CreateSynthetic, listed, shortened, suggestion
+from proxy.config import SyntheticLimits
 from proxy.synthetic_tables.record import SyntheticRecord
 from proxy.synthetic_tables.request import Method, SynthesisRequest
 

@@ -20,8 +20,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from accountant.ledger.clock import utc_now
-from accountant.ledger.credentials import Role
+from accountant.ledger import Role, utc_now
 from cube.axis import Axis
 from cube.refusals import (
     CostAboveCap,
@@ -34,11 +33,9 @@ from cube.refusals import (
     UnsupportedSql,
 )
 from cube.shortfall import Shortfall
-from planner.domain.relations import TableNames, WrittenName
-from planner.sql.messages import listed, shortened, suggestion
-from planner.sql.synthetic_statements import CreateSynthetic, SyntheticStatement
-from proxy.api.receipts import with_receipt
-from proxy.api.requests import (
+from planner.domain import TableNames, WrittenName
+from planner.sql import CreateSynthetic, SyntheticStatement, listed, shortened, suggestion
+from proxy.api import (
     BudgetStatus,
     Caller,
     Explanation,
@@ -46,8 +43,9 @@ from proxy.api.requests import (
     QueryResult,
     Receipt,
     unknown_table,
+    with_receipt,
 )
-from proxy.monitoring.events import AnswerKind
+from proxy.monitoring import AnswerKind
 from proxy.synthetic_tables import make as making
 from proxy.synthetic_tables.conditional_law import LawQuestion, ModelLaw, asked_law
 from proxy.synthetic_tables.evaluation import planned_evaluation, scored
@@ -55,14 +53,18 @@ from proxy.synthetic_tables.from_answers import free_request, make_of_answers, p
 from proxy.synthetic_tables.make import preview
 from proxy.synthetic_tables.models import decoded_model, n_rows_of
 from proxy.synthetic_tables.record import SyntheticRecord, new_id
-from proxy.synthetic_tables.report.make import make_report
+from proxy.synthetic_tables.report import make_report
 from proxy.synthetic_tables.request import MadeTable, PlannedStep, Progress, SynthesisRequest, Watch
 from proxy.synthetic_tables.resolve import named, named_columns, request_of
 from proxy.synthetic_tables.store import Names, NamingContext, SyntheticStore
-from proxy.tables.collected import CollectedTable
-from proxy.tables.disclosure import check_may_see_history, note_if_large, shown_budget
-from proxy.tables.private_table import ServedTable
-from proxy.tables.self_answering import SelfAnswering
+from proxy.tables import (
+    CollectedTable,
+    SelfAnswering,
+    ServedTable,
+    check_may_see_history,
+    note_if_large,
+    shown_budget,
+)
 
 
 class SyntheticTableService:

@@ -20,8 +20,8 @@ from typing import ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.cost.zcdp_account import constant_of
-from accountant.ledger.limits import Payer
+from accountant.cost import constant_of
+from accountant.ledger import Payer
 from cube.classes import tiled
 from cube.measurement import (
     PRECISION_UNITS_MAX,
@@ -35,9 +35,9 @@ from cube.measurement import (
 from cube.pieces import runs_of
 from cube.query import Partition, Scope
 from cube.statistic import Asked, Distance, PlannedGaussian, PlannedStatistic, Statistic
-from planner.measuring.weights import GaussianKind
+from planner.measuring import GaussianKind
 from proxy.synthetic_tables.request import Progress, Watch
-from proxy.tables.private_table import ServedTable
+from proxy.tables import ServedTable
 
 N_CELLS_LISTED_MAX: Final = 2**14  # of a partition whose groups are kept cell by cell
 

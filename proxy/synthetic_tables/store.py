@@ -37,14 +37,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cube.refusals import InvalidRequest, NameTaken, StoreUnavailable, TooLarge, UnknownName
-from planner.cache import BoundedCache
-from planner.sql.messages import shortened
-from planner.sql.synthetic_statements import CreateSynthetic
-from planner.sql.words import is_new_name
-from proxy.api.clean_arrow import clean_table
-from proxy.config.memory import DEFAULT_LIMITS, SyntheticLimits
-from proxy.monitoring.logs import write_log
-from proxy.sources.public.table import is_public_name
+from planner import BoundedCache
+from planner.sql import CreateSynthetic, is_new_name, shortened
+from proxy.api import clean_table
+from proxy.config import DEFAULT_LIMITS, SyntheticLimits
+from proxy.monitoring import write_log
+from proxy.sources.public import is_public_name
 from proxy.synthetic_tables.record import Key, SyntheticRecord
 
 RECORD: Final = ".json"

@@ -24,18 +24,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from accountant.gate.gate import Gate
-from accountant.ledger.history.raises import StalePlan
-from accountant.ledger.limits import Payer
+from accountant.gate import Gate
+from accountant.ledger import Payer
+from accountant.ledger.history import StalePlan
 from cube.encoding import fingerprint
 from cube.measurement import UNITS_PER_EPSILON
 from cube.pace import checkpoint
 from cube.refusals import Refused
-from inference.block_estimates import RowEstimates
-from planner.measuring.choose import meets
-from planner.measuring.offers import PurchasePlan
-from planner.workload import Wanted
-from proxy.monitoring.events import Stage
+from inference import RowEstimates
+from planner import Wanted
+from planner.measuring import PurchasePlan, meets
+from proxy.monitoring import Stage
 from proxy.tables.in_flight import (
     ANSWER_SECONDS,
     PendingRequest,

@@ -13,22 +13,20 @@ from collections.abc import Collection, Sequence
 from fractions import Fraction
 from typing import Final, Protocol
 
-from accountant.ledger.limits import Payer
+from accountant.ledger import Payer
 from cube.pace import checkpoint
 from cube.query import QueryBlock, Scope
 from cube.refusals import NotCollected, TooLarge
 from cube.runtime import cached_property
-from inference.marginals.error_law import UnknownLaw
-from inference.posterior import Posterior
-from inference.scaling import coefficient_range
+from inference import Posterior, coefficient_range
+from inference.marginals import UnknownLaw
 from local_dp.campaign import Campaign, campaign_digest, campaign_text
 from local_dp.columns import CollectedAxes
-from local_dp.estimates.collection import AgreeingTable, CollectionEstimates, NotCovered
-from local_dp.estimates.laws import IntervalMethod
-from planner.lowering.outer import SOURCE_MODEL
-from planner.sql.messages import listed
-from planner.workload import Fallback, IndependenceQuestion, Wanted
-from proxy.api.requests import RANDOMIZED, TableInfo
+from local_dp.estimates import AgreeingTable, CollectionEstimates, IntervalMethod, NotCovered
+from planner import Fallback, IndependenceQuestion, Wanted
+from planner.lowering import SOURCE_MODEL
+from planner.sql import listed
+from proxy.api import RANDOMIZED, TableInfo
 from proxy.tables.self_answering import AS_IT_IS, OwnAnswer, OwnAnswers, OwnCells
 
 N_MODEL_CELLS_MAX: Final = 2**16  # of columns that a model puts together

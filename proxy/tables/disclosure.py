@@ -23,14 +23,12 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Final, Self
 
-from accountant.ledger.history.payments import Payment
-from accountant.ledger.history.table_history import Budget, TableHistory
-from accountant.ledger.history.unit_counts import UnitCounts
-from accountant.ledger.limits import Payer
+from accountant.ledger import Payer
+from accountant.ledger.history import Budget, Payment, TableHistory, UnitCounts
 from cube.measurement import Measurement
 from cube.refusals import NotAllowed
-from proxy.api.requests import BudgetStatus, Caller, LimitStatus
-from proxy.monitoring.logs import write_log
+from proxy.api import BudgetStatus, Caller, LimitStatus
+from proxy.monitoring import write_log
 from proxy.tables.empty_history import EmptyHistory
 from proxy.tables.private_table import ServedTable
 

@@ -26,18 +26,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final, TypeAlias
 
-from accountant.gate.gate import Gate
+from accountant.gate import Gate
 from cube.encoding import fingerprint
-from inference.block_estimates import RowEstimates
-from inference.estimator import Estimator
-from planner.cache import BoundedCache
-from planner.measuring.candidates import Strategy
-from planner.measuring.hindsight import Hindsight
-from planner.measuring.offers import PurchasePlan
-from planner.measuring.ski_rental import SkiRental
-from planner.workload import Wanted
-from proxy.api.requests import TableInfo
-from proxy.monitoring.events import UNWATCHED
+from inference import Estimator, RowEstimates
+from planner import BoundedCache, Wanted
+from planner.measuring import Hindsight, PurchasePlan, SkiRental, Strategy
+from proxy.api import TableInfo
+from proxy.monitoring import UNWATCHED
 from proxy.tables.extent import Extent
 from proxy.tables.snapshot import KnownHistory, TableSnapshot
 

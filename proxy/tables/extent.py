@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from accountant.ledger.entries import Charge
-from accountant.ledger.history.table_history import TableHistory
+from accountant.ledger import Charge
+from accountant.ledger.history import TableHistory
 from cube.horizon import Horizon
 from cube.measurement import Measurement, PlannedMeasurement
 from cube.query import QueryBlock

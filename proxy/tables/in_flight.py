@@ -26,20 +26,17 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final, TypeAlias
 
-from accountant.gate.gate import Gate, n_come
-from accountant.ledger.history.payments import Payment
-from accountant.ledger.history.raises import StalePlan
-from accountant.ledger.history.unit_counts import Name, name_of
-from accountant.ledger.limits import Payer
+from accountant.gate import Gate, n_come
+from accountant.ledger import Payer
+from accountant.ledger.history import Name, Payment, StalePlan, name_of
 from cube.measurement import Measurement, PlannedMeasurement
 from cube.pace import checkpoint, note_paid, seconds_left, waiting
 from cube.refusals import SourceUnavailable
 from cube.statistic import Asked
-from inference.block_estimates import RowEstimates
-from planner.measuring.choose import meets
-from planner.measuring.offers import PurchasePlan
-from planner.workload import Wanted
-from proxy.monitoring.events import Stage, Watcher
+from inference import RowEstimates
+from planner import Wanted
+from planner.measuring import PurchasePlan, meets
+from proxy.monitoring import Stage, Watcher
 
 WAIT_SECONDS_MAX: Final = 60.0  # else a disk that hangs would hold every thread
 N_COMPANIONS_MAX: Final = 32  # served together by one that leads

@@ -11,25 +11,19 @@ from fractions import Fraction
 from functools import partial
 from types import MappingProxyType
 
-from accountant.gate.ended_generation import EndedGeneration
-from accountant.gate.gate import Gate
-from accountant.ledger.history.payments import BindingLimit
-from accountant.ledger.limits import Payer
+from accountant.gate import EndedGeneration, Gate
+from accountant.ledger import Payer
+from accountant.ledger.history import BindingLimit
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
 from cube.schema import Schema
 from cube.statistic import Asked
 from cube.target import AccuracyTarget, SumTarget
-from inference.block_estimates import RowEstimates
-from inference.error_terms import NoisePlaces
-from inference.history import History
-from inference.memory import EstimatorMemory
-from planner.measuring.candidates import Strategy
-from planner.measuring.weights import LAPLACE, GaussianOffer, NoiseKind
-from planner.workload import Wanted
-from proxy.api.requests import BudgetStatus, LimitStatus, TableInfo
-from proxy.config.memory import DEFAULT_MEMORY, MemoryLimits
-from proxy.config.sharing import Sharing
-from proxy.monitoring.events import UNWATCHED, Watcher
+from inference import EstimatorMemory, History, NoisePlaces, RowEstimates
+from planner import Wanted
+from planner.measuring import LAPLACE, GaussianOffer, NoiseKind, Strategy
+from proxy.api import BudgetStatus, LimitStatus, TableInfo
+from proxy.config import DEFAULT_MEMORY, MemoryLimits, Sharing
+from proxy.monitoring import UNWATCHED, Watcher
 from proxy.tables.acquisition import Acquired, Acquisition
 from proxy.tables.empty_history import DefaultWidths, EmptyHistory
 from proxy.tables.extent import Extent

@@ -28,18 +28,16 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Final
 
-from accountant.gate.gate import Gate
-from accountant.ledger.history.payments import Payment
-from accountant.ledger.history.raises import StalePlan
-from accountant.ledger.limits import Payer
+from accountant.gate import Gate
+from accountant.ledger import Payer
+from accountant.ledger.history import Payment, StalePlan
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Precision, Weight
 from cube.pace import checkpoint, waiting
 from cube.query import Partition, QueryBlock, counting
 from cube.refusals import TooLarge
 from cube.statistic import Asked
-from planner.measuring.offers import PurchasePlan
-from planner.measuring.weights import LAPLACE, NoiseKind
-from proxy.monitoring.events import Watcher
+from planner.measuring import LAPLACE, NoiseKind, PurchasePlan
+from proxy.monitoring import Watcher
 from proxy.tables.in_flight import PromisedPurchases, Purchase, Purchases
 from proxy.tables.snapshot import TableSnapshot
 from proxy.tables.table_state import TableState

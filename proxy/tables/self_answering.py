@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from accountant.ledger.limits import Payer
+from accountant.ledger import Payer
 from cube.query import QueryBlock
 from cube.target import AccuracyTarget
-from inference.independence.cell_noise import Floats, TableLaw
-from inference.posterior import Posterior
-from planner.workload import Fallback, IndependenceQuestion, Wanted
-from proxy.api.requests import TableInfo
+from inference import Posterior
+from inference.independence import Floats, TableLaw
+from planner import Fallback, IndependenceQuestion, Wanted
+from proxy.api import TableInfo
 
 # What a request that names no accuracy asks for: any interval is as narrow.
 AS_IT_IS: Final = AccuracyTarget(half_width=2.0**40, confidence=0.95)

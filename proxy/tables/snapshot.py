@@ -17,38 +17,32 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from accountant.cost.history_cost import Price
-from accountant.gate.ended_generation import generation_over
-from accountant.gate.pricing import Pricing
-from accountant.ledger.history.payments import Payment
-from accountant.ledger.history.raises import StalePlan
-from accountant.ledger.history.table_history import TableHistory
-from accountant.ledger.history.unit_counts import Name, UnitCounts, name_of
-from accountant.ledger.limits import Payer
+from accountant.cost import Price
+from accountant.gate import Pricing, generation_over
+from accountant.ledger import Payer
+from accountant.ledger.history import Name, Payment, StalePlan, TableHistory, UnitCounts, name_of
 from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement
 from cube.pace import checkpoint
 from cube.statistic import PlannedUnitCount, UnitCount
-from inference.block_estimates import RowEstimates
-from inference.error_terms import NoisePlaces
-from inference.estimator import Estimator
-from inference.history import History
-from planner.batch.plan import BatchPlan
-from planner.batch.together import plan_together
-from planner.measuring.candidates import Strategy
-from planner.measuring.choose import plan_purchases
-from planner.measuring.hindsight import Hindsight
-from planner.measuring.offers import PricingContext, PurchasePlan
-from planner.measuring.ski_rental import SkiRental
-from planner.measuring.unit_counts import (
+from inference import Estimator, History, NoisePlaces, RowEstimates
+from planner import Wanted
+from planner.batch import BatchPlan, plan_together
+from planner.measuring import (
     CountWanted,
+    Forecast,
+    GaussianOffer,
+    Hindsight,
+    PricingContext,
+    PurchasePlan,
+    SkiRental,
+    Strategy,
     known_unit_count,
+    offered_kinds,
+    plan_purchases,
     plan_unit_counts,
     unit_count_of,
 )
-from planner.measuring.weighing import Forecast
-from planner.measuring.weights import GaussianOffer, offered_kinds
-from planner.workload import Wanted
-from proxy.monitoring.events import Stage, Watcher
+from proxy.monitoring import Stage, Watcher
 from proxy.tables.extent import Extent
 
 

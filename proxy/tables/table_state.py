@@ -10,23 +10,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Final
 
-from accountant.gate.gate import Gate
-from accountant.ledger.history.table_history import TableHistory
+from accountant.gate import Gate
+from accountant.ledger.history import TableHistory
 from cube.pace import checkpoint
 from cube.runtime import uncollected
-from inference.block_estimates import RowEstimates
-from inference.error_terms import NoisePlaces
-from inference.estimator import Estimator
-from inference.history import History
-from inference.memory import DEFAULT_MEMORY, EstimatorMemory
-from planner.measuring.candidates import Strategy
-from planner.measuring.choose import meets
-from planner.measuring.hindsight import Hindsight
-from planner.measuring.ski_rental import SkiRental
-from planner.measuring.unit_counts import unit_count_of
-from planner.measuring.weights import GaussianOffer
-from planner.workload import Wanted
-from proxy.monitoring.events import Stage, Watcher
+from inference import DEFAULT_MEMORY, Estimator, EstimatorMemory, History, NoisePlaces, RowEstimates
+from planner import Wanted
+from planner.measuring import GaussianOffer, Hindsight, SkiRental, Strategy, meets, unit_count_of
+from proxy.monitoring import Stage, Watcher
 from proxy.tables.extent import Extent
 from proxy.tables.snapshot import KnownHistory, TableSnapshot, estimates_of
 

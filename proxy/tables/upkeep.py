@@ -24,14 +24,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from accountant.gate.gate import Gate
-from accountant.ledger.checkpoint import NotAState
-from accountant.ledger.ledger import Ledger
-from accountant.source import Source
+from accountant import Source
+from accountant.gate import Gate
+from accountant.ledger import Ledger, NotAState
 from cube.refusals import CannotStart, LedgerUnavailable, SourceUnavailable, TacitError
-from proxy.config.columns import Closing
-from proxy.monitoring.background import UNEXPECTED, Background
-from proxy.monitoring.logs import write_log
+from proxy.config import Closing
+from proxy.monitoring import UNEXPECTED, Background, write_log
 
 CLOCK_SECONDS: Final = 60.0  # between looks at the clock
 ADVANCE_AGAIN_SECONDS: Final = 600.0  # after a failure: every attempt reads all of the data

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from cube.pace import checkpoint
 from cube.refusals import InvalidRequest, TooLarge
-from proxy.api.clean_arrow import clean_batches
+from proxy.api import clean_batches
 from proxy.protocol import flight_pb2
 
 VERSION_5: Final = 4  # the number that stands for it; earlier ones marked compression elsewhere

@@ -25,9 +25,9 @@ import grpc
 
 from cube import refusals
 from cube.refusals import TooManyCalls
-from proxy.api.requests import Caller
-from proxy.identity.interceptor import caller_of
-from proxy.monitoring.events import (
+from proxy.api import Caller
+from proxy.identity import caller_of
+from proxy.monitoring import (
     CANCELLED_CODE,
     INTERNAL_CODE,
     NO_METHOD_CODE,
@@ -35,10 +35,10 @@ from proxy.monitoring.events import (
     UNWATCHED,
     Stage,
     Watcher,
+    edge_of,
+    write_log,
 )
-from proxy.monitoring.logs import write_log
-from proxy.monitoring.metrics import edge_of
-from proxy.tables.extent import DataReplaced, HorizonMoved
+from proxy.tables import DataReplaced, HorizonMoved
 from proxy.wire.refusal_details import CODE_KEY, DETAILS_KEY, packed_detail, sendable
 
 

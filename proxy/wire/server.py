@@ -12,27 +12,23 @@ from grpc_health.v1 import health, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from cube.refusals import ConfigurationInvalid
-from proxy.admin.ledger_admin import LedgerAdmin
-from proxy.api.requests import QueryEngine
-from proxy.collections.service import CollectionService
-from proxy.config.address import DEFAULT_LISTEN, host_of, is_loopback
-from proxy.identity.authenticate import Authenticator
-from proxy.identity.interceptor import IdentityInterceptor
-from proxy.monitoring.events import UNWATCHED
-from proxy.monitoring.service import Monitoring, Readiness
+from proxy.admin import LedgerAdmin
+from proxy.api import QueryEngine
+from proxy.collections import CollectionService
+from proxy.config import DEFAULT_LISTEN, host_of, is_loopback
+from proxy.identity import Authenticator, IdentityInterceptor
+from proxy.monitoring import UNWATCHED, Monitoring, Readiness
 from proxy.protocol import flight_pb2, flight_pb2_grpc, tacit_pb2, tacit_pb2_grpc
-from proxy.scheduling.fair_share import DEFAULT_TIMES, CallTimes, FairShare
-from proxy.scheduling.slow_clients import SlowClientGuard
-from proxy.sources.public.table import PublicTable
-from proxy.streams.service import NO_STREAMS, StreamService
-from proxy.synthetic_tables.service import NO_TABLES, SyntheticTableService
+from proxy.scheduling import DEFAULT_TIMES, CallTimes, FairShare, SlowClientGuard
+from proxy.sources.public import PublicTable
+from proxy.streams import NO_STREAMS, StreamService
+from proxy.synthetic_tables import NO_TABLES, SyntheticTableService
 from proxy.wire.errors import Firewall
-from proxy.wire.flight.service import FlightSqlService
-from proxy.wire.sessions.sessions import Sessions
-from proxy.wire.tacit.collections import RespondentsService
-from proxy.wire.tacit.service import TacitService
+from proxy.wire.flight import FlightSqlService
+from proxy.wire.sessions import Sessions
+from proxy.wire.tacit import RespondentsService, TacitService
 from proxy.wire.tls import TlsIdentity
-from proxy.workers.crew import ALONE, Crew
+from proxy.workers import ALONE, Crew
 
 N_THREADS = 48  # many wait for the same commit of the ledger
 N_CALLS_MAX = 64  # beyond it, calls are turned away at once instead of piling up

@@ -39,9 +39,8 @@ from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.registry import Collector
 
 from cube.refusals import CannotStart, TacitError
-from proxy.config.settings import Settings
-from proxy.monitoring.logs import write_log
-from proxy.monitoring.metrics import counted, summed
+from proxy.config import Settings
+from proxy.monitoring import counted, summed, write_log
 from proxy.workers.crew import Seat
 
 

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from inference.independence.cell_noise import NoisyTables
+from inference.independence import NoisyTables
 from synthesis.fitting import projected
 from synthesis.tables import Column, Floats, Integers
 

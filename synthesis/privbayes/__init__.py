@@ -2,3 +2,32 @@
 
 Reads choices and noisy tables only, through a port. Draws no noise that protects data.
 """
+
+from synthesis.privbayes.answering import law_given
+from synthesis.privbayes.greedy import FALSE_ODDS, greedy_network, n_simulations, parents_worth
+from synthesis.privbayes.learning import DEFAULTS, LearningSettings, learned_network
+from synthesis.privbayes.network import (
+    Attribute,
+    BayesianNetwork,
+    layered_attribute,
+    network_json,
+    network_of,
+    plain_attribute,
+)
+
+__all__ = [
+    "DEFAULTS",
+    "FALSE_ODDS",
+    "Attribute",
+    "BayesianNetwork",
+    "LearningSettings",
+    "greedy_network",
+    "law_given",
+    "layered_attribute",
+    "learned_network",
+    "n_simulations",
+    "network_json",
+    "network_of",
+    "parents_worth",
+    "plain_attribute",
+]

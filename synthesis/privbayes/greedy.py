@@ -19,7 +19,7 @@ import numpy as np
 from scipy.stats import gamma
 
 from cube.query import Scope
-from synthesis.networks.score import mutual_information
+from synthesis.networks import mutual_information
 from synthesis.privbayes.network import (
     Attribute,
     BayesianNetwork,

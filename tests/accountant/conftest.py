@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from accountant.ledger.ledger import Ledger
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from tests.support.fakes import KnownTable
 from tests.support.seven_people import RECORDS, SCHEMA
 

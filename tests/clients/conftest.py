@@ -15,9 +15,9 @@ from urllib.parse import quote
 
 import pytest
 
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.ledger.ledger import Ledger
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from accountant.noise.lattice_noise import SystemNoise
 from cube.axis import CategoryAxis, DateAxis, IntegerAxis
 from cube.schema import Schema

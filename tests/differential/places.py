@@ -28,8 +28,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from psycopg.types.string import TextLoader
 
-from accountant.gate.open_table import open_table
-from accountant.ledger.open_ledger import open_ledger
+from accountant.gate.opening import open_table
+from accountant.ledger.opening import open_ledger
 from cube.axis import BooleanAxis, CategoryAxis, DateAxis, IntegerAxis, MeasureAxis, TimestampAxis
 from cube.refusals import Refused
 from cube.schema import Schema

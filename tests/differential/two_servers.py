@@ -18,8 +18,8 @@ import psycopg
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from accountant.gate.open_table import open_table
-from accountant.ledger.open_ledger import open_ledger
+from accountant.gate.opening import open_table
+from accountant.ledger.opening import open_ledger
 from cube.axis import (
     BooleanAxis,
     CategoryAxis,

@@ -31,9 +31,9 @@ from scipy.stats import beta, norm
 from accountant.cost.zcdp_account import constant_of
 from accountant.exact.exact_answers import exact_answers
 from accountant.gate.gate import Gate
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.ledger.limits import Payer
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from accountant.noise.lattice_noise import GaussianNoise, LatticeNoise, NoiseSource, SystemNoise
 from cube.axis import IntegerAxis
 from cube.measurement import PlannedMeasurement, Precision, Weight

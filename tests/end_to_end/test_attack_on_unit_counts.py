@@ -19,10 +19,10 @@ from accountant.exact import unit_counts
 from accountant.exact.unit_counts import exact_unit_counts
 from accountant.gate import release
 from accountant.gate.gate import Gate
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.grouping import Grouping
 from accountant.ledger.limits import Payer
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from accountant.noise.lattice_noise import SystemNoise
 from accountant.source import CellCounts, UnitCells
 from cube.axis import IntegerAxis

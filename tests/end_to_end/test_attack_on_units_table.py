@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accountant.gate.open_table import Funds, open_table
+from accountant.gate.opening import Funds, open_table
 from accountant.ledger.limits import Payer
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from accountant.noise.lattice_noise import SystemNoise
 from cube.axis import IntegerAxis
 from cube.measurement import PlannedMeasurement, Weight

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accountant.gate.open_table import open_table
-from accountant.ledger.open_ledger import open_ledger
+from accountant.gate.opening import open_table
+from accountant.ledger.opening import open_ledger
 from accountant.noise.lattice_noise import GaussianNoise, LatticeNoise, SystemNoise
 from cube.target import AccuracyTarget
 from planner.measuring.candidates import Strategy

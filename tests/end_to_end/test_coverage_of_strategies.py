@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.ledger.limits import Payer
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from accountant.noise.lattice_noise import NoiseSource, SystemNoise
 from cube.axis import BooleanAxis, IntegerAxis
 from cube.measurement import PlannedMeasurement

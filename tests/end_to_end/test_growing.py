@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from accountant.auditor.verify import verify
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from cube.refusals import ConfigurationInvalid, SourceUnavailable
 from planner.workload import RequestedTarget
 from proxy.api.requests import LOCAL, SOURCE_MEASURED, QueryRequest, QueryResult

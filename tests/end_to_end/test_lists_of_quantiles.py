@@ -10,8 +10,8 @@ import psycopg
 import pyarrow as pa
 from adbc_driver_flightsql import dbapi
 
-from accountant.gate.open_table import open_table
-from accountant.ledger.open_ledger import open_ledger
+from accountant.gate.opening import open_table
+from accountant.ledger.opening import open_ledger
 from proxy.api.requests import LOCAL
 from proxy.engine.engine import Engine
 from proxy.tables.private_table import ServedTable

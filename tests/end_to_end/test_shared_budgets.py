@@ -11,7 +11,7 @@ import pytest
 
 from accountant.auditor.verify import verify
 from accountant.ledger.entries import BudgetJoined
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from cube.refusals import BudgetExhausted, ConfigurationInvalid, LedgerMismatch, LimitReached
 from planner.workload import RequestedTarget
 from proxy.admin.ledger_admin import LimitChange, change_limit, limits_of

@@ -16,7 +16,7 @@ import pytest
 from accountant.auditor.verify import verify
 from accountant.ledger.credentials import Role
 from accountant.ledger.limits import Payer
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from cube.refusals import (
     BudgetExhausted,
     ConfigurationInvalid,

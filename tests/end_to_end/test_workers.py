@@ -25,7 +25,7 @@ from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.message import Message
 
 from accountant.auditor.verify import verify
-from accountant.ledger.open_ledger import open_reader
+from accountant.ledger.opening import open_reader
 from proxy.admin.ledger_admin import open_configured
 from proxy.config.settings import load
 from proxy.identity.issuing import Grant, issue_token

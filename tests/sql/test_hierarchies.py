@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 from accountant.auditor.verify import verify
-from accountant.gate.open_table import open_table
-from accountant.ledger.open_ledger import open_ledger
+from accountant.gate.opening import open_table
+from accountant.ledger.opening import open_ledger
 from cube.axis import CategoryAxis, DateAxis
 from cube.query import N_FACTOR_CELLS_MAX
 from cube.schema import Schema

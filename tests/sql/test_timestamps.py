@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from accountant.auditor.verify import verify
-from accountant.gate.open_table import open_table
-from accountant.ledger.open_ledger import open_ledger
+from accountant.gate.opening import open_table
+from accountant.ledger.opening import open_ledger
 from cube.axis import CategoryAxis, DateAxis, MeasureAxis, TimestampAxis
 from cube.encoding import fingerprint
 from cube.refusals import ConfigurationInvalid, OutsideDomain, TooLarge, UnsupportedSql

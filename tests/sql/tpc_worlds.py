@@ -15,8 +15,8 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from accountant.gate.open_table import open_table
-from accountant.ledger.open_ledger import open_ledger
+from accountant.gate.opening import open_table
+from accountant.ledger.opening import open_ledger
 from cube.axis import Axis, CategoryAxis, DateAxis, IntegerAxis, MeasureAxis
 from cube.schema import Schema
 from cube.target import AccuracyTarget

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Window
-from accountant.ledger.open_ledger import open_ledger, open_unmarked
+from accountant.ledger.opening import open_ledger, open_unmarked
 from accountant.ledger.streams import (
     EpochBegun,
     EpochReleased,

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from accountant.ledger.entries import GENESIS, Entry, chained_digest
-from accountant.ledger.open_ledger import open_postgres_store
+from accountant.ledger.opening import open_postgres_store
 from accountant.ledger.stores.postgres_location import is_postgres
 from accountant.ledger.stores.sqlite_store import SqliteStore
 from accountant.ledger.stores.store import Appender, Store

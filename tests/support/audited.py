@@ -12,7 +12,7 @@ import pytest
 
 from accountant.auditor.verify import verify
 from accountant.gate.gate import Gate
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.ledger.credentials import Credential, Proof, Role, SealedVerifier
 from accountant.ledger.entries import (
     GENESIS,
@@ -28,7 +28,7 @@ from accountant.ledger.entries import (
 from accountant.ledger.history.replay import Replay
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Limit, Payer, Subject, SubjectKind, Window
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from accountant.noise.lattice_noise import SystemNoise
 from cube.encoding import canonical_json
 from cube.measurement import PlannedMeasurement, Weight

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from accountant.auditor.verdict import Verdict
 from accountant.auditor.verify import verify
-from accountant.ledger.open_ledger import open_reader
+from accountant.ledger.opening import open_reader
 
 
 def audited(path: Path) -> Verdict:

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from accountant.exact.unit_counts import exact_unit_counts
 from accountant.gate.gate import Gate
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.grouping import Grouping
 from accountant.ledger.limits import Payer
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from accountant.noise.lattice_noise import NoiseSource, SystemNoise
 from accountant.source import CellCounts, UnitCells
 from cube.axis import CategoryAxis, IntegerAxis

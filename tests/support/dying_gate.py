@@ -16,7 +16,7 @@ import numpy as np
 
 from accountant.cost.zcdp_account import GaussianAccount
 from accountant.gate.gate import Gate
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.ledger.entries import Charge, Measured
 from accountant.ledger.limits import Payer
 from accountant.noise.lattice_noise import SystemNoise

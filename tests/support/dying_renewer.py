@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from accountant.gate.gate import Gate
-from accountant.gate.open_table import Funds, open_table, renew_table
+from accountant.gate.opening import Funds, open_table, renew_table
 from accountant.ledger.history.raises import StalePlan
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from accountant.noise.lattice_noise import SystemNoise
 from cube.measurement import PlannedMeasurement, Weight
 from cube.query import QueryBlock, counting

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from accountant.auditor.verify import verify
 from accountant.gate.gate import Gate
-from accountant.gate.open_table import Funds, renew_table
+from accountant.gate.opening import Funds, renew_table
 from accountant.ledger.entries import Entry
 from accountant.ledger.history.replay import Replay
 from accountant.ledger.ledger import Ledger

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant.gate.gate import Gate
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.ledger.ledger import Ledger
 from accountant.noise.lattice_noise import NoiseSource, SystemNoise
 from cube.axis import CategoryAxis, IntegerAxis

@@ -10,7 +10,7 @@ import pytest
 
 from accountant.ledger.credentials import EVERY_TABLE, Role
 from accountant.ledger.ledger import Ledger
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from proxy.identity.issuing import Grant, issue_token
 from proxy.protocol import tacit_pb2
 from proxy.protocol.tacit_pb2_grpc import TacitStub

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from accountant.ledger.entries import Entry
-from accountant.ledger.open_ledger import open_ledger, open_reader
+from accountant.ledger.opening import open_ledger, open_reader
 
 N_PROCESSES = 2
 N_ENTRIES_EACH = 8  # that are written at least before a kill

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from accountant.auditor.verify import verify
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from planner.workload import RequestedTarget
 from proxy.api.requests import LOCAL, QueryRequest, QueryResult
 from proxy.bootstrap import Service, build

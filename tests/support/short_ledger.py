@@ -9,7 +9,7 @@ from accountant.ledger.charged import ChargedBlock
 from accountant.ledger.entries import BudgetSet, Charge, Measured, TableBody, TableOpened
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from accountant.noise.lattice_noise import LatticeNoise
 from cube.measurement import Weight
 from cube.query import Factor, Partition, QueryBlock, counting

@@ -13,10 +13,10 @@ from fractions import Fraction
 from pathlib import Path
 
 from accountant.gate.gate import CellCounts, Source
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.grouping import Grouping
 from accountant.ledger.ledger import Ledger
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from accountant.noise.lattice_noise import SystemNoise
 from accountant.source import UnitCells
 from planner.workload import RequestedTarget

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant.ledger.ledger import Ledger
-from accountant.ledger.open_ledger import open_ledger, open_unmarked
+from accountant.ledger.opening import open_ledger, open_unmarked
 from proxy.api.requests import LOCAL, Caller, QueryRequest, QueryResult
 from proxy.engine.engine import Engine
 from proxy.streams.service import StreamService

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.ledger.credentials import EVERY_TABLE, Role
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from accountant.noise.lattice_noise import SystemNoise
 from cube.refusals import Refused
 from proxy.api.requests import LOCAL, Caller, QueryRequest

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 
-from accountant.gate.open_table import open_table
-from accountant.ledger.open_ledger import open_ledger
+from accountant.gate.opening import open_table
+from accountant.ledger.opening import open_ledger
 from accountant.noise.lattice_noise import NoiseSource, SystemNoise
 from cube.axis import BooleanAxis, CategoryAxis, IntegerAxis
 from cube.schema import Schema

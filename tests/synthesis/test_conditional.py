@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from synthesis.buckets import Buckets
-from synthesis.conditional import Conditional, PartnerTable
-from synthesis.conditional import fit_conditional as fit_over_groups
+from synthesis.drawing import Conditional, PartnerTable
+from synthesis.drawing import fit_conditional as fit_over_groups
 
 
 def fit_conditional(

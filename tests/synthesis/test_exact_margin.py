@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from synthesis.buckets import Buckets
-from synthesis.conditional import Conditional, RowLaws, with_counts
+from synthesis.drawing import Conditional, RowLaws, with_counts
 
 
 def law(base: np.ndarray, factor: np.ndarray) -> Conditional:

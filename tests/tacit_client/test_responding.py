@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import tacit_client
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from local_dp.answer_store import AnswersUnreadable
 from local_dp.campaign import campaign_text
 from local_dp.respondent import Level

@@ -32,8 +32,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from accountant.cost.history_cost import CostState
-from accountant.cost.summed_costs import TableCost
+from accountant.cost import CostState, TableCost
 from accountant.ledger.entries import ChangesAccepted, Charge, GenerationBegun, Period
 from accountant.ledger.history.table_history import TableHistory
 from accountant.ledger.history.unit_counts import UnitCounts

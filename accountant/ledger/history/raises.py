@@ -18,7 +18,7 @@ from fractions import Fraction
 from accountant.ledger.charged import ChargedBlock
 from accountant.ledger.entries import Charge
 from accountant.ledger.values import AppendOnly, GrowingSet
-from accountant.noise.lattice_noise import GaussianNoise, LatticeNoise, may_be_clamped, rounded_up
+from accountant.noise import GaussianNoise, LatticeNoise, may_be_clamped, rounded_up
 from cube.encoding import fingerprint
 from cube.measurement import Measurement, PlannedMeasurement, Precision, Weight
 from cube.query import QueryBlock

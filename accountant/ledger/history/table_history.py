@@ -23,8 +23,7 @@ from itertools import product
 from types import MappingProxyType
 from typing import Self
 
-from accountant.cost.history_cost import CostState
-from accountant.cost.zcdp_account import GaussianAccount
+from accountant.cost import CostState, GaussianAccount
 from accountant.ledger.entries import (
     BudgetJoined,
     BudgetSet,

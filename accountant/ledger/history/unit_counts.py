@@ -18,7 +18,7 @@ from accountant.ledger.charged import ChargedStatistic, ChargedUnitCount
 from accountant.ledger.entries import Charge
 from accountant.ledger.history.raises import Raises, StalePlan
 from accountant.ledger.values import AppendOnly, GrowingSet
-from accountant.noise.lattice_noise import LatticeNoise
+from accountant.noise import LatticeNoise
 from cube.encoding import fingerprint
 from cube.measurement import Measurement
 from cube.statistic import PlannedUnitCount, UnitCount

@@ -23,7 +23,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from proxy.api.requests import a_window, renewal_words, this_window
+from proxy.api import a_window, renewal_words, this_window
 from proxy.cli.shared.client import ReceivedPrice, ReceivedResult
 from proxy.protocol import tacit_pb2
 

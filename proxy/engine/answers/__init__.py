@@ -2,3 +2,38 @@
 
 Not here: which blocks are bought, and what a caller may see of them (`engine/`).
 """
+
+from proxy.engine.answers.count_statistics import TESTED_SCHEMA, consistent
+from proxy.engine.answers.formula_widths import narrowed, opening
+from proxy.engine.answers.relations import N_ROWS_TRIED, check_multiplied, relation, unanswered
+from proxy.engine.answers.released import promised_columns
+from proxy.engine.answers.results import AnsweredAggregate, AnsweredItem, AnsweredPart
+from proxy.engine.answers.wanted_blocks import (
+    Asked,
+    Step,
+    asked_of,
+    at_widths,
+    smallest_cap,
+    take_step,
+)
+
+__all__ = [
+    "N_ROWS_TRIED",
+    "TESTED_SCHEMA",
+    "AnsweredAggregate",
+    "AnsweredItem",
+    "AnsweredPart",
+    "Asked",
+    "Step",
+    "asked_of",
+    "at_widths",
+    "check_multiplied",
+    "consistent",
+    "narrowed",
+    "opening",
+    "promised_columns",
+    "relation",
+    "smallest_cap",
+    "take_step",
+    "unanswered",
+]

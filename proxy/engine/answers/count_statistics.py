@@ -36,27 +36,34 @@ from scipy import sparse
 
 from cube.axis import LevelValue
 from cube.encoding import fingerprint
-from inference.block_estimates import standard_deviations
-from inference.error_terms import Places
-from inference.independence.cell_noise import TableLaw
-from inference.independence.chi_square import (
+from inference import Places, Posterior, error_parts, standard_deviations
+from inference.independence import (
     Decision,
     IndependenceTest,
     Reason,
+    TableLaw,
     independence_test,
     table_from_history,
 )
-from inference.joint import error_parts
-from inference.marginals.error_law import UnknownLaw, cell_coefficients
-from inference.marginals.joint import reconciled_globally
-from inference.marginals.projection import projected
-from inference.marginals.table import NoisyTable
-from inference.noise_law.law import law_of_noises
-from inference.posterior import Posterior
-from planner.level_summary import BOUNDED, LevelStatistic, LevelSummary, threshold
-from planner.workload import Consistency, ConsistentSets, IndependenceQuestion
+from inference.marginals import (
+    NoisyTable,
+    UnknownLaw,
+    cell_coefficients,
+    projected,
+    reconciled_globally,
+)
+from inference.noise_law import law_of_noises
+from planner import (
+    BOUNDED,
+    Consistency,
+    ConsistentSets,
+    IndependenceQuestion,
+    LevelStatistic,
+    LevelSummary,
+    threshold,
+)
 from proxy.engine.answers.results import AnsweredAggregate, AnsweredPart
-from proxy.marginals.reconcile import least_negative
+from proxy.marginals import least_negative
 
 Floats: TypeAlias = NDArray[np.float64]
 Flags: TypeAlias = NDArray[np.bool_]

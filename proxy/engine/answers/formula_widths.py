@@ -60,9 +60,8 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from inference.block_estimates import RowEstimates, widest
-from inference.posterior import Posterior
-from planner.workload import Answer, Part
+from inference import Posterior, RowEstimates, widest
+from planner import Answer, Part
 from proxy.engine.answers.results import AnsweredItem, AnsweredPart
 from proxy.engine.answers.wanted_blocks import Asked, Step
 

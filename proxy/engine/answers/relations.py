@@ -16,14 +16,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from planner.workload import ColumnKind, OutputColumn, Part, Workload
-from proxy.api.columns import arrow_type
-from proxy.api.requests import ColumnReceipt
+from planner import ColumnKind, OutputColumn, Part, Workload
+from proxy.api import ColumnReceipt, arrow_type
 from proxy.engine.answers.count_statistics import TESTED_SCHEMA, shortfall_notes, summarised, tested
 from proxy.engine.answers.formula_widths import has_target, small_groups
 from proxy.engine.answers.results import AnsweredItem, AnsweredPart
 from proxy.engine.answers.simulation import DIVISOR_WIDTHS
-from proxy.engine.sql.postprocessing import OuterSql
+from proxy.engine.sql import OuterSql
 
 Floats: TypeAlias = NDArray[np.float64]
 

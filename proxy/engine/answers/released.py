@@ -31,11 +31,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cube.encoding import fingerprint
-from inference.block_estimates import values
-from inference.joint import draw_errors
-from planner.workload import PICKED, ColumnKind, Outer, Pick, Workload
-from proxy.api.receipts import with_receipt
-from proxy.api.requests import BudgetStatus, ColumnReceipt, QueryResult, Receipt
+from inference import draw_errors, values
+from planner import PICKED, ColumnKind, Outer, Pick, Workload
+from proxy.api import BudgetStatus, ColumnReceipt, QueryResult, Receipt, with_receipt
 from proxy.engine.answers.formula_widths import has_target
 from proxy.engine.answers.relations import column_receipt, missing_notes, relation, relation_schema
 from proxy.engine.answers.results import AnsweredPart

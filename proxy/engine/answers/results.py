@@ -29,15 +29,12 @@ from numpy.typing import NDArray
 
 from cube.encoding import fingerprint
 from cube.runtime import cached_property
-from inference.block_estimates import half_widths, intervals, standard_deviations, values
-from inference.error_terms import Places
-from inference.posterior import Posterior
-from planner.level_summary import LevelStatistic, LevelSummary
-from planner.workload import Aggregate, Answer, Part, Wanted
-from proxy.api.requests import SOURCE_MIXED
+from inference import Places, Posterior, half_widths, intervals, standard_deviations, values
+from planner import Aggregate, Answer, LevelStatistic, LevelSummary, Part, Wanted
+from proxy.api import SOURCE_MIXED
 from proxy.engine.answers.simulation import SimulatedLaw, Simulation
-from proxy.engine.sql.postprocessing import OuterSql
-from proxy.tables.self_answering import OwnCells
+from proxy.engine.sql import OuterSql
+from proxy.tables import OwnCells
 
 Floats: TypeAlias = NDArray[np.float64]
 Flags: TypeAlias = NDArray[np.bool_]

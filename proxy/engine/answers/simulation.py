@@ -28,13 +28,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cube.pace import checkpoint
-from inference.error_terms import Places
-from inference.joint import draw_errors
-from inference.posterior import Posterior
-from planner.cache import BoundedCache
-from planner.workload import Answer, Part, QuantileFormula, SqlFormula, n_draws_for
-from proxy.engine.sql.closed_database import N_ROWS_MAX
-from proxy.engine.sql.postprocessing import OuterSql
+from inference import Places, Posterior, draw_errors
+from planner import Answer, BoundedCache, Part, QuantileFormula, SqlFormula, n_draws_for
+from proxy.engine.sql import N_ROWS_MAX, OuterSql
 
 Floats: TypeAlias = NDArray[np.float64]
 

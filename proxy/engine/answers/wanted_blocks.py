@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Self
 
-from planner.workload import Part, Wanted
+from planner import Part, Wanted
 
 
 @dataclass(slots=True)

@@ -46,7 +46,7 @@ from proxy.engine.sql.closed_database import (
     SqlEnded,
 )
 from proxy.engine.sql.process import PROCESSES
-from proxy.sources.public.table import sql_type_of
+from proxy.sources.public import sql_type_of
 
 N_TOKENS_MAX: Final = 1000
 N_CHARACTERS_MAX: Final = 16_000

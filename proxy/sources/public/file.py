@@ -18,7 +18,7 @@ import duckdb
 import pyarrow as pa
 
 from cube.refusals import ConfigurationInvalid
-from planner.sql.messages import listed
+from planner.sql import listed
 from proxy.sources.axis_sql import number_text
 from proxy.sources.closed import closed_database, name_sql
 from proxy.sources.files import FileState, Relation, decoded, opened, reachable

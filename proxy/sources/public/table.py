@@ -12,7 +12,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from cube.axis import NAME_LENGTH_MAX
-from planner.domain.relations import PRIVACY_SCHEMA, Columns, PublicRelation
+from planner.domain import PRIVACY_SCHEMA, Columns, PublicRelation
 
 N_ROWS_MAX = 1_000_000  # a private column has at most 2**20 levels, so more keys could not match
 N_BYTES_MAX = 256 * 2**20  # all of it stays in memory, beside the private tables

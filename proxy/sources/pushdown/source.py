@@ -20,8 +20,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from accountant.grouping import NOT_COUNTED, Grouping
-from accountant.source import CellCounts, UnitCells
+from accountant import NOT_COUNTED, CellCounts, Grouping, UnitCells
 from cube.encoding import canonical_json
 from cube.refusals import ConfigurationInvalid, SourceUnavailable
 from cube.schema import Schema

@@ -11,7 +11,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from accountant.grouping import BY_ITSELF, Grouping, LevelRuns
+from accountant import BY_ITSELF, Grouping, LevelRuns
 from cube.schema import Schema
 from proxy.sources.axis_sql import LEFT_OUT, WRONG_TYPE, SourceColumn
 from proxy.sources.pushdown.dialect import (

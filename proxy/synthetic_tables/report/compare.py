@@ -24,13 +24,11 @@ from cube.query import Partition, QueryBlock, Scope, check_scope, counting
 from cube.runtime import cached_property
 from cube.statistic import GaussianNoisyCounts
 from cube.target import AccuracyTarget
-from inference.block_estimates import RowEstimates
-from inference.history import History, counts_groups
-from inference.posterior import Posterior, RowEstimate
-from planner.workload import Wanted
+from inference import History, Posterior, RowEstimate, RowEstimates, counts_groups
+from planner import Wanted
 from proxy.synthetic_tables.make import columns_of
-from proxy.tables.private_table import ServedTable
-from synthesis.known import KnownEstimates
+from proxy.tables import ServedTable
+from synthesis import KnownEstimates
 
 ROWS_AGREE = 0.01  # tables whose row numbers differ by less are compared without scaling
 

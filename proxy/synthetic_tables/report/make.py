@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from cube.encoding import declare
-from proxy.reporting.declared import DeclaredTable
-from proxy.reporting.report import drawn_with_matplotlib, versions
+from proxy.reporting import DeclaredTable, drawn_with_matplotlib, versions
 from proxy.synthetic_tables.models import levels_of
 from proxy.synthetic_tables.record import SyntheticRecord
 from proxy.synthetic_tables.report.compare import Integers, TableComparison, compare, known_tables
@@ -21,7 +20,7 @@ from proxy.synthetic_tables.report.residuals import (
 )
 from proxy.synthetic_tables.report.verdict import Verdict, pair_distances, purchases
 from proxy.synthetic_tables.request import Method
-from proxy.tables.private_table import ServedTable
+from proxy.tables import ServedTable
 
 
 def make_report(table: ServedTable, record: SyntheticRecord, rows: pa.Table) -> bytes:

@@ -24,8 +24,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from cube.query import Scope
-from proxy.reporting.declared import DeclaredColumn
-from proxy.reporting.pages import page_environment
+from proxy.reporting import DeclaredColumn, page_environment
 from proxy.synthetic_tables.record import SyntheticRecord
 from proxy.synthetic_tables.report import charts
 from proxy.synthetic_tables.report.compare import (

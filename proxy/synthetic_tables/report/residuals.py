@@ -28,13 +28,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammainccinv, log_ndtr
 
-from accountant.ledger.charged import ChargedDistance, ChargedGaussian
-from accountant.ledger.history.payments import ReleasedStatistics
+from accountant.ledger import ChargedDistance, ChargedGaussian
+from accountant.ledger.history import ReleasedStatistics
 from cube.query import Partition, Scope
 from cube.runtime import cached_property
 from cube.statistic import Distance, GaussianNoisyCounts
-from inference.history import History, counts_groups
-from inference.noise_law.law import law_of_noise
+from inference import History, counts_groups
+from inference.noise_law import law_of_noise
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -28,20 +28,14 @@ from typing import Final
 
 import numpy as np
 
-from accountant.ledger.charged import (
-    ChargedBlock,
-    ChargedChoice,
-    ChargedDistance,
-    ChargedGaussian,
-)
-from accountant.ledger.entries import Charge
-from accountant.ledger.history.payments import Payment
+from accountant.ledger import Charge, ChargedBlock, ChargedChoice, ChargedDistance, ChargedGaussian
+from accountant.ledger.history import Payment
 from cube.measurement import UNITS_PER_EPSILON, Measurement
 from cube.query import Partition, Scope
 from cube.runtime import cached_property
 from cube.statistic import GaussianCounts
-from inference.history import counts_groups
-from inference.noise_law.law import law_of_noises
+from inference import counts_groups
+from inference.noise_law import law_of_noises
 from proxy.synthetic_tables.record import SyntheticRecord
 from proxy.synthetic_tables.report.residuals import (
     CheckedTable,
@@ -53,7 +47,7 @@ from proxy.synthetic_tables.report.residuals import (
     Standing,
     rows_in,
 )
-from synthesis.fitting import projected
+from synthesis import projected
 
 N_TRIALS: Final = 3  # of the noise: each has thousands of counts, or is small
 CONFIDENCE: Final = 0.95

@@ -22,14 +22,12 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 from google.protobuf.message import Message
 
-from planner.domain.relations import PRIVACY_SCHEMA, TableNames, placed
-from proxy.api.columns import describe_levels
-from proxy.api.receipts import about_rows
-from proxy.api.requests import CATALOG, DB_SCHEMA, PRIVATE, TableInfo
-from proxy.engine.system_views import LISTED_VIEWS
+from planner.domain import PRIVACY_SCHEMA, TableNames, placed
+from proxy.api import CATALOG, DB_SCHEMA, PRIVATE, TableInfo, about_rows, describe_levels
+from proxy.engine import LISTED_VIEWS
 from proxy.protocol import flight_sql_pb2 as sql
-from proxy.sources.public.table import PublicTable
-from proxy.synthetic_tables.record import SyntheticRecord
+from proxy.sources.public import PublicTable
+from proxy.synthetic_tables import SyntheticRecord
 from proxy.wire.arrow_ipc import schema_bytes
 
 ESCAPE: Final = "\\"

@@ -17,25 +17,15 @@ import pyarrow as pa
 from google.protobuf.message import Message
 
 from cube.refusals import InvalidRequest
-from planner.cache import BoundedCache
-from planner.sql.parameters import Parameters
-from planner.sql.statements import read_text
-from planner.sql.stream_statements import StreamStatement
-from planner.sql.synthetic_statements import SyntheticStatement
-from proxy.api.requests import (
-    Description,
-    QueryEngine,
-    QueryRequest,
-    QueryResult,
-)
-from proxy.identity.interceptor import caller_of
-from proxy.identity.presented import HEADER, presented_token
-from proxy.identity.roles import check_asks
+from planner import BoundedCache
+from planner.sql import Parameters, StreamStatement, SyntheticStatement, read_text
+from proxy.api import Description, QueryEngine, QueryRequest, QueryResult
+from proxy.identity import HEADER, caller_of, check_asks, presented_token
 from proxy.protocol import flight_pb2, flight_pb2_grpc
 from proxy.protocol import flight_sql_pb2 as sql
-from proxy.sources.public.table import PublicTable
-from proxy.streams.service import NO_STREAMS, StreamService
-from proxy.synthetic_tables.service import NO_TABLES, SyntheticTableService
+from proxy.sources.public import PublicTable
+from proxy.streams import NO_STREAMS, StreamService
+from proxy.synthetic_tables import NO_TABLES, SyntheticTableService
 from proxy.wire.arrow_ipc import flight_messages, schema_bytes
 from proxy.wire.errors import NotOffered, leave_no_trace, report_epsilon
 from proxy.wire.flight.catalog import METADATA_COMMANDS, Catalog, metadata_schema, metadata_table
@@ -44,6 +34,9 @@ from proxy.wire.flight.commands import (
     READ_ONLY,
     SESSION_ACTIONS,
     UPDATES,
+    HandleStore,
+    PackedResult,
+    PreparedStatement,
     ingest,
     quoted,
     refuse_transaction,
@@ -52,9 +45,8 @@ from proxy.wire.flight.commands import (
     updated,
     wrapped,
 )
-from proxy.wire.flight.handles import HandleStore, PackedResult, PreparedStatement
-from proxy.wire.sessions.sessions import Sessions
-from proxy.workers.crew import ALONE, Crew
+from proxy.wire.sessions import Sessions
+from proxy.workers import ALONE, Crew
 
 N_RELEASES_MAX = 1_000
 RELEASES_BYTES_MAX = 64 * 2**20

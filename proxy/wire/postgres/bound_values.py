@@ -13,14 +13,17 @@ from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
-from planner.sql.forms import list_items
-from planner.sql.moment_texts import NoMoment, OutOfRange, read_interval, read_moment
-from planner.sql.parameters import (
+from planner.sql import (
+    NoMoment,
+    OutOfRange,
     Parameter,
     ParameterKind,
     Parameters,
+    list_items,
     list_of,
     parameter_of,
+    read_interval,
+    read_moment,
 )
 from proxy.wire.postgres.frontend import decoded
 from proxy.wire.postgres.pg_types import (

@@ -20,20 +20,22 @@ from zoneinfo import ZoneInfo, available_timezones
 import pyarrow as pa
 
 from cube.refusals import InvalidTarget
-from planner.sql.options import switched
-from planner.sql.settings import (
+from planner import RequestedTarget
+from planner.sql import (
     IGNORED,
     NAMESPACE,
     NOTICES,
     SETTING_NAMES,
+    Savepoint,
+    SavepointWord,
     ShowAll,
     ShowClientSetting,
     ShowSetting,
+    TransactionWord,
     default_of,
     every_default,
+    switched,
 )
-from planner.sql.statements import Savepoint, SavepointWord, TransactionWord
-from planner.workload import RequestedTarget
 from proxy.wire.postgres.backend import Standing
 from proxy.wire.postgres.bound_values import Reading
 from proxy.wire.postgres.sqlstates import (
@@ -43,7 +45,7 @@ from proxy.wire.postgres.sqlstates import (
     StateError,
 )
 from proxy.wire.postgres.values import ISO_8601, POSTGRES, VERBOSE, TextStyle
-from proxy.wire.sessions.sessions import setting_text
+from proxy.wire.sessions import setting_text
 
 N_CHARACTERS_MAX: Final = 1000
 

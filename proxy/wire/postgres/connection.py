@@ -17,20 +17,11 @@ from functools import partial
 from typing import Final, Protocol
 
 from cube.refusals import Refused, TooSlow
-from planner.sql.cursors import CopyFormat, CopyOut
-from planner.sql.statements import read_text
-from proxy.api.requests import Caller, QueryEngine
-from proxy.identity.authenticate import RejectionReason
-from proxy.identity.scram import login_failed
-from proxy.monitoring.events import (
-    INTERNAL_CODE,
-    OK_CODE,
-    POSTGRES_METHOD,
-    Stage,
-    Watcher,
-)
-from proxy.scheduling.fair_share import CallTimes, FairShare, Shift
-from proxy.scheduling.slow_clients import CallSlots
+from planner.sql import CopyFormat, CopyOut, read_text
+from proxy.api import Caller, QueryEngine
+from proxy.identity import RejectionReason, login_failed
+from proxy.monitoring import INTERNAL_CODE, OK_CODE, POSTGRES_METHOD, Stage, Watcher
+from proxy.scheduling import CallSlots, CallTimes, FairShare, Shift
 from proxy.wire.errors import incident_text, log_request, note_incident
 from proxy.wire.postgres import backend, frontend
 from proxy.wire.postgres.bound_values import bound

@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from cube.refusals import ConfigurationInvalid
-from proxy.config.address import host_of
-from proxy.scheduling.slow_clients import CallSlots
+from proxy.config import host_of
+from proxy.scheduling import CallSlots
 from proxy.wire.postgres import backend
 from proxy.wire.postgres.connection import Connection, House
 from proxy.wire.postgres.frontend import CancelRequest
 from proxy.wire.postgres.sqlstates import FATAL, fields
 from proxy.wire.postgres.transport import Transport
-from proxy.workers.crew import ALONE, Crew
+from proxy.workers import ALONE, Crew
 
 BACKLOG: Final = 128
 SECONDS_UNTIL_NEXT: Final = 0.05  # after a connection that could not be accepted

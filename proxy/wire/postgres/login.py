@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from cube.refusals import NotAuthenticated
-from planner.sql.settings import (
+from planner.sql import (
     CLIENT_SETTINGS,
     NAMESPACE,
     NOTICES,
@@ -21,11 +21,15 @@ from planner.sql.settings import (
     setting_named,
     setting_value,
 )
-from proxy.api.requests import CATALOG, Caller
-from proxy.identity.authenticate import PasswordAuthenticator, RejectionReason
-from proxy.identity.presented import PresentedCredentials, names_in
-from proxy.identity.roles import check_asks
-from proxy.identity.scram import login_failed
+from proxy.api import CATALOG, Caller
+from proxy.identity import (
+    PasswordAuthenticator,
+    PresentedCredentials,
+    RejectionReason,
+    check_asks,
+    login_failed,
+    names_in,
+)
 from proxy.wire.postgres import backend, frontend
 from proxy.wire.postgres.client_settings import (
     REPORTED,
@@ -37,7 +41,7 @@ from proxy.wire.postgres.client_settings import (
 from proxy.wire.postgres.frontend import CancelRequest, EncryptionRequest, First, Startup
 from proxy.wire.postgres.sqlstates import StateError
 from proxy.wire.postgres.transport import Transport
-from proxy.wire.sessions.sessions import applied
+from proxy.wire.sessions import applied
 
 LOGIN_SECONDS: Final = 10.0
 N_FIRST_PACKETS_MAX: Final = 3  # GSSAPI and TLS may be asked for once each

@@ -10,8 +10,7 @@ from typing import Final, Generic, TypeVar
 
 import pyarrow as pa
 
-from planner.sql.parameters import Parameters
-from planner.sql.statements import Statement
+from planner.sql import Parameters, Statement
 from proxy.wire.postgres.backend import Column
 from proxy.wire.postgres.bound_values import spread
 from proxy.wire.postgres.pg_types import PgType, type_of_arrow

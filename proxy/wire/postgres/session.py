@@ -13,45 +13,43 @@ from typing import Any, Final
 import pyarrow as pa
 
 from cube.refusals import TargetNotReached
-from planner.sql.cursors import (
-    CloseCursor,
-    CopyOut,
-    Deallocate,
-    DeclareCursor,
-    ExecutePrepared,
-    FetchRows,
-    PrepareQuery,
-)
-from planner.sql.parameters import Parameters
-from planner.sql.query_tree import ConfigCall, config_calls
-from planner.sql.settings import (
+from planner.sql import (
     NOTICES,
     ClientSetting,
+    CloseCursor,
+    ConfigCall,
+    CopyOut,
+    CreateStream,
+    CreateSynthetic,
+    Deallocate,
+    DeclareCursor,
+    DiscardAll,
+    DropStream,
+    DropSynthetic,
+    ExecutePrepared,
+    Explain,
+    FetchRows,
+    Parameters,
+    PrepareQuery,
+    Query,
     ResetAll,
     ResetSetting,
+    Savepoint,
+    SessionStatement,
     SetSetting,
     ShowAll,
     ShowClientSetting,
     ShowSetting,
-    setting_of,
-)
-from planner.sql.statements import (
-    DiscardAll,
-    Explain,
-    Query,
-    Savepoint,
-    SessionStatement,
     Statement,
     TransactionWord,
     Unlisten,
     check_alone,
+    config_calls,
     not_answered,
     read_text,
+    setting_of,
 )
-from planner.sql.stream_statements import CreateStream, DropStream
-from planner.sql.synthetic_statements import CreateSynthetic, DropSynthetic
-from proxy.api.receipts import notice_lines
-from proxy.api.requests import Caller, QueryEngine, QueryRequest, Receipt
+from proxy.api import Caller, QueryEngine, QueryRequest, Receipt, notice_lines
 from proxy.wire.postgres.client_settings import (
     DEFAULTS,
     USER,
@@ -81,7 +79,7 @@ from proxy.wire.postgres.sqlstates import (
     WARNING,
     StateError,
 )
-from proxy.wire.sessions.sessions import applied
+from proxy.wire.sessions import applied
 
 N_CAVEATS_MAX: Final = 1000  # of those told, which are not told again
 

@@ -10,7 +10,7 @@ import ssl
 import time
 from typing import Final
 
-from proxy.scheduling.slow_clients import SECONDS_TO_TAKE_MAX
+from proxy.scheduling import SECONDS_TO_TAKE_MAX
 
 FLUSH_BYTES: Final = 64 * 1024  # what waits before it is sent unasked
 _CHUNK_BYTES: Final = 64 * 1024

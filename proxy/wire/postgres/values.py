@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from planner.sql.cursors import CopyFormat, CopyOut
+from planner.sql import CopyFormat, CopyOut
 from proxy.wire.postgres.backend import Column
 from proxy.wire.postgres.pg_types import (
     BOOL,

@@ -30,35 +30,36 @@ import pyarrow as pa
 
 from cube.refusals import InvalidTarget, UnsupportedSql
 from cube.target import AccuracyTarget
-from planner.sql.messages import suggestion
-from planner.sql.options import SWITCHES, check_relative
-from planner.sql.settings import (
+from planner import Fallback, RequestedTarget
+from planner.sql import (
     AS_OF,
+    FILE,
     NAMESPACE,
+    ONE_STATEMENT,
     SETTING_NAMES,
+    SWITCHES,
     ClientSetting,
+    DiscardAll,
     ResetAll,
     ResetSetting,
+    Savepoint,
+    SessionStatement,
     SetSetting,
     SettingValue,
     ShowAll,
     ShowClientSetting,
     ShowSetting,
-    every_default,
-    setting_value,
-)
-from planner.sql.statements import (
-    DiscardAll,
-    Savepoint,
-    SessionStatement,
+    TextLimits,
     TransactionWord,
     Unlisten,
     check_alone,
+    check_relative,
+    every_default,
     read_text,
+    setting_value,
+    suggestion,
 )
-from planner.sql.words import FILE, ONE_STATEMENT, TextLimits
-from planner.workload import Fallback, RequestedTarget
-from proxy.identity.interceptor import caller_of
+from proxy.identity import caller_of
 
 N_SESSIONS_MAX = 10_000
 IDLE_SECONDS_MAX = 3600.0

@@ -23,15 +23,24 @@ import numpy as np
 
 from cube.refusals import InvalidRequest, InvalidTarget, TooLarge
 from local_dp.campaign import PAIR, Attribute, Level, campaign_text
-from local_dp.channels.channel import Floats
-from local_dp.estimates.collection import CollectionEstimates
-from proxy.collections.cells import estimated_shares, likeliest_shares
-from proxy.collections.plan import CONFIDENCE, LEVEL, NoiseKind, NoisyTest, Plan, made_plan
-from proxy.collections.service import CollectionService
-from proxy.collections.status import CollectionStatus, check_size
-from proxy.identity.interceptor import caller_of
+from local_dp.channels import Floats
+from local_dp.estimates import CollectionEstimates
+from proxy.collections import (
+    CONFIDENCE,
+    LEVEL,
+    CollectionService,
+    CollectionStatus,
+    NoiseKind,
+    NoisyTest,
+    Plan,
+    check_size,
+    estimated_shares,
+    likeliest_shares,
+    made_plan,
+)
+from proxy.identity import caller_of
 from proxy.protocol import tacit_pb2, tacit_pb2_grpc
-from proxy.synthetic_tables.service import SyntheticTableService
+from proxy.synthetic_tables import SyntheticTableService
 from proxy.wire.errors import NotOffered
 
 SHARES_CONFIDENCE: Final = 0.95

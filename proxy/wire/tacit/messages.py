@@ -16,29 +16,25 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from accountant.ledger.history.table_history import Renewal
-from accountant.ledger.limits import Window
+from accountant.ledger import Window
+from accountant.ledger.history import Renewal
 from cube.refusals import InvalidRequest, InvalidSql, InvalidTarget, TooLarge
-from inference.remap import (
-    Loss,
-    LossTable,
-    PowerLoss,
-    ZeroOneLoss,
-)
-from planner.lowering.joint_counts import FUNCTION, GIVEN
-from planner.sql.options import consistency_named
-from planner.sql.parameters import Parameter, parameter_of
-from planner.workload import Consistency, RequestedTarget
-from proxy.api.marginals import MadeMarginals, MarginalSet, MarginalsRequest
-from proxy.api.requests import (
+from inference import Loss, LossTable, PowerLoss, ZeroOneLoss
+from planner import Consistency, RequestedTarget
+from planner.lowering import FUNCTION, GIVEN
+from planner.sql import Parameter, consistency_named, parameter_of
+from proxy.api import (
     Belief,
     BudgetStatus,
     LimitStatus,
+    MadeMarginals,
+    MarginalSet,
+    MarginalsRequest,
     QueryResult,
     Receipt,
     exact_epsilon,
 )
-from proxy.engine.answers.count_statistics import TESTED_SCHEMA
+from proxy.engine.answers import TESTED_SCHEMA
 from proxy.protocol import tacit_pb2
 from proxy.wire.arrow_ipc import stream_chunks
 

@@ -15,16 +15,13 @@ from typing import Final
 import grpc
 import numpy as np
 
-from accountant.ledger.limits import SubjectKind
+from accountant.ledger import SubjectKind
 from cube.pace import checkpoint
 from cube.refusals import InvalidRequest, InvalidTarget
-from planner.sql.options import fallback_named
-from planner.sql.words import FILE, ONE_STATEMENT
-from planner.workload import RequestedTarget
-from proxy.admin.ledger_admin import LedgerAdmin, LimitChange
-from proxy.api.columns import axis_kind, describe_levels
-from proxy.api.receipts import about_rows
-from proxy.api.requests import (
+from planner import RequestedTarget
+from planner.sql import FILE, ONE_STATEMENT, fallback_named
+from proxy.admin import LedgerAdmin, LimitChange
+from proxy.api import (
     PRIVATE,
     SYNTHETIC,
     BatchRequest,
@@ -34,19 +31,21 @@ from proxy.api.requests import (
     QueryRequest,
     QueryResult,
     TableInfo,
+    about_rows,
+    axis_kind,
+    describe_levels,
     exact_epsilon,
     unknown_table,
 )
-from proxy.collections.service import CollectionService
-from proxy.identity.interceptor import caller_of
+from proxy.collections import CollectionService
+from proxy.identity import caller_of
 from proxy.protocol import tacit_pb2, tacit_pb2_grpc
-from proxy.scheduling.slow_clients import CallSlots
-from proxy.streams.service import NO_STREAMS, Stream, StreamService
-from proxy.synthetic_tables.record import SyntheticRecord
-from proxy.synthetic_tables.service import NO_TABLES, SyntheticTableService
+from proxy.scheduling import CallSlots
+from proxy.streams import NO_STREAMS, Stream, StreamService
+from proxy.synthetic_tables import NO_TABLES, SyntheticRecord, SyntheticTableService
 from proxy.wire.arrow_ipc import stream_bytes, stream_chunks
 from proxy.wire.errors import NotOffered, leave_no_trace, report_epsilon
-from proxy.wire.sessions.sessions import Sessions, check_in_range
+from proxy.wire.sessions import Sessions, check_in_range
 from proxy.wire.tacit.collections import CollectionMethods, PlanningMethods
 from proxy.wire.tacit.messages import (
     belief_of,
@@ -61,7 +60,7 @@ from proxy.wire.tacit.messages import (
     receipt_message,
 )
 from proxy.wire.tacit.synthesis import SyntheticMethods
-from streams.arrivals import Arrivals
+from streams import Arrivals
 
 # A collector may send as slowly as people come, and holds a thread meanwhile; others need some too.
 N_CALLS_OF_ONE_MAX: Final = 4

@@ -14,17 +14,23 @@ from typing import Final
 
 import grpc
 
-from planner.sql.synthetic_statements import CreateSynthetic
-from proxy.api.requests import exact_epsilon
-from proxy.identity.interceptor import caller_of
+from planner.sql import CreateSynthetic
+from proxy.api import exact_epsilon
+from proxy.identity import caller_of
 from proxy.protocol import tacit_pb2, tacit_pb2_grpc
-from proxy.synthetic_tables.conditional_law import LawQuestion
-from proxy.synthetic_tables.record import SyntheticRecord
-from proxy.synthetic_tables.request import Evaluation, Progress, Watch
-from proxy.synthetic_tables.service import SyntheticTableService, check_cap, receipt_of
+from proxy.synthetic_tables import (
+    Evaluation,
+    LawQuestion,
+    Progress,
+    SyntheticRecord,
+    SyntheticTableService,
+    Watch,
+    check_cap,
+    receipt_of,
+)
 from proxy.wire.arrow_ipc import stream_chunks
 from proxy.wire.errors import report_epsilon
-from proxy.wire.sessions.sessions import Sessions
+from proxy.wire.sessions import Sessions
 from proxy.wire.tacit.messages import budget_message, receipt_message
 
 REPORT_CHUNK_BYTES: Final = 2**20

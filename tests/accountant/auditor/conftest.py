@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from accountant.ledger.entries import Entry
-from accountant.ledger.open_ledger import open_reader
+from accountant.ledger.opening import open_reader
 from tests.support.audited import write_ledger
 
 

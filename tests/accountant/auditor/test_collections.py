@@ -15,7 +15,7 @@ from accountant.auditor.collections import _is_at_most_exp
 from accountant.auditor.verify import verify
 from accountant.ledger.collections import CollectionClosed, CollectionOpened
 from accountant.ledger.entries import Entry
-from accountant.ledger.open_ledger import open_ledger, open_reader
+from accountant.ledger.opening import open_ledger, open_reader
 from cube.encoding import canonical_json
 from cube.exponential import exp_below
 from cube.measurement import UNITS_PER_EPSILON

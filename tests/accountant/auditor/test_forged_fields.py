@@ -19,12 +19,12 @@ from typing import Any, Final
 import pytest
 
 from accountant.auditor.verify import verify
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.ledger.collections import CollectionClosed, CollectionOpened
 from accountant.ledger.entries import Entry
 from accountant.ledger.history.replay import Replay
 from accountant.ledger.limits import Payer
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from accountant.ledger.stores.sqlite_store import SqliteReader
 from accountant.noise.lattice_noise import SystemNoise
 from cube.encoding import canonical_json

@@ -10,7 +10,7 @@ import pytest
 from accountant.auditor.verify import verify
 from accountant.ledger.entries import Entry
 from accountant.ledger.limits import Payer
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from cube.encoding import encode_block
 from cube.horizon import Horizon
 from cube.measurement import PlannedMeasurement, Weight

@@ -13,7 +13,7 @@ from accountant.auditor.transfer import exported, import_into, imported
 from accountant.auditor.verdict import Verdict
 from accountant.auditor.verify import verify
 from accountant.ledger.entries import Entry
-from accountant.ledger.open_ledger import open_ledger, open_reader, open_store
+from accountant.ledger.opening import open_ledger, open_reader, open_store
 from accountant.ledger.stores.key_file import key_beside
 from accountant.ledger.stores.mark import mark_beside
 from cube.refusals import LedgerCorrupt

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from accountant.auditor.signed_head import Head, SignedHead, sign_head
 from accountant.auditor.verify import verify
 from accountant.ledger.entries import GENESIS, Entry
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from cube.measurement import UNITS_PER_EPSILON
 from tests.support.audited import WEIGHT, rechained
 from tests.support.examples import examples

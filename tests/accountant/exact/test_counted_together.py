@@ -14,7 +14,7 @@ from accountant.exact import counted_together
 from accountant.exact.choices import chosen
 from accountant.exact.counted_together import grouping_for, groupings_for
 from accountant.exact.exact_answers import exact_answers
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.grouping import BY_ITSELF, NOT_COUNTED, Grouping, LevelRuns
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer

@@ -9,7 +9,7 @@ import pytest
 
 from accountant.auditor.verify import verify
 from accountant.gate.gate import Gate
-from accountant.gate.open_table import Funds, open_table
+from accountant.gate.opening import Funds, open_table
 from accountant.ledger.entries import Entry
 from accountant.ledger.history.raises import StalePlan
 from accountant.ledger.ledger import Ledger

@@ -11,7 +11,7 @@ import pytest
 
 from accountant.auditor.verify import verify
 from accountant.gate.gate import Gate
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.ledger.entry_json import read_text, write
 from accountant.ledger.history.raises import StalePlan
 from accountant.ledger.limits import Subject, SubjectKind

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from accountant.gate.gate import Gate
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.ledger.limits import Payer
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from accountant.noise.lattice_noise import SystemNoise
 from cube.encoding import fingerprint
 from cube.measurement import Measurement, PlannedMeasurement

@@ -16,13 +16,13 @@ from accountant.auditor.verify import verify
 from accountant.cost.summed_costs import TableCost
 from accountant.cost.zcdp_account import GaussianAccount, best_terms
 from accountant.gate.gate import Gate
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.ledger.charged import ChargedBlock, ChargedGaussian
 from accountant.ledger.entries import Entry
 from accountant.ledger.history.raises import StalePlan
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from accountant.noise.lattice_noise import GaussianNoise, SystemNoise
 from cube.axis import IntegerAxis
 from cube.measurement import (

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from accountant.auditor.verify import verify
 from accountant.cost.zcdp_account import GaussianAccount, best_terms
 from accountant.gate.gate import Gate
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.ledger.charged import ChargedGaussian
 from accountant.ledger.entries import Entry, Measured
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from accountant.noise.lattice_noise import SystemNoise
 from cube.encoding import canonical_json, decode_statistic, encode_statistic
 from cube.measurement import UNITS_PER_EPSILON, GaussianTerms, PlannedMeasurement, Precision, Rho

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from accountant.cost.history_cost import CostState
 from accountant.gate.gate import Gate
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.ledger.ledger import Ledger
 from accountant.noise.lattice_noise import SystemNoise
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight

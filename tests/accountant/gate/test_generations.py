@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from accountant.auditor.verify import verify
 from accountant.gate.gate import Gate
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.ledger.entries import GenerationBegun, Generations
 from accountant.ledger.history.raises import StalePlan
 from accountant.ledger.ledger import Ledger
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from accountant.noise.lattice_noise import SystemNoise
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
 from cube.refusals import BudgetExhausted, DataChanged, LedgerMismatch, SourceUnavailable

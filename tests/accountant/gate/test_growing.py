@@ -8,7 +8,7 @@ import pytest
 
 from accountant.auditor.verify import verify
 from accountant.gate.gate import Gate
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.ledger.entries import HorizonAdvanced, Period
 from accountant.ledger.history.table_history import Growth
 from accountant.ledger.ledger import Ledger

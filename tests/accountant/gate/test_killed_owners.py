@@ -12,7 +12,7 @@ import pytest
 
 from accountant.auditor.verify import verify
 from accountant.ledger.entries import Entry
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from tests.support import dying_owner
 from tests.support.killing import kill_again_and_again, written
 

@@ -18,7 +18,7 @@ import pytest
 
 from accountant.auditor.verify import verify
 from accountant.ledger.entries import Entry
-from accountant.ledger.open_ledger import open_reader
+from accountant.ledger.opening import open_reader
 from tests.support import dying_buyers
 from tests.support.postgres import PostgresServer, serving_postgres
 

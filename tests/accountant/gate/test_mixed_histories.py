@@ -26,10 +26,10 @@ from accountant.auditor.noise import Terms, cost_units
 from accountant.auditor.verify import verify
 from accountant.cost.history_cost import CostState
 from accountant.gate.gate import Gate
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from accountant.noise.lattice_noise import SystemNoise
 from cube.axis import IntegerAxis
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Precision, Weight

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from accountant.gate.gate import Gate, StalePlan
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
 from accountant.noise.lattice_noise import SystemNoise

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from accountant.gate.gate import Gate, StalePlan
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from accountant.noise.lattice_noise import LatticeNoise, SystemNoise
 from cube.axis import IntegerAxis
 from cube.encoding import fingerprint

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from accountant.auditor.verify import verify
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.ledger.entries import DataPinned, Entry, TableOpened, chained_digest
 from accountant.ledger.entry_json import write
 from accountant.ledger.history.table_history import TableHistory
 from accountant.ledger.ledger import Ledger
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from accountant.noise.lattice_noise import SystemNoise
 from cube.refusals import DataChanged, LedgerMismatch
 from cube.schema import Schema
@@ -48,9 +48,9 @@ def opened(ledger: Ledger, table: KnownTable) -> object:
 def begun_before(ledger: Ledger, table: KnownTable) -> None:
     """Open a table as releases did that said nothing of its rows."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("accountant.gate.open_table._check_same_rows", lambda *_: None)
+        patch.setattr("accountant.gate.opening._check_same_rows", lambda *_: None)
         patch.setattr(
-            "accountant.gate.open_table.TableOpened",
+            "accountant.gate.opening.TableOpened",
             lambda schema, data, budget, *_others: TableOpened(schema, data, budget),
         )
         gate = open_table(ledger, SCHEMA, BUDGET, table, SystemNoise())

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accountant.gate.gate import CellCounts, Source
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.grouping import Grouping
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from accountant.noise.lattice_noise import SystemNoise
 from accountant.source import UnitCells
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Precision, Weight

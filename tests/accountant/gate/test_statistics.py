@@ -17,11 +17,11 @@ from accountant.cost.row_cost import profile_of
 from accountant.exact.choices import Contingency
 from accountant.exact.exact_answers import distance_bound, exact_answers, exact_distance
 from accountant.gate.gate import Gate
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.ledger.entries import Entry, Measured
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from accountant.noise.lattice_noise import SystemNoise
 from accountant.source import CellCounts
 from cube.axis import CategoryAxis

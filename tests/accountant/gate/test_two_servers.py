@@ -12,11 +12,11 @@ import pytest
 from accountant.auditor.verify import verify
 from accountant.cost.zcdp_account import GaussianAccount
 from accountant.gate.gate import Gate
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.ledger.history.raises import StalePlan
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
-from accountant.ledger.open_ledger import open_shared_ledger
+from accountant.ledger.opening import open_shared_ledger
 from accountant.ledger.stores.mark import mark_beside
 from accountant.noise.lattice_noise import SystemNoise
 from cube.measurement import UNITS_PER_EPSILON, GaussianTerms, PlannedMeasurement, Precision

@@ -30,7 +30,7 @@ from accountant.ledger.checkpoint import (
 from accountant.ledger.entries import Charge, Entry
 from accountant.ledger.history.replay import Replay
 from accountant.ledger.limits import Payer
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from accountant.ledger.stores.key_file import fingerprint_key, key_beside
 from benchmarks.made_up_charges import MadeUpCharges, Sizes
 from benchmarks.restart import Past, write_ledger
@@ -316,7 +316,7 @@ def test_a_writer_that_is_killed_leaves_a_whole_file(path: Path) -> None:
     code = """
         import sys
         from pathlib import Path
-        from accountant.ledger.open_ledger import open_ledger
+        from accountant.ledger.opening import open_ledger
         with open_ledger(Path(sys.argv[1])) as ledger:
             while True:
                 ledger.keep_state(0)

@@ -22,7 +22,7 @@ from accountant.ledger.history.payments import none_later
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Limit, Payer, Subject, SubjectKind, Window
 from accountant.ledger.mending import correct_clock
-from accountant.ledger.open_ledger import open_ledger, open_reader
+from accountant.ledger.opening import open_ledger, open_reader
 from accountant.ledger.stores.sqlite_store import SqliteStore
 from accountant.ledger.values import AppendOnly
 from cube.measurement import UNITS_PER_EPSILON

@@ -13,7 +13,7 @@ from accountant.ledger.collections import CollectionBook, CollectionClosed, Coll
 from accountant.ledger.entries import TableOpened
 from accountant.ledger.history.replay import Replay
 from accountant.ledger.ledger import Ledger
-from accountant.ledger.open_ledger import open_ledger, open_reader
+from accountant.ledger.opening import open_ledger, open_reader
 from local_dp.campaign import campaign_digest, campaign_text
 from tests.support.campaigns import TEXTS, survey
 

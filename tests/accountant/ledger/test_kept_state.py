@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.ledger import checkpoint as of_states
 from accountant.ledger.checkpoint import (
     NotAState,
@@ -27,7 +27,7 @@ from accountant.ledger.collections import CollectionClosed, CollectionOpened
 from accountant.ledger.entries import BudgetJoined, DataPinned, Entry
 from accountant.ledger.entry_json import _READERS
 from accountant.ledger.history.replay import Replay
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from accountant.ledger.stores.sqlite_store import SqliteReader
 from accountant.ledger.values import GrowingSet, successor
 from accountant.noise.lattice_noise import SystemNoise

@@ -12,7 +12,7 @@ from accountant.ledger.entries import BudgetSet, Charge, Measured, TableBody
 from accountant.ledger.entry_json import read, write
 from accountant.ledger.history.table_history import TableHistory
 from accountant.ledger.limits import Payer
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from cube.measurement import UNITS_PER_EPSILON, Weight
 from cube.refusals import LedgerUnavailable
 from tests.support.auditing import audited

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from accountant.ledger.entries import GENESIS, BudgetSet, chained_digest
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from cube.refusals import LedgerCorrupt, LedgerLost
 from tests.support.auditing import audited
 from tests.support.short_ledger import (

@@ -9,7 +9,7 @@ from accountant.auditor.signed_head import Head, SignedHead
 from accountant.auditor.verify import verify
 from accountant.ledger.entries import GENESIS, BudgetSet, Entry
 from accountant.ledger.mending import Loss, accept_rollback
-from accountant.ledger.open_ledger import open_ledger, open_shared_ledger
+from accountant.ledger.opening import open_ledger, open_shared_ledger
 from accountant.ledger.stores.key_file import KEY_BYTES, key_beside
 from accountant.ledger.stores.mark import MarkFile, Position, mark_beside
 from cube.refusals import InvalidRequest, LedgerSetBack

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from accountant.ledger.entries import BudgetSet
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from accountant.ledger.stores.store import SCHEMA_VERSION
 from cube.refusals import (
     CannotStart,

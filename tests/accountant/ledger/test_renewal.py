@@ -16,7 +16,7 @@ from accountant.ledger.history.table_history import Renewal
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Window
 from accountant.ledger.mending import correct_clock
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from tests.support.audited import rewritten, to
 from tests.support.renewing import (
     CALENDARS,

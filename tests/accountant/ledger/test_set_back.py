@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from accountant.ledger.entries import BudgetSet
 from accountant.ledger.ledger import Ledger
-from accountant.ledger.open_ledger import (
+from accountant.ledger.opening import (
     open_ledger,
     open_reader,
     open_shared_ledger,

@@ -11,7 +11,7 @@ import pytest
 from accountant.ledger.entries import BudgetSet, TableOpened
 from accountant.ledger.history.table_history import TableHistory
 from accountant.ledger.ledger import Ledger
-from accountant.ledger.open_ledger import open_reader, open_shared_ledger
+from accountant.ledger.opening import open_reader, open_shared_ledger
 from accountant.ledger.stores.mark import mark_beside
 from cube.refusals import LedgerLost, LedgerUnavailable
 from tests.support.postgres import PostgresServer, serving_postgres

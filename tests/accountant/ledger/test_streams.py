@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from accountant.auditor.verify import verify
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Window
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from accountant.ledger.stores.sqlite_store import SqliteReader
 from accountant.ledger.streams import EpochBegun, EpochReleased, StreamBody, StreamDropped
 from accountant.noise.lattice_noise import SystemNoise

@@ -8,7 +8,7 @@ from scipy.stats import entropy
 
 from cube.refusals import TooLarge
 from inference.marginals.entropy import maximum_entropy
-from inference.marginals.nonnegative import nonnegative
+from inference.marginals.nonnegative_fit import nonnegative
 from inference.marginals.table import ConsistentTable, NoisyTable, marginal
 from tests.support.examples import examples
 from tests.support.noisy_tables import LEVELS, noisy_tables

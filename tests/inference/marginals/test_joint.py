@@ -7,7 +7,7 @@ from scipy.optimize import nnls
 
 from cube.refusals import TooLarge
 from inference.marginals.joint import EXCESS_ENOUGH, fitted_joint, reconciled_globally
-from inference.marginals.nonnegative import nonnegative
+from inference.marginals.nonnegative_fit import nonnegative
 from inference.marginals.projection import reconciled
 from inference.marginals.table import NoisyTable, marginal, misfit
 from tests.support.examples import examples

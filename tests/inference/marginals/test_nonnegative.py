@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint, minimize
 
-from inference.marginals.nonnegative import ROUNDING, nonnegative
+from inference.marginals.nonnegative_fit import ROUNDING, nonnegative
 from inference.marginals.projection import reconciled
 from inference.marginals.table import NoisyTable, Reconciled
 from tests.support.examples import examples

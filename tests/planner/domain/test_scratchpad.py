@@ -20,7 +20,7 @@ from planner.domain.allowed import ALLOWED
 from planner.domain.domain import N_NEIGHBOURS, Probed, collapsed, probes_for
 from planner.domain.evaluated import dyadic
 from planner.domain.scratchpad import Scratchpad
-from planner.sql.exact_number import constant_value, exact_number
+from planner.sql.exact_numbers import constant_value, exact_number
 from planner.sql.query_tree import parse
 from planner.sql.statements import Query
 from tests.planner.people import RECORDS, SCHEMA, block_of, planner

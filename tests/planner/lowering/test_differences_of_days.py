@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accountant.gate.open_table import open_table
-from accountant.ledger.open_ledger import open_ledger
+from accountant.gate.opening import open_table
+from accountant.ledger.opening import open_ledger
 from cube.axis import DateAxis
 from cube.schema import Schema
 from cube.target import AccuracyTarget

@@ -19,7 +19,7 @@ from accountant.auditor.signed_head import (
 from accountant.ledger.entries import BudgetSet
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.mending import accept_rollback
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from accountant.ledger.stores.mark import Position
 from cube.refusals import LedgerCorrupt, LedgerLost, LedgerSetBack
 from proxy.admin.head_signing import HeadSigner

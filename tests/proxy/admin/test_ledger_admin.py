@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.ledger.credentials import Role
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Limit, Subject, SubjectKind, Window

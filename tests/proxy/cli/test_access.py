@@ -10,7 +10,7 @@ import pytest
 import structlog
 
 from accountant.ledger.collections import CollectionOpened
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from local_dp.campaign import campaign_text
 from proxy.identity.authenticate import LedgerAuthenticator
 from proxy.identity.tokens import is_token, new_token

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from accountant.ledger.entries import BudgetSet, Entry
-from accountant.ledger.open_ledger import open_ledger, open_reader, open_store
+from accountant.ledger.opening import open_ledger, open_reader, open_store
 from accountant.ledger.stores.key_file import key_beside
 from accountant.ledger.stores.mark import mark_beside
 from cube.refusals import LedgerSetBack

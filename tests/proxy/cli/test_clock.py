@@ -9,7 +9,7 @@ import pytest
 
 from accountant.auditor.verify import verify
 from accountant.ledger.entries import Entry
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from cube.refusals import ClockDoubtful, ConfigurationInvalid
 from proxy.bootstrap import build
 from proxy.config.settings import load

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from local_dp.campaign import campaign_text
 from proxy.api.requests import LOCAL
 from proxy.collections.service import CollectionService

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import pytest
 
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from proxy.cli.shared import client as cli_client
 from proxy.cli.shared.client import ServerAddress
 from proxy.cli.shared.failures import Declined

@@ -10,7 +10,7 @@ import pytest
 
 from accountant.auditor.verify import verify
 from accountant.ledger.ledger import Ledger
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from cube.refusals import CannotStart, InvalidRequest, StoreUnavailable, TooLarge, UnknownName
 from local_dp.campaign import campaign_digest
 from proxy.collections.service import CollectionService

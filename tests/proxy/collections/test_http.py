@@ -16,7 +16,7 @@ import pytest
 import local_dp
 from accountant.ledger.credentials import EVERY_TABLE, Role
 from accountant.ledger.limits import Payer
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import ConfigurationInvalid, StoreUnavailable
 from local_dp.campaign import campaign_text

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from cube.refusals import InvalidRequest, UnknownName
 from local_dp.campaign import campaign_text
 from proxy.collections import service as service_module

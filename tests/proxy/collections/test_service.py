@@ -17,7 +17,7 @@ from accountant.ledger.credentials import EVERY_TABLE, Role
 from accountant.ledger.entries import TableOpened
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from accountant.ledger.streams import StreamBook
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import (

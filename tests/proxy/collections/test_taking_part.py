@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from cube.measurement import UNITS_PER_EPSILON
 from local_dp.campaign import campaign_digest, campaign_text
 from local_dp.respondent import Level

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from accountant.gate.open_table import open_table
-from accountant.ledger.open_ledger import open_ledger
+from accountant.gate.opening import open_table
+from accountant.ledger.opening import open_ledger
 from cube.refusals import BudgetExhausted, CostAboveCap, TargetNotReached
 from proxy.api.requests import QueryRequest
 from proxy.engine.engine import Engine

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.ledger.credentials import Role
 from accountant.ledger.limits import Payer
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from accountant.noise.lattice_noise import SystemNoise
 from cube.axis import CategoryAxis, MeasureAxis
 from cube.schema import Schema

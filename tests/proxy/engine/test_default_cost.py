@@ -8,10 +8,10 @@ from typing import Final
 
 import pytest
 
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.ledger.entries import LimitSet
 from accountant.ledger.limits import Limit, Subject, SubjectKind
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from accountant.noise.lattice_noise import SystemNoise
 from planner.workload import RequestedTarget
 from proxy.api.requests import LOCAL, QueryRequest, Receipt

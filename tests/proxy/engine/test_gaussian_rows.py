@@ -11,7 +11,7 @@ import pytest
 
 from accountant.auditor.verify import verify
 from accountant.cost.zcdp_account import GaussianAccount, constant_of
-from accountant.ledger.open_ledger import open_reader
+from accountant.ledger.opening import open_reader
 from cube.target import AccuracyTarget
 from planner.measuring.weights import GaussianKind, GaussianOffer
 from planner.workload import RequestedTarget

@@ -17,9 +17,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.ledger.limits import Payer
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from cube.axis import IntegerAxis, MeasureAxis
 from cube.measurement import PlannedMeasurement, Weight
 from cube.query import Factor, QueryBlock, counting

@@ -11,7 +11,7 @@ from accountant.ledger.collections import CollectionOpened
 from accountant.ledger.credentials import EVERY_TABLE, Role
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import StoreUnavailable, UnknownName
 from local_dp.campaign import Attribute, Level, campaign_text, planned_campaign

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from google.protobuf.json_format import MessageToDict
 
-from accountant.gate.open_table import open_table
-from accountant.ledger.open_ledger import open_ledger
+from accountant.gate.opening import open_table
+from accountant.ledger.opening import open_ledger
 from cube.refusals import BudgetExhausted, CostAboveCap, LimitReached
 from cube.shortfall import Shortfall
 from planner.workload import RequestedTarget

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accountant.gate.gate import Gate
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.ledger.history.table_history import Budget
 from accountant.ledger.limits import Payer
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from accountant.noise.lattice_noise import SystemNoise
 from cube.axis import (
     BooleanAxis,

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.ledger.entries import LimitSet
 from accountant.ledger.limits import Limit, Subject, SubjectKind
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from accountant.noise.lattice_noise import SystemNoise
 from cube.refusals import BudgetExhausted, CostAboveCap, TargetNotReached
 from planner.workload import RequestedTarget

@@ -10,7 +10,7 @@ import pytest
 from accountant.ledger.credentials import EVERY_TABLE, Role
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from cube.refusals import InvalidRequest, LedgerUnavailable
 from proxy.api.requests import Caller
 from proxy.identity import authenticate as access_module

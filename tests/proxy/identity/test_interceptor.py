@@ -11,7 +11,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from structlog.testing import capture_logs
 
 from accountant.ledger.ledger import Ledger
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from proxy.identity.authenticate import LedgerAuthenticator
 from proxy.identity.issuing import Grant, issue_token, revoke
 from proxy.identity.tokens import new_token

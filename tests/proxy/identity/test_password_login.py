@@ -11,7 +11,7 @@ import pytest
 from accountant.ledger.credentials import Role
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from cube.refusals import NotAuthenticated
 from proxy.api.requests import Caller
 from proxy.identity import scram

@@ -10,7 +10,7 @@ import grpc
 import pyarrow as pa
 import pytest
 
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.ledger.credentials import Role
 from accountant.ledger.ledger import Ledger
 from accountant.noise.lattice_noise import SystemNoise

@@ -11,7 +11,7 @@ import numpy as np
 from accountant.auditor.verdict import Verdict
 from accountant.auditor.verify import verify
 from accountant.gate.gate import Gate
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.ledger.credentials import Credential, Proof, Role
 from accountant.ledger.entries import AccessGranted, AccessRevoked, Entry, LimitSet, Served, Tally
 from accountant.ledger.ledger import Ledger

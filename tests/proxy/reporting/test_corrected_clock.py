@@ -11,7 +11,7 @@ from accountant.ledger.clock import ClockGuard
 from accountant.ledger.entries import Charge, LimitSet
 from accountant.ledger.limits import Limit, Payer, Subject, SubjectKind, Window
 from accountant.ledger.mending import correct_clock
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from cube.measurement import UNITS_PER_EPSILON
 from proxy.reporting.report import ReportFormat, make_report, read_report
 from tests.support.short_ledger import CHARGE, OPENED, WEIGHT, appended

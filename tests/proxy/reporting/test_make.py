@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from accountant.ledger.entries import GENESIS, Entry, chained_digest
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from proxy.reporting.report import ReportFormat, make_report
 from tests.proxy.reporting.ledgers import judged, write_year
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from accountant.cost.zcdp_account import GaussianAccount
-from accountant.gate.open_table import Funds, open_table
+from accountant.gate.opening import Funds, open_table
 from accountant.ledger.entries import Entry
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer, Subject, SubjectKind, Window
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from accountant.noise.lattice_noise import SystemNoise
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Precision, Weight
 from cube.query import Factor, QueryBlock, counting

@@ -17,9 +17,9 @@ from cryptography.hazmat.primitives.ciphers.modes import ECB
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accountant.gate.open_table import Funds, open_table, renew_table
+from accountant.gate.opening import Funds, open_table, renew_table
 from accountant.ledger.ledger import Ledger
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from accountant.noise.lattice_noise import SystemNoise
 from cube.axis import IntegerAxis
 from cube.refusals import DataChanged, LedgerMismatch

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from accountant.gate.open_table import open_table
-from accountant.ledger.open_ledger import open_ledger
+from accountant.gate.opening import open_table
+from accountant.ledger.opening import open_ledger
 from accountant.noise.lattice_noise import SystemNoise
 from cube.axis import IntegerAxis
 from cube.refusals import ConfigurationInvalid, DataChanged, LedgerMismatch

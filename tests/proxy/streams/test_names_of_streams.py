@@ -9,7 +9,7 @@ import pytest
 
 from accountant.ledger.entries import TableOpened
 from accountant.ledger.ledger import Ledger
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from cube.refusals import CannotStart, NameTaken
 from local_dp.campaign import campaign_text
 from planner.sql.stream_statements import CreateStream

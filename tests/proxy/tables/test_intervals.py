@@ -10,9 +10,9 @@ import pytest
 from numpy.typing import NDArray
 
 from accountant.auditor.verify import verify
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.ledger.limits import Payer
-from accountant.ledger.open_ledger import open_ledger, open_reader
+from accountant.ledger.opening import open_ledger, open_reader
 from accountant.noise.lattice_noise import NoiseSource, SystemNoise
 from cube.axis import IntegerAxis
 from cube.measurement import UNITS_PER_EPSILON

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from accountant.ledger.ledger import Ledger
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from proxy.tables import upkeep
 from proxy.tables.upkeep import Keeping
 from tests.support.short_ledger import write_short_ledger

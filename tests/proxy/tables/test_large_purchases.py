@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from accountant.gate.open_table import open_table
-from accountant.ledger.open_ledger import open_ledger
+from accountant.gate.opening import open_table
+from accountant.ledger.opening import open_ledger
 from accountant.noise.lattice_noise import SystemNoise
 from cube.refusals import TargetNotReached
 from planner.workload import Fallback, RequestedTarget

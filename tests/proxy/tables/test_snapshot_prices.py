@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.ledger.limits import Payer
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from cube.axis import CategoryAxis
 from cube.query import Factor, QueryBlock, counting
 from cube.schema import Schema

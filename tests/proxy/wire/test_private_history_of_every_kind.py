@@ -18,11 +18,11 @@ import pytest
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
-from accountant.gate.open_table import open_table
+from accountant.gate.opening import open_table
 from accountant.ledger.credentials import Role
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from proxy.admin.ledger_admin import LimitChange, change_limit
 from proxy.api.marginals import MarginalSet, MarginalsRequest
 from proxy.api.requests import LOCAL, BatchRequest, Caller, QueryRequest

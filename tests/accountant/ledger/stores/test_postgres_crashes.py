@@ -18,7 +18,7 @@ import psycopg
 import pytest
 
 from accountant.ledger.entries import GENESIS, Entry
-from accountant.ledger.open_ledger import open_postgres_store
+from accountant.ledger.opening import open_postgres_store
 from accountant.ledger.stores.postgres_store import PostgresStore
 from cube.refusals import LedgerLost, LedgerUnavailable
 from tests.support.appending import entry_after

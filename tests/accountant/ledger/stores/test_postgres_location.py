@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.ledger.open_ledger import open_postgres_reader, open_postgres_store
+from accountant.ledger.opening import open_postgres_reader, open_postgres_store
 from accountant.ledger.stores.postgres_location import (
     PASSWORD_FILE_VARIABLE,
     PostgresLocation,

@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from accountant.ledger.open_ledger import open_postgres, open_postgres_reader, open_postgres_store
+from accountant.ledger.opening import open_postgres, open_postgres_reader, open_postgres_store
 from accountant.ledger.stores.postgres_store import PostgresStore
 from cube.refusals import CannotStart, LedgerCorrupt, LedgerMismatch
 from tests.support.appending import append

@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from accountant.ledger.open_ledger import open_postgres_store
+from accountant.ledger.opening import open_postgres_store
 from accountant.ledger.stores import postgres_database as postgres_schema
 from accountant.ledger.stores import postgres_store
 from accountant.ledger.stores.postgres_location import PASSWORD_FILE_VARIABLE

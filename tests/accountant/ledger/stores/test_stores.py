@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from accountant.ledger.entries import GENESIS, Entry
-from accountant.ledger.open_ledger import open_postgres_reader
+from accountant.ledger.opening import open_postgres_reader
 from accountant.ledger.stores.postgres_reader import PostgresReader
 from accountant.ledger.stores.sqlite_store import SqliteReader
 from accountant.ledger.stores.store import SCHEMA_VERSION, Store

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cube.refusals import UnknownTicket
-from proxy.wire.flight.handles import KEY_BYTES, HandleStore
+from proxy.wire.flight.commands import KEY_BYTES, HandleStore
 from proxy.workers.crew import Crew, Seat
 
 ANN, BOB = "ann", "bob"

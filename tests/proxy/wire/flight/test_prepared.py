@@ -7,7 +7,7 @@ from cube.refusals import InvalidRequest, InvalidSql, TooLarge
 from planner.sql.parameters import list_of, parameter_of
 from proxy.protocol import flight_pb2
 from proxy.wire.arrow_ipc import flight_messages
-from proxy.wire.flight.handles import PreparedStatement
+from proxy.wire.flight.commands import PreparedStatement
 
 
 def test_a_row_of_values_is_bound_until_another_is() -> None:

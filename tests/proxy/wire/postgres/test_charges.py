@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from accountant.auditor.verify import verify
-from accountant.ledger.open_ledger import open_reader
+from accountant.ledger.opening import open_reader
 from accountant.noise.lattice_noise import SystemNoise
 from cube.pace import checkpoint
 from proxy.api.requests import QueryRequest, QueryResult

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from accountant.ledger.credentials import Role
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from proxy.collections.plan import NoiseKind, NoisyTest
 from proxy.identity.authenticate import LedgerAuthenticator
 from proxy.protocol import tacit_pb2

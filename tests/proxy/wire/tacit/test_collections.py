@@ -11,7 +11,7 @@ import pytest
 
 from accountant.ledger.credentials import Role
 from accountant.ledger.ledger import Ledger
-from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.opening import open_ledger
 from local_dp.campaign import campaign_text
 from local_dp.respondent import Entropy, check_campaign, randomised
 from proxy.collections.service import CollectionService

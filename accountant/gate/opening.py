@@ -17,19 +17,18 @@ from fractions import Fraction
 from importlib.metadata import version
 
 from accountant.gate.gate import Gate
-from accountant.ledger.entries import (
+from accountant.ledger import (
     BudgetJoined,
     BudgetSet,
     DataPinned,
     GenerationBegun,
+    Ledger,
     TableDeclared,
     TableOpened,
+    Window,
 )
-from accountant.ledger.history.changed_rows import next_generation
-from accountant.ledger.history.table_history import TableHistory
-from accountant.ledger.ledger import Ledger
-from accountant.ledger.limits import Window
-from accountant.noise.lattice_noise import NoiseSource
+from accountant.ledger.history import TableHistory, next_generation
+from accountant.noise import NoiseSource
 from accountant.source import GrowingSource, Source
 from cube.encoding import canonical_json, declare
 from cube.refusals import DataChanged, LedgerMismatch, LedgerUnavailable, SourceUnavailable

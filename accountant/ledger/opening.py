@@ -12,16 +12,25 @@ from accountant.ledger.checkpoint import Checkpoint, checkpoint_beside
 from accountant.ledger.clock import ClockGuard
 from accountant.ledger.entries import Entry
 from accountant.ledger.ledger import Ledger
-from accountant.ledger.stores.key_file import fingerprint_key, is_marked, key_beside, note_marked
-from accountant.ledger.stores.mark import MarkedStore, MarkFile, Position, mark_beside
-from accountant.ledger.stores.postgres_location import PostgresLocation, is_postgres
-from accountant.ledger.stores.sqlite_store import SqliteReader, SqliteStore
-from accountant.ledger.stores.store import Store
+from accountant.ledger.stores import (
+    MarkedStore,
+    MarkFile,
+    Position,
+    PostgresLocation,
+    SqliteReader,
+    SqliteStore,
+    Store,
+    fingerprint_key,
+    is_marked,
+    is_postgres,
+    key_beside,
+    mark_beside,
+    note_marked,
+)
 from cube.refusals import CannotStart, LedgerLost, LedgerSetBack, LedgerUnavailable
 
 if TYPE_CHECKING:
-    from accountant.ledger.stores.postgres_reader import PostgresReader
-    from accountant.ledger.stores.postgres_store import PostgresStore
+    from accountant.ledger.stores import PostgresReader, PostgresStore
 
 
 def open_postgres(text: str, key_path: Path) -> "tuple[PostgresStore, bytes]":
