@@ -380,7 +380,7 @@ def reached(name: str) -> set[str]:
     for one in imported_modules(modules()[name]):
         above, _, last = one.rpartition(".")
         behind = shown_by(above).get(last) if above in modules() and is_face(above) else None
-        found |= {one, above, behind} & modules().keys() if behind is None else {behind}
+        found |= ({one, above} if behind is None else {behind}) & modules().keys()
     return {one for one in found - {name} if not is_face(one)}
 
 

@@ -312,7 +312,8 @@ def answered_tables(
             yield AnsweredTable(table, tuple(free), (), said)
             continue
         hidden = shown_instead(table, caller)
-        parts, said_of_cost = at_default_cost(table, parts, caller.payer, spent, rounds)
+        asked = parts
+        parts, said_of_cost = at_default_cost(table, asked, caller.payer, spent, rounds)
         paid = Fraction(0)
         missed: TargetNotReached | None = None
         settled: list[AnsweredPart] = []
@@ -326,7 +327,9 @@ def answered_tables(
                     elsewhere=spent,
                     empty_history=hidden,
                 )
-                found = attempt(parts) if said_of_cost is None else within_cost(attempt, parts)
+                found, said_of_cost = within_cost(
+                    attempt, table, asked, parts, caller.payer, spent, said_of_cost
+                )
                 settled, missed = found.parts, found.missed
                 if missed is not None and not workload.fallback.gives_what_was_bought:
                     raise missed
@@ -397,7 +400,8 @@ def _is_covered(
     for table in gated:
         parts = workload.of_table(table.info.schema.table)
         hidden = shown_instead(table, caller)
-        parts, said = at_default_cost(table, parts, caller.payer, foreseen)
+        asked = parts
+        parts, said = at_default_cost(table, asked, caller.payer, foreseen)
         attempt = partial(
             rehearse,
             table,
@@ -407,7 +411,8 @@ def _is_covered(
             empty_history=hidden,
         )
         try:
-            foreseen += attempt(parts) if said is None else within_cost(attempt, parts)
+            found, _ = within_cost(attempt, table, asked, parts, caller.payer, foreseen, said)
+            foreseen += found
         except NotCovered:
             if all(falls_back(workload, one, caller) for one in gated):
                 return False

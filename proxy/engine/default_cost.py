@@ -22,9 +22,15 @@ Found = TypeVar("Found")
 N_WIDENED_MAX: Final = 4
 WIDENED: Final = 1.03  # times what is lacking
 SHARE_OF_LEFT: Final = Fraction(1, 20)  # of what is left, that a statement costs at most
+SHARE_FOR_LEAST: Final = Fraction(1, 10)  # the same, where it has a price that no width is below
 NOTE: Final = (
     "The statement names no half_width, relative or epsilon, so it may spend epsilon {cost:.3g} on "
     "{table}. For half as wide intervals name one of them: they cost about {half:.3g}."
+)
+
+LEAST_NOTE: Final = (
+    "The statement names no half_width, relative or epsilon, so it may spend epsilon {cost:.3g} on "
+    "{table}: nothing is known of it for less."
 )
 
 
@@ -85,26 +91,60 @@ def at_default_cost(
     return tuple(changed), note
 
 
-def within_cost(attempt: Callable[[tuple[Part, ...]], Found], parts: tuple[Part, ...]) -> Found:
-    """What an attempt gives to answer parts without a target, at wider widths if need be.
+def within_cost(  # noqa: PLR0913, PLR0917 - what was asked, by whom, and what was foreseen
+    attempt: Callable[[tuple[Part, ...]], Found],
+    table: ServedTable,
+    asked: Sequence[Part],
+    parts: tuple[Part, ...],
+    payer: Payer,
+    elsewhere: Fraction,
+    said: str | None,
+) -> tuple[Found, str | None]:
+    """What an attempt gives to answer parts at the default cost, and what is said of that.
 
-    What is bought together may cost more than was foreseen, since a search begins wider.
+    What is bought together may cost more than was foreseen, since a search begins wider: then it
+    is attempted at wider widths. Where none is cheap enough, the least price may be paid.
+
+    Parameters
+    ----------
+    attempt : callable
+    table : ServedTable
+    asked : sequence of Part
+        What the statement asks of the table.
+    parts : tuple of Part
+        The same, as `at_default_cost` gave them.
+    payer : Payer
+    elsewhere : Fraction
+    said : str, optional
+        What `at_default_cost` said. None, if no cost bounds the parts: they are attempted once.
 
     Raises
     ------
     NotCovered
         If it does not get as cheap.
     """
+    if said is None:
+        return attempt(parts), None
     for _ in range(N_WIDENED_MAX):
         try:
-            return attempt(parts)
+            return attempt(parts), said
         except NotCovered as refusal:
             lacking = refusal.shortfall
             if not lacking.epsilon_left:
                 raise
             factor = float(lacking.epsilon_needed / lacking.epsilon_left) * WIDENED
             parts = tuple(_scaled(part, factor) if part.is_default else part for part in parts)
-    return attempt(parts)
+    try:
+        return attempt(parts), said
+    except NotCovered as refusal:
+        least = refusal.shortfall.epsilon_needed
+        most = _most(table, asked, payer, elsewhere, SHARE_FOR_LEAST)
+        caps = [part.epsilon_cap for part in parts if part.is_default and part.epsilon_cap]
+        if least > most or len(caps) < len(parts):
+            raise
+    raised = max(*caps, least)
+    found = attempt(tuple(replace(part, epsilon_cap=raised) for part in parts))
+    return found, LEAST_NOTE.format(cost=float(least), table=table.info.schema.table)
 
 
 def _scaled(part: Part, factor: float) -> Part:
@@ -134,7 +174,13 @@ def _cost(
     return None if default is None else min(most, default / rounds)
 
 
-def _most(table: ServedTable, parts: Sequence[Part], payer: Payer, elsewhere: Fraction) -> Fraction:
+def _most(
+    table: ServedTable,
+    parts: Sequence[Part],
+    payer: Payer,
+    elsewhere: Fraction,
+    share: Fraction = SHARE_OF_LEFT,
+) -> Fraction:
     """The most that statements without a target may cost, whatever the default cost is."""
     named = smallest_cap(parts)
     limits = (one.limit.per_query for one in table.gate.allowances(payer))
@@ -143,7 +189,7 @@ def _most(table: ServedTable, parts: Sequence[Part], payer: Payer, elsewhere: Fr
         costs.append(max(Fraction(0), named - elsewhere))
     if table.empty_history is None:
         left = table.left(payer)
-        costs.append(left if named is not None else SHARE_OF_LEFT * left)
+        costs.append(left if named is not None else share * left)
     return min(costs, default=table.gate.budget().limit)
 
 

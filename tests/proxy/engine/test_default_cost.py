@@ -13,11 +13,15 @@ from accountant.ledger.entries import LimitSet
 from accountant.ledger.limits import Limit, Subject, SubjectKind
 from accountant.ledger.opening import open_ledger
 from accountant.noise.lattice_noise import SystemNoise
-from planner.workload import RequestedTarget
+from cube.refusals import CostAboveCap
+from cube.shortfall import Shortfall
+from planner.workload import Part, RequestedTarget
 from proxy.api.requests import LOCAL, QueryRequest, Receipt
 from proxy.config.sharing import Sharing
+from proxy.engine import across_tables
 from proxy.engine.default_cost import SHARE_OF_LEFT
 from proxy.engine.engine import Engine
+from proxy.engine.targets import Settled, settle
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
 from proxy.tables.empty_history import CLOSE
@@ -163,3 +167,36 @@ def test_explain_foretells_it(tmp_path: Path) -> None:
     with served(tmp_path) as (engine, _):
         foretold = engine.explain(QueryRequest(sql=COUNT)).epsilon
         assert receipt(engine, COUNT).epsilon_spent == foretold
+
+
+@pytest.mark.parametrize(
+    ("share", "is_answered"), [(Fraction(3, 40), True), (Fraction(1, 8), False)]
+)
+def test_a_least_price_is_paid_up_to_a_tenth_of_what_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: Fraction, is_answered: bool
+) -> None:
+    budget = Fraction(1, 10)
+    least = share * budget
+
+    def dear(table: ServedTable, parts: tuple[Part, ...], **beside: object) -> Settled:
+        cap = parts[0].epsilon_cap
+        assert cap is not None
+        if cap < least:  # whatever the width is
+            raise CostAboveCap(
+                Shortfall(table=SCHEMA.table, epsilon_needed=least, epsilon_left=cap)
+            )
+        return settle(table, parts, **beside)  # type: ignore[arg-type]  # what it was called with
+
+    monkeypatch.setattr(across_tables, "settle", dear)
+    with served(tmp_path, budget) as (engine, _):
+        if is_answered:
+            found = receipt(engine, COUNT)
+            assert (
+                f"may spend epsilon {float(least):.3g} on people: nothing is known of it for "
+                in (" ".join(found.notes))
+            )
+            assert 0 < spent(engine) <= least
+        else:
+            with pytest.raises(CostAboveCap):
+                receipt(engine, COUNT)
+            assert not spent(engine)
