@@ -23,8 +23,8 @@ from planner.sql.dialect import Tacit
 from planner.workload import AskedFirst, GivenAnswers, RequestedTarget, Workload
 from proxy.api.columns import arrow_type
 from proxy.engine.asked_first import stand_ins
-from proxy.engine.sql.postprocessing import OuterSql
 from proxy.engine.system_views import VIEW_SCHEMAS
+from proxy.outer_sql.postprocessing import OuterSql
 from proxy.sources.public.table import PublicTable
 from tests.sql import world
 from tests.sql.cases import Case, cases

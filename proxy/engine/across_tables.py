@@ -55,8 +55,8 @@ from proxy.engine.answers import AnsweredAggregate, AnsweredItem, AnsweredPart
 from proxy.engine.default_cost import at_default_cost, within_cost
 from proxy.engine.disclosure import disclosed
 from proxy.engine.own_tables import own_answers, wanted_of
-from proxy.engine.sql import OuterSql
 from proxy.engine.targets import rehearse, settle
+from proxy.outer_sql.postprocessing import OuterSql
 from proxy.tables import SelfAnswering, ServedTable, shown_instead
 
 _EVERYBODY: Final = QueryBlock(counting())

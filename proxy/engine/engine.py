@@ -112,7 +112,6 @@ from proxy.engine.explain import (
 )
 from proxy.engine.model_answers import ModelFallback, Previews
 from proxy.engine.own_tables import own_explained
-from proxy.engine.sql import OuterSql
 from proxy.engine.system_views import TableRecord
 from proxy.engine.usage import Told, ToldAgain, UsageTallies, budgets, positions
 from proxy.engine.visibility import (
@@ -127,6 +126,7 @@ from proxy.engine.visibility import (
 )
 from proxy.marginals import make_marginals
 from proxy.monitoring import UNWATCHED, AnswerKind, Stage, Watcher
+from proxy.outer_sql.postprocessing import OuterSql
 from proxy.scheduling import LargeStatements
 from proxy.sources.public import PublicTable
 from proxy.streams import NO_STREAMS, StreamService, run_stream, stream_schema

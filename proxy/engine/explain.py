@@ -43,7 +43,7 @@ from planner.sql import ExplainForm, PlanFormat
 from proxy.api import SOURCE_HISTORY, SOURCE_MEASURED, SOURCE_PUBLIC, BudgetStatus, Explanation
 from proxy.engine.answers import asked_of, at_widths, smallest_cap, take_step
 from proxy.engine.search import free_widths, opened
-from proxy.engine.sql import OuterSql
+from proxy.outer_sql.postprocessing import OuterSql
 from proxy.tables import AS_IT_IS, TableSnapshot
 
 N_HALVINGS: Final = 8  # of the largest value: a cap saves about a factor of 2 with each

@@ -39,7 +39,7 @@ from proxy.api import (
     arrow_type,
     with_receipt,
 )
-from proxy.engine.sql import OuterSql
+from proxy.outer_sql.postprocessing import OuterSql
 from proxy.sources.public import PublicTable
 from proxy.synthetic_tables import SyntheticRecord, SyntheticTableService, levels_of
 from proxy.tables import ServedTable, shown_budget

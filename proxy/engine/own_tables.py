@@ -36,7 +36,7 @@ from proxy.api import LOCAL, SOURCE_MIXED, SOURCE_PUBLIC
 from proxy.collections import N_PLACES_MAX, CollectionService, n_places_of
 from proxy.engine.answers import AnsweredAggregate, AnsweredItem, AnsweredPart
 from proxy.engine.explain import ExplainedBlock, ExplainedPart
-from proxy.engine.sql import OuterSql
+from proxy.outer_sql.postprocessing import OuterSql
 from proxy.tables import AS_IT_IS, CollectedForm, CollectedTable, OwnAnswer, OwnCells, SelfAnswering
 
 NO_PLACES: Final = NoisePlaces(History(), ())

@@ -41,7 +41,7 @@ from inference import Places, Posterior, RowEstimates, all_known, widest
 from planner import Part, Wanted
 from proxy.api import SOURCE_HISTORY, SOURCE_MEASURED, SOURCE_PUBLIC
 from proxy.engine.answers import AnsweredAggregate, AnsweredPart, Asked, Step, at_widths, opening
-from proxy.engine.sql import OuterSql
+from proxy.outer_sql.postprocessing import OuterSql
 from proxy.tables import EmptyHistory, ServedTable, TableSnapshot
 
 Known: TypeAlias = ServedTable | EmptyHistory | TableSnapshot

@@ -37,8 +37,8 @@ from proxy.engine.answers import (
 )
 from proxy.engine.disclosure import shown_parts, shown_refusal
 from proxy.engine.search import advised, answered_parts, by_column, opened
-from proxy.engine.sql import OuterSql
 from proxy.monitoring import Stage
+from proxy.outer_sql.postprocessing import OuterSql
 from proxy.tables import ANSWER_SECONDS, EmptyHistory, ServedTable, note_if_large
 
 N_ROUNDS_MAX: Final = 256  # budgets and deadlines end a search before

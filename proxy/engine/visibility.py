@@ -28,7 +28,6 @@ from planner.sql import Query, every_default
 from proxy.api import Caller, QueryRequest, unknown_table
 from proxy.catalog import World, catalog_answer, listed_tables
 from proxy.engine.answers import N_ROWS_TRIED
-from proxy.engine.sql import OuterSql
 from proxy.engine.system_views import (
     LISTED_VIEWS,
     OWN_VIEWS,
@@ -39,6 +38,7 @@ from proxy.engine.system_views import (
     remaining_aggregates,
 )
 from proxy.engine.system_views import privacy_view as view_of
+from proxy.outer_sql.postprocessing import OuterSql
 from proxy.sources.public import PublicTable
 from proxy.streams import StreamStatus
 from proxy.synthetic_tables import (

@@ -27,7 +27,7 @@ from planner.workload import (
     Workload,
 )
 from proxy.api.columns import arrow_type
-from proxy.engine.sql.postprocessing import OuterSql
+from proxy.outer_sql.postprocessing import OuterSql
 
 Record = Mapping[str, LevelValue]
 Shown: TypeAlias = LevelValue | Fraction

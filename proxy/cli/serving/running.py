@@ -25,9 +25,9 @@ from proxy.api import BudgetStatus
 from proxy.bootstrap import Service, build
 from proxy.collections import serving_respondents
 from proxy.config import ServerSettings, Settings
-from proxy.engine.sql import PROCESSES
 from proxy.identity import FailureLog, LedgerAuthenticator
 from proxy.monitoring import Metrics, Monitoring, Readiness, watching
+from proxy.outer_sql.process import PROCESSES
 from proxy.reporting import ReportFormat, make_report
 from proxy.scheduling import FairShare
 from proxy.wire import (

@@ -22,7 +22,7 @@ from proxy.engine.answers.count_statistics import TESTED_SCHEMA, shortfall_notes
 from proxy.engine.answers.formula_widths import has_target, small_groups
 from proxy.engine.answers.results import AnsweredItem, AnsweredPart
 from proxy.engine.answers.simulation import DIVISOR_WIDTHS
-from proxy.engine.sql import OuterSql
+from proxy.outer_sql.postprocessing import OuterSql
 
 Floats: TypeAlias = NDArray[np.float64]
 

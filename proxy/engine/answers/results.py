@@ -33,7 +33,7 @@ from inference import Places, Posterior, half_widths, intervals, standard_deviat
 from planner import Aggregate, Answer, LevelStatistic, LevelSummary, Part, Wanted
 from proxy.api import SOURCE_MIXED
 from proxy.engine.answers.simulation import SimulatedLaw, Simulation
-from proxy.engine.sql import OuterSql
+from proxy.outer_sql.postprocessing import OuterSql
 from proxy.tables import OwnCells
 
 Floats: TypeAlias = NDArray[np.float64]

@@ -193,7 +193,7 @@ def test_a_refusal_comes_without_advice_rather_than_late(
 def test_what_takes_too_long_to_compute_from_answers_is_refused_unpaid(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proxy.engine.sql.postprocessing.SECONDS_MAX", 0.3)
+    monkeypatch.setattr("proxy.outer_sql.postprocessing.SECONDS_MAX", 0.3)
     groups = "(SELECT age, COUNT(*) AS n FROM people GROUP BY age)"
     joined = ", ".join(f"{groups} g{place}" for place in range(6))
     condition = " AND ".join(f"g{place}.n + g{place + 1}.n > -1" for place in range(5))
@@ -206,7 +206,7 @@ def test_what_differs_in_every_row_is_tried_before_it_is_paid(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where all answers were one, this would join nothing, and take no time."""
-    monkeypatch.setattr("proxy.engine.sql.postprocessing.SECONDS_MAX", 0.3)
+    monkeypatch.setattr("proxy.outer_sql.postprocessing.SECONDS_MAX", 0.3)
     groups = "(SELECT age, COUNT(*) AS n FROM people GROUP BY age)"
     joined = ", ".join(f"{groups} g{place}" for place in range(6))
     condition = " AND ".join(f"g{place}.n <> g{place + 1}.n" for place in range(5))

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from proxy.engine.sql.closed_database import ClosedDatabase, SqlEnded
-from proxy.engine.sql.postprocessing import N_BYTES_A_NUMBER, REACH_MAX, OuterSql, reach, read
-from proxy.engine.sql.process import PROCESSES
+from proxy.outer_sql.closed_database import ClosedDatabase, SqlEnded
+from proxy.outer_sql.postprocessing import N_BYTES_A_NUMBER, REACH_MAX, OuterSql, reach, read
+from proxy.outer_sql.process import PROCESSES
 
 SEED = 11
 N_ROWS = 300

@@ -36,7 +36,7 @@ import pyarrow as pa
 
 from cube.pace import checkpoint, seconds_left
 from cube.refusals import Refused, TooLarge, UnknownName, UnsupportedSql
-from proxy.engine.sql.closed_database import (
+from proxy.outer_sql.closed_database import (
     BINDING,
     N_BYTES_RESULT,
     N_ROWS_MAX,
@@ -45,7 +45,7 @@ from proxy.engine.sql.closed_database import (
     ClosedDatabase,
     SqlEnded,
 )
-from proxy.engine.sql.process import PROCESSES
+from proxy.outer_sql.process import PROCESSES
 from proxy.sources.public import sql_type_of
 
 N_TOKENS_MAX: Final = 1000

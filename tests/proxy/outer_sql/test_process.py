@@ -3,6 +3,8 @@
 import os
 import random
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,10 +16,10 @@ import pytest
 
 from cube.pace import Deadline, paced
 from cube.refusals import TooLarge, TooSlow, UnknownName, UnsupportedSql
-from proxy.engine.sql import process
-from proxy.engine.sql.closed_database import SqlEnded
-from proxy.engine.sql.postprocessing import OuterSql
-from proxy.engine.sql.process import PROCESSES, SqlProcesses
+from proxy.outer_sql import process
+from proxy.outer_sql.closed_database import SqlEnded
+from proxy.outer_sql.postprocessing import OuterSql
+from proxy.outer_sql.process import PROCESSES, SqlProcesses
 from proxy.scheduling.fair_share import CallTimes, FairShare, Shift
 
 NUMBERS = pa.table({"n": [1, 2, 3]})
@@ -155,3 +157,17 @@ def test_what_a_process_works_counts_as_the_analysts_work() -> None:
         OuterSql().run("SELECT SUM(range % 7) AS x FROM range(3000000)", {})
         worked = shift._worked()
     assert worked > 0.01
+
+
+def test_a_process_loads_nothing_of_the_server_but_what_runs_sql() -> None:
+    told = (
+        "import sys; from proxy.outer_sql.process import work; "
+        "print(*sorted(one for one in sys.modules if one.partition('.')[0] in "
+        "('accountant', 'cube', 'inference', 'planner', 'proxy', 'synthesis', 'streams')))"
+    )
+    found = subprocess.run(  # noqa: S603 - this interpreter, and a text that stands above
+        [sys.executable, "-c", told], check=True, capture_output=True, text=True
+    )
+    beside_cube = [one for one in found.stdout.split() if one.partition(".")[0] != "cube"]
+    here = "proxy.outer_sql"
+    assert beside_cube == ["proxy", here, f"{here}.closed_database", f"{here}.process"]

@@ -31,7 +31,7 @@ from weakref import WeakValueDictionary
 import pyarrow as pa
 
 from cube.pace import checkpoint, note_work, seconds_left, waiting
-from proxy.engine.sql.closed_database import TOO_MUCH, ClosedDatabase, SqlEnded
+from proxy.outer_sql.closed_database import TOO_MUCH, ClosedDatabase, SqlEnded
 
 N_PROCESSES_MAX: Final = 8  # one analyst works on two statements at a time
 N_KEPT: Final = 2  # that wait for work
@@ -43,7 +43,7 @@ N_BYTES_BUFFER: Final = 2**18  # of a pipe: most statements and answers are writ
 SECONDS_LEAST: Final = 0.001  # an alarm after no time is none
 GLANCE_SECONDS: Final = 0.1
 
-_START: Final = "from proxy.engine.sql.process import work; work()"
+_START: Final = "from proxy.outer_sql.process import work; work()"
 # What is allocated is what is used: other allocators reserve a gigabyte, which counts.
 _ALLOCATION: Final = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "1"}
 _READY: Final = b"ready\n"
