@@ -519,8 +519,7 @@ class Part:
     question : IndependenceQuestion, optional
         If given, its relation is the outcome of that test.
     is_searched : bool
-        Whether noisy values decide when its answers are narrow enough
-        (`planner.workload`).
+        Whether noisy values decide when its answers are narrow enough (see `surer`).
     summaries : tuple of LevelSummary
         Estimates without intervals.
     is_default : bool

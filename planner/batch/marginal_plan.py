@@ -12,8 +12,7 @@ variance
 
     sum over R within A of  (|part of q in R|**2 / n_A) / (sum over S around R of w_S**2 / (2 n_S))
 
-Levels that no query of a batch distinguishes are one level, so that all of this is small. Nothing
-here weighs or prices.
+Levels that no query of a batch distinguishes are one level, so that all of this is small.
 
 What could be measured for queries on many scopes: marginals on unions of them, and the queries.
 
@@ -21,7 +20,7 @@ Levels that none of the queries distinguishes are one level, a class: a marginal
 product of classes of its columns. A query along whose columns coefficients rise like polynomials,
 or which has too many products of classes, is not read from marginals.
 
-A candidate is only a block. Nothing here weighs, prices or sees a noisy value.
+A candidate is only a block.
 
 A batch in numbers: the variance of each query, and the cost, as functions of blocks' weights.
 
@@ -31,7 +30,7 @@ what the query's own rows say beside that is combined with it as two independent
 the variance is never less than that of the best estimate from everything, and equal to it where
 only marginals are measured.
 
-Numbers only. Nothing here knows SQL, budgets or noisy values.
+The model is numbers only, and knows neither SQL nor budgets.
 
 Weights of marginals and queries that meet all goals of a batch, at little cost.
 

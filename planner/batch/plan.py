@@ -6,8 +6,6 @@ Four kinds: rows of the history, which may be raised; single atoms; runs of cons
 nodes of a hierarchy); and the queries themselves. A family is the rows of one kind and size: the
 first search gives each family one weight.
 
-Nothing here weighs or prices.
-
 Where to start, and how far to search, for the cheapest weights of a batch's candidate rows.
 
 First every hierarchy together with the atoms, with one weight for each of its levels, which is

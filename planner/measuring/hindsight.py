@@ -1,43 +1,35 @@
 """What a wide purchase would have answered of the rows that were rented, and bounds of that.
 
-Hindsight: the weight at which a wide purchase would have answered what was rented instead.
-
+Hindsight is the weight at which a wide purchase would have answered what was rented instead.
 A wide purchase is compared with the rows that it would have spared, so it has to be as precise as
 they are: precise enough for each of them, and for what is asked now, had nothing else been bought.
 All its blocks have one weight, so every half-width falls as one over the weight, or over the square
 root of a precision: a row is looked at once for each family of blocks and kind of noise, and the
 weight follows in closed form.
 
-Nothing here sees a noisy value, or knows a price.
-
-The least half-width that a family of counted groups can give rows, without reading it.
-
-An unbiased sum of noisy counts gives every cell its coefficient: along the levels of a family the
-shares of a cell add up to it. A group's coefficient is the share of each of its cells, so its
-square is at least the sum of their squared shares over the size of the group; and the shares of one
-cell are cheapest in proportion to the sizes of its groups. So the variance, in units of that of one
-count, is at least
+Before rows are read, `least_widths` bounds from below the half-widths that a family of counted
+groups can give them. An unbiased sum of noisy counts gives every cell its coefficient: along the
+levels of a family the shares of a cell add up to it. A group's coefficient is the share of each of
+its cells, so its square is at least the sum of their squared shares over the size of the group; and
+the shares of one cell are cheapest in proportion to the sizes of its groups. So the variance, in
+units of that of one count, is at least
 
     sum over cells of coefficient**2  /  sum over levels of the largest group's size
 
 That takes no algebra of groups, and says of most wide purchases that they cost too much. Where the
 family has intervals in place of cells, only those cells count that lie in whole intervals.
 
-A bound only: what a family does say of rows is in `hindsight.py`. Nothing here sees a noisy value,
-or knows a price.
-
-Which wide purchases cannot be worth their price, seen without reading a row from them.
-
-At a given weight a family of counts answers at most the rows for which their least width leaves it
-that weight. What these rows are worth bounds what the purchase may cost, which
-bounds its weight, and that again the rows that it answers. So the bound comes down step by step,
-until no weight is left, or until it stays: then rows have to be read to know more.
+`Reach` sees without reading a row which wide purchases cannot be worth their price. At a given
+weight a family of counts answers at most the rows for which their least width leaves it that
+weight. What these rows are worth bounds what the purchase may cost, which bounds its weight, and
+that again the rows that it answers. So the bound comes down step by step, until no weight is left,
+or until it stays: then rows have to be read to know more.
 
 Proved: let a weight be worth its price. It is at most the first bound, that of all rows; and if it
 is at most one bound it is at most the next, since it answers no row beyond that bound, and worth
 never falls as rows are added. So it is never passed over.
 
-A bound only: what rows need is in `hindsight.py`. Nothing here sees a noisy value.
+Both are bounds only; what rows need says `Hindsight`. Nothing here sees a noisy value.
 """
 
 import math

@@ -1,13 +1,7 @@
 """What a wide purchase would have saved of the rent, and what hierarchies need beside them.
 
-Hierarchies without cells: what they need beside them for a row, and which rows they answer.
-
 Above some number of cells a hierarchy begins with intervals of several levels. A range is then the
 whole intervals within it and a rest at its ends, a row that is measured beside them.
-
-Nothing here weighs or prices anything.
-
-What a wide purchase would have saved of the rent, and the weight at which it is worth its price.
 
 A wide purchase answers more of the rows rented the more precise it is: those that were asked for as
 precisely as it is. The weight at which it would have answered all of them comes first; where that

@@ -1,25 +1,18 @@
 """What a measurement needs to meet a target, in weights of Laplace or precisions of Gaussian noise.
 
-What a measurement needs to meet a target: in closed form, and by search.
-
-Laplace noise is bought in units of a weight, Gaussian noise in units of a precision.
-
-Every number used here is public: targets, multipliers and half-widths, never noisy values.
-
-The kinds of noise that a measurement may have, as the planner weighs them.
+It is found in closed form, and by search, in whole units of the kind of noise; the gate prices it.
 
     Laplace     a weight: epsilon for each unit of a row's coefficient
     Gaussian    a precision: rho for each squared unit; where the table's owner offers a delta
 
-What a measurement needs is searched in whole units of either (`weights.py`), and priced by the
-gate. Nothing here draws noise, or knows what was measured.
+Every number used here is public: targets, multipliers and half-widths, never noisy values. Nothing
+here draws noise, or knows what was measured.
 
-Whether Gaussian noise may be bought for a table now, on which terms, and what it costs to begin.
-
-The first Gaussian noise of a table pays a constant, and fixes the order at which all of it is
-accounted for good. An owner who says what they expect to be spent has chosen the order, and it is
-begun at once. Otherwise it is begun once as much was spent on rows as the constant costs: as with
-ski rental, at most twice is then spent of what Laplace noise alone would have cost.
+`offered_kinds` says whether Gaussian noise may be bought for a table now, and on which terms. The
+first Gaussian noise of a table pays a constant, and fixes the order at which all of it is accounted
+for good. An owner who says what they expect to be spent has chosen the order, and it is begun at
+once. Otherwise it is begun once as much was spent on rows as the constant costs: as with ski
+rental, at most twice is then spent of what Laplace noise alone would have cost.
 
 Decided from charges and settings alone. Nothing here buys anything.
 """
