@@ -45,8 +45,11 @@ N_DRAWS: Final = 1000
 N_DRAWS_LEAST: Final = 300  # of so many, none says below .01 (with a confidence of .95)
 N_DRAWN_MAX: Final = 2_000_000  # rows times draws, and noises times draws
 NULLS: Final = (
-    "Rows without a value are among the first, where PostgreSQL has them, too: say NULLS LAST."
+    "Groups whose value is not known (NULL) are among the first here, as in PostgreSQL; NULLS LAST "
+    "after ORDER BY puts them last."
 )
+N_ROWS_NAMED: Final = 3  # of those that a note is about
+N_CHARACTERS_NAMED: Final = 40  # of the keys of one of them
 SURE: Final = 0.99  # nothing is said of an order that is so probably right
 
 
@@ -83,18 +86,40 @@ def _shown(probability: float) -> str:
 
 
 def wide_caveats(columns: Sequence[ColumnReceipt], data: pa.Table) -> Iterator[str]:
-    """In how many of the shown rows a half-width is above the answer itself."""
+    """In which of the shown rows a half-width is above the answer, or not even its sign known."""
     for column in columns:
-        place = data.column_names.index(column.name)
+        name, place = column.name, data.column_names.index(column.name)
         shown = data.column(place).to_numpy(zero_copy_only=False).astype(np.float64)
         low, high = np.array(column.low, np.float64), np.array(column.high, np.float64)
         is_wide = (high - low) / 2 > np.abs(shown)  # never of a NULL
         if is_wide.any():
-            where = f" in {int(is_wide.sum())} of {is_wide.size} rows" if is_wide.size > 1 else ""
+            where = _where(is_wide, columns, data)
             yield (
-                f"The half-width of {column.name} is above {column.name} itself{where}: use the "
+                f"The half-width of {name} is above {name} itself{where}: use the "
                 f"interval{' there' if where else ''}, not the value."
             )
+        is_of_any_sign = ~is_wide & (low < 0) & (high > 0) & ~np.isnan(shown)
+        if is_of_any_sign.any():
+            where = _where(is_of_any_sign, columns, data)
+            yield f"The interval of {name} has 0 inside{where}: the sign of {name} is not known."
+
+
+def _where(is_meant: NDArray[np.bool_], columns: Sequence[ColumnReceipt], data: pa.Table) -> str:
+    """How many rows are meant, and the keys of the first ones; nothing, if there is one row."""
+    if is_meant.size == 1:
+        return ""
+    found = f" in {int(is_meant.sum())} of {is_meant.size} rows"
+    answers = {column.name for column in columns}
+    keys = [one for one in data.column_names if one not in answers]
+    if not keys or len(set(data.column_names)) < len(data.column_names):
+        return found
+    first = np.flatnonzero(is_meant)[:N_ROWS_NAMED]
+    rows = data.select(keys).take(first).to_pylist()
+    named = [" ".join("NULL" if one is None else str(one) for one in row.values()) for row in rows]
+    more = ", .." if is_meant.sum() > N_ROWS_NAMED else ""
+    if max(map(len, named)) > N_CHARACTERS_NAMED:
+        return found
+    return f"{found} ({', '.join(named)}{more})"
 
 
 def floor_notes(answered: Sequence[AnsweredPart]) -> Iterator[str]:

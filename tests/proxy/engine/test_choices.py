@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from accountant.gate.opening import open_table
@@ -21,9 +22,9 @@ from cube.axis import CategoryAxis, MeasureAxis
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from planner.workload import PICKED
-from proxy.api.requests import Caller, QueryRequest, Receipt
+from proxy.api.requests import Caller, ColumnReceipt, QueryRequest, Receipt
 from proxy.config.sharing import Sharing
-from proxy.engine.answers.released import NULLS
+from proxy.engine.answers.released import NULLS, wide_caveats
 from proxy.engine.engine import Engine
 from proxy.tables.private_table import ServedTable
 from tests.support.fakes import KnownTable, NoNoise
@@ -174,10 +175,29 @@ def test_groups_that_are_first_since_they_have_no_value_are_told(
 def test_a_half_width_above_the_answer_is_told(tmp_path: Path) -> None:
     with serving(tmp_path, (1000, 20, 0)) as engine:
         (said,) = receipt_of(engine, GROUPS).caveats
-        assert said.startswith("The half-width of n is above n itself in 2 of 3 rows")
+        assert said.startswith("The half-width of n is above n itself in 2 of 3 rows (k1, k2): use")
         (alone,) = receipt_of(engine, "SELECT COUNT(*) AS n FROM things WHERE kind='k1'").caveats
         assert alone.startswith("The half-width of n is above n itself: ")
         assert not receipt_of(engine, "SELECT COUNT(*) AS n FROM things").caveats
+
+
+def test_an_interval_with_0_inside_beside_a_larger_answer_is_told() -> None:
+    rows = {"city": ["Bergen", "Oslo", None], "year": [1, 2, 3], "c": [1.0, 0.9, 0.8]}
+    column = ColumnReceipt("c", 0.95, Fraction(0), "measured", (-0.7, 0.8, -0.6), (1.0,) * 3)
+    (said,) = wide_caveats([column], pa.table(rows))
+    assert said == (
+        "The interval of c has 0 inside in 2 of 3 rows (Bergen 1, NULL 3): "
+        "the sign of c is not known."
+    )
+
+
+def test_a_note_names_a_few_rows_with_short_keys() -> None:
+    column = ColumnReceipt("n", 0.95, Fraction(0), "measured", (0.0,) * 5, (9.0,) * 5)
+    few = pa.table({"k": list("abcde"), "n": [1.0] * 5})
+    (said,) = wide_caveats([column], few)
+    assert "in 5 of 5 rows (a, b, c, ..): use the interval there" in said
+    (said,) = wide_caveats([column], few.set_column(0, "k", [["x" * 41] * 5]))
+    assert "in 5 of 5 rows: use the interval there" in said
 
 
 def test_a_relative_target_that_ended_at_its_floor_is_told(tmp_path: Path) -> None:
