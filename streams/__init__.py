@@ -8,7 +8,6 @@ from streams.declared import epoch_of
 from streams.epoch import Epoch
 from streams.estimates import ErrorLaw, ReleasedCount
 from streams.mechanism import EPSILON_MIN, best_mechanism
-from streams.planning import SamplePlan, half_width_of, sample_for_error, sample_for_half_width
 from streams.state import BitState, erase_file
 
 __all__ = [
@@ -18,11 +17,7 @@ __all__ = [
     "Epoch",
     "ErrorLaw",
     "ReleasedCount",
-    "SamplePlan",
     "best_mechanism",
     "epoch_of",
     "erase_file",
-    "half_width_of",
-    "sample_for_error",
-    "sample_for_half_width",
 ]

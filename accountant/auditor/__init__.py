@@ -7,7 +7,6 @@ from accountant.auditor.signed_head import (
     read_signed_head,
     sign_head,
 )
-from accountant.auditor.transfer import exported, import_into, imported
 from accountant.auditor.verdict import CollectionVerdict, StreamVerdict, TableVerdict, Verdict
 
 __all__ = [
@@ -17,9 +16,6 @@ __all__ = [
     "StreamVerdict",
     "TableVerdict",
     "Verdict",
-    "exported",
-    "import_into",
-    "imported",
     "read_private_key",
     "read_signed_head",
     "sign_head",

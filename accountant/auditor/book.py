@@ -71,7 +71,7 @@ from accountant.auditor.noise import (
 from accountant.auditor.rows import LevelArray, Share
 from accountant.auditor.statistics import Choice, Distance, Gaussian, UnitCount, UnitCounts
 from accountant.auditor.verdict import Renewal, TableVerdict
-from accountant.ledger import Entry
+from accountant.ledger.entries import Entry
 from cube.measurement import PRECISION_UNITS_MAX, UNITS_PER_EPSILON
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from accountant.auditor.fields import Json, Wrong, check_moment, fields_of, optional, text, whole
-from accountant.ledger import GENESIS, Entry
+from accountant.ledger.entries import GENESIS, Entry
 
 CLOCK_CORRECTED: Final = "clock_corrected"  # the only kind of entry with which time may go back
 

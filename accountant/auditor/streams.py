@@ -27,7 +27,7 @@ from accountant.auditor.fields import (
     window_start,
 )
 from accountant.auditor.verdict import StreamVerdict
-from accountant.ledger import Entry
+from accountant.ledger.entries import Entry
 from cube.measurement import UNITS_PER_EPSILON
 
 GRID: Final = 2**64

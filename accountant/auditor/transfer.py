@@ -17,8 +17,8 @@ from typing import Final
 from accountant.auditor.fields import Fields, Wrong, fields_of, parsed, text, whole
 from accountant.auditor.verdict import Verdict
 from accountant.auditor.verify import verify
-from accountant.ledger import GENESIS, Entry
-from accountant.ledger.stores import Store
+from accountant.ledger.entries import GENESIS, Entry
+from accountant.ledger.stores.store import Store
 from cube.encoding import canonical_json
 from cube.refusals import LedgerCorrupt
 

@@ -34,7 +34,7 @@ from accountant.auditor.streams import (
     StreamOpened,
 )
 from accountant.auditor.verdict import Verdict
-from accountant.ledger import Entry
+from accountant.ledger.entries import Entry
 
 PROBLEM_LENGTH_MAX: Final = 400  # characters
 N_BETWEEN_REPORTS: Final = 256  # entries or charges between two calls of `watch`

@@ -31,7 +31,6 @@ from accountant.ledger.credentials import (
     SealedVerifier,
 )
 from accountant.ledger.entries import (
-    GENESIS,
     WIDTH_BINS,
     AccessBody,
     AccessGranted,
@@ -60,8 +59,7 @@ from accountant.ledger.entry_json import read
 from accountant.ledger.group_commit import GroupCommit
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Limit, Payer, Subject, SubjectKind, Window
-from accountant.ledger.mending import Loss, accept_rollback, correct_clock
-from accountant.ledger.opening import open_ledger, open_reader, open_shared_ledger, open_store
+from accountant.ledger.opening import open_ledger, open_shared_ledger
 from accountant.ledger.streams import (
     N_PREDICATES_MAX,
     EpochBegun,
@@ -75,7 +73,6 @@ from accountant.ledger.values import AppendOnly, GrowingSet
 
 __all__ = [
     "EVERY_TABLE",
-    "GENESIS",
     "N_PREDICATES_MAX",
     "STEP_MAX",
     "WIDTH_BINS",
@@ -114,7 +111,6 @@ __all__ = [
     "Ledger",
     "Limit",
     "LimitSet",
-    "Loss",
     "Measured",
     "NotAState",
     "Payer",
@@ -135,12 +131,8 @@ __all__ = [
     "TakenOver",
     "Tally",
     "Window",
-    "accept_rollback",
-    "correct_clock",
     "open_ledger",
-    "open_reader",
     "open_shared_ledger",
-    "open_store",
     "read",
     "utc_now",
 ]

@@ -14,11 +14,9 @@ from local_dp.estimates.collection import (
 from local_dp.estimates.laws import IntervalMethod
 from local_dp.estimates.likelihood import likeliest
 from local_dp.estimates.shares import Tally, project_simplex
-from local_dp.estimates.simulated import AnsweredTable
 
 __all__ = [
     "AgreeingTable",
-    "AnsweredTable",
     "ByPlace",
     "CollectionEstimates",
     "IntervalMethod",

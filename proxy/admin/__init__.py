@@ -4,25 +4,6 @@ Here: the operations. Not here: who may call them (`identity/`), and the command
 """
 
 from proxy.admin.head_signing import HeadSigner
-from proxy.admin.ledger_admin import (
-    LedgerAdmin,
-    LimitChange,
-    ServedLedgerAdmin,
-    change_limit,
-    limits_of,
-    open_configured,
-    set_first_limit,
-    unused_limits,
-)
+from proxy.admin.ledger_admin import LedgerAdmin, LimitChange, open_configured, set_first_limit
 
-__all__ = [
-    "HeadSigner",
-    "LedgerAdmin",
-    "LimitChange",
-    "ServedLedgerAdmin",
-    "change_limit",
-    "limits_of",
-    "open_configured",
-    "set_first_limit",
-    "unused_limits",
-]
+__all__ = ["HeadSigner", "LedgerAdmin", "LimitChange", "open_configured", "set_first_limit"]

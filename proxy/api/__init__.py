@@ -42,11 +42,8 @@ from proxy.api.requests import (
     Receipt,
     ReportedCount,
     TableInfo,
-    a_window,
     exact_epsilon,
     one_count,
-    renewal_words,
-    this_window,
     unknown_table,
 )
 
@@ -81,7 +78,6 @@ __all__ = [
     "Receipt",
     "ReportedCount",
     "TableInfo",
-    "a_window",
     "about_rows",
     "arrow_type",
     "axis_ends",
@@ -93,9 +89,7 @@ __all__ = [
     "left_fields",
     "notice_lines",
     "one_count",
-    "renewal_words",
     "rows_kept",
-    "this_window",
     "unknown_table",
     "with_receipt",
 ]

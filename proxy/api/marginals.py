@@ -13,8 +13,8 @@ from cube.axis import MeasureAxis
 from cube.query import N_GROUPS_MAX, Scope
 from cube.refusals import InvalidRequest, InvalidTarget, TooLarge, UnknownName
 from cube.schema import Schema
-from planner import Consistency, RequestedTarget
 from planner.sql import listed, suggestion
+from planner.workload import Consistency, RequestedTarget
 
 N_SETS_MAX = 256
 N_ROWS_MAX = 1_000_000  # of the result

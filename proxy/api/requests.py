@@ -2,12 +2,6 @@
 
 Epsilon as people write it: decimal text, read exactly.
 
-What is said of a budget that renews, wherever one is shown: when, and the sums beyond a window.
-
-The same words for the server's own lines and for the command line, which knows messages alone.
-Numbers are rounded for people; programs read them where they stand. A budget that does not renew
-has no words here.
-
 The best whole number to report for one count, under a user's prior and loss function.
 
 This is post-processing of one answer and costs what the answer costs. The prior and the loss are
@@ -40,9 +34,10 @@ from inference import (
     count_posterior,
     posterior_under,
 )
-from planner import GivenAnswers, RequestedTarget, Wanted, Workload
 from planner.sql import Parameters, listed
+from planner.workload import GivenAnswers, RequestedTarget, Wanted, Workload
 from proxy.api.marginals import MadeMarginals, MarginalsRequest
+from proxy.shared.renewal_text import renewal_words, this_window
 
 # Short, so that no exponent makes an exact number with a billion digits.
 _DECIMAL: Final = re.compile(r"[0-9]{1,20}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?", re.ASCII)
@@ -60,41 +55,6 @@ def exact_epsilon(name: str, text: str) -> Fraction:
             hint="Write it like 0.25 or 1e-3.",
         )
     return Fraction(text)
-
-
-def renewal_words(
-    renews_on: str, in_year: Fraction | float | None, in_all: Fraction | float | None
-) -> str:
-    """When a budget renews, and what was spent; a sum that the reader may not learn is None.
-
-    >>> renewal_words("2027-01-01", 4.0, 6.0)
-    'renews on 2027-01-01; 4 spent in the last 12 months, 6 in all'
-    >>> renewal_words("2027-01-01", None, None)
-    'renews on 2027-01-01'
-    """
-    when = f"renews on {renews_on}"
-    if in_year is None or in_all is None:
-        return when
-    spent = f"{float(in_year):.6g} spent in the last 12 months, {float(in_all):.6g} in all"
-    return f"{when}; {spent}"
-
-
-def a_window(window: str) -> str:
-    """How often, behind an epsilon.
-
-    >>> a_window("quarter"), a_window("")
-    (' a quarter', '')
-    """
-    return f" a {window}" if window else ""
-
-
-def this_window(window: str) -> str:
-    """The window that is open now.
-
-    >>> this_window("quarter"), this_window("day")
-    ('this quarter', 'today')
-    """
-    return "today" if window == "day" else f"this {window}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

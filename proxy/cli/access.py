@@ -12,17 +12,24 @@ from typing import Annotated, Final
 import typer
 from rich.table import Table
 
-from accountant.ledger import EVERY_TABLE, Credential, Ledger, Proof, Role, Window
+from accountant.ledger.credentials import EVERY_TABLE, Credential, Proof, Role
+from accountant.ledger.ledger import Ledger
+from accountant.ledger.limits import Window
 from cube.refusals import InvalidRequest
-from planner.sql import listed
-from proxy.admin import LimitChange, change_limit, limits_of, open_configured, unused_limits
-from proxy.api import LimitStatus, unknown_table
+from planner.sql.messages import listed
+from proxy.admin.ledger_admin import (
+    LimitChange,
+    change_limit,
+    limits_of,
+    open_configured,
+    unused_limits,
+)
+from proxy.api.requests import LimitStatus, unknown_table
 from proxy.cli.shared.options import ConfigOption
 from proxy.cli.shared.rendering import console, limits_table, plain
-from proxy.config import Settings, load
-from proxy.identity import (
-    ANONYMOUS,
-    WHO_ASKS,
+from proxy.config.settings import Settings, load
+from proxy.identity.authenticate import ANONYMOUS
+from proxy.identity.issuing import (
     Grant,
     expiry,
     issue_certificate,
@@ -31,6 +38,7 @@ from proxy.identity import (
     warnings_beside,
     warnings_of,
 )
+from proxy.identity.roles import WHO_ASKS
 
 COMMAND_LINE: Final = "command line"  # the author that the ledger records
 DEFAULT_CONFIG: Final = Path("tacit.toml")

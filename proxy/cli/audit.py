@@ -15,22 +15,15 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from accountant.auditor import (
-    CollectionVerdict,
-    Head,
-    SignedHead,
-    StreamVerdict,
-    TableVerdict,
-    Verdict,
-    exported,
-    import_into,
-    signed_head,
-)
+from accountant.auditor import signed_head
+from accountant.auditor.signed_head import Head, SignedHead
+from accountant.auditor.transfer import exported, import_into
+from accountant.auditor.verdict import CollectionVerdict, StreamVerdict, TableVerdict, Verdict
 from accountant.auditor.verify import verify
-from accountant.ledger import Window, open_store
+from accountant.ledger.limits import Window
+from accountant.ledger.opening import open_store
 from cube.refusals import ConfigurationInvalid, LedgerCorrupt
 from cube.runtime import uncollected
-from proxy.api import a_window, renewal_words
 from proxy.cli import ledger as cli_report
 from proxy.cli import ledger as cli_rollback
 from proxy.cli.ledger import (
@@ -42,6 +35,7 @@ from proxy.cli.ledger import (
     read_heads,
 )
 from proxy.cli.shared import rendering
+from proxy.shared.renewal_text import a_window, renewal_words
 
 OWNER_ONLY: Final = 0o600  # an export contains analysts' names and their queries
 

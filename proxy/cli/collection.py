@@ -26,7 +26,8 @@ from proxy.cli.shared.client import ServerAddress, calling, responding
 from proxy.cli.shared.files import not_written, write_bytes
 from proxy.cli.shared.options import ConfidenceOption, asks_server
 from proxy.cli.shared.rendering import console, plain
-from proxy.collections import designed_campaign, epsilon_units, new_token
+from proxy.collections.plan import designed_campaign, epsilon_units
+from proxy.collections.tokens import new_token
 from proxy.protocol import tacit_pb2, tacit_pb2_grpc
 
 EXAMPLE: Final = (

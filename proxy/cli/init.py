@@ -12,12 +12,12 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from accountant.ledger.stores import PostgresLocation, is_postgres
+from accountant.ledger.stores.postgres_location import PostgresLocation, is_postgres
 from cube.refusals import ConfigurationInvalid
 from proxy.cli.draft import configuration as drafting
 from proxy.cli.draft.source import Drafted, Tell
 from proxy.cli.draft.text_file import ToldFormat
-from proxy.sources import PostgresRows, SourceLocation
+from proxy.sources.location import PostgresRows, SourceLocation
 
 app = typer.Typer()
 N_TOLD: Final = 8

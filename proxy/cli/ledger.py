@@ -18,15 +18,20 @@ from typing import Annotated, Final, TypeAlias
 import typer
 from rich.console import Console
 
-from accountant.auditor import SignedHead, imported, signed_head
+from accountant.auditor import signed_head
+from accountant.auditor.signed_head import SignedHead
+from accountant.auditor.transfer import imported
 from accountant.auditor.verify import verify
-from accountant.ledger import Entry, Loss, open_reader
-from accountant.ledger import accept_rollback as accept
-from accountant.ledger.stores import Position, is_postgres
+from accountant.ledger.entries import Entry
+from accountant.ledger.mending import Loss
+from accountant.ledger.mending import accept_rollback as accept
+from accountant.ledger.opening import open_reader
+from accountant.ledger.stores.mark import Position
+from accountant.ledger.stores.postgres_location import is_postgres
 from cube.refusals import ConfigurationInvalid, LedgerCorrupt
 from cube.runtime import uncollected
 from proxy.cli.shared.rendering import plain
-from proxy.reporting import ReportFormat, make_report
+from proxy.reporting.report import ReportFormat, make_report
 
 EXPORT_SUFFIX: Final = ".jsonl"
 

@@ -11,7 +11,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from planner import Consistency
+from planner.workload import Consistency
 from proxy.cli.shared.client import ServerAddress, calling, ipc_table, target_of
 from proxy.cli.shared.files import table_writer
 from proxy.cli.shared.options import (

@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cube.refusals import ConfigurationInvalid, InvalidRequest, TooLarge
-from proxy.api import RANDOMIZED
+from proxy.api.requests import RANDOMIZED
 from proxy.cli.marginals import summary_text
 from proxy.cli.network_tables import (
     AnsweredSource,
@@ -41,20 +41,20 @@ from proxy.cli.shared.files import check_folder, write_bytes
 from proxy.cli.shared.options import asks_server
 from proxy.cli.shared.rendering import console, plain
 from proxy.protocol import tacit_pb2
-from proxy.reporting import drawn_with_matplotlib
-from synthesis.networks import (
-    N_COLUMNS_MAX,
+from proxy.reporting.report import drawn_with_matplotlib
+from synthesis.networks.learned import (
     N_WORK_MAX,
-    BicScore,
     LearnedNetwork,
     Method,
     Reading,
-    TableSource,
+    learned,
     network_dot,
     network_json,
     work,
 )
-from synthesis.networks.learned import learned
+from synthesis.networks.score import BicScore
+from synthesis.networks.search import N_COLUMNS_MAX
+from synthesis.networks.source import TableSource
 
 DEGREE_OF_ROWS: Final = 3  # of a synthetic table, whose tables cost nothing
 

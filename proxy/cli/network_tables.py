@@ -23,25 +23,22 @@ from cube.query import Partition, QueryBlock, Scope, counting
 from cube.refusals import InvalidRequest, InvalidTarget, TooLarge, UnknownName
 from cube.runtime import cached_property
 from local_dp.campaign import Campaign, read_campaign
-from local_dp.estimates import AgreeingTable, AnsweredTable, CollectionEstimates, Tally
-from planner import Consistency
-from planner.sql import listed
-from proxy.api import STREAM
+from local_dp.estimates.collection import AgreeingTable, CollectionEstimates
+from local_dp.estimates.shares import Tally
+from local_dp.estimates.simulated import AnsweredTable
+from planner.sql.messages import listed
+from planner.workload import Consistency
+from proxy.api.requests import STREAM
 from proxy.cli.marginals import ask
 from proxy.cli.shared import synth_client
 from proxy.cli.shared.client import ServerAddress, calling, list_tables
 from proxy.cli.shared.failures import Declined
-from proxy.collections import N_PLACES_MAX, n_places_of
+from proxy.collections.status import N_PLACES_MAX, n_places_of
 from proxy.protocol import tacit_pb2
-from synthesis import Column, Floats, projected
-from synthesis.networks import (
-    N_CELLS_MAX,
-    N_NULL_DRAWS,
-    MeasuredTables,
-    NoisyCounts,
-    RowTables,
-    ShareTable,
-)
+from synthesis.fitting import projected
+from synthesis.networks.score import N_CELLS_MAX, N_NULL_DRAWS
+from synthesis.networks.source import MeasuredTables, NoisyCounts, RowTables, ShareTable
+from synthesis.tables import Column, Floats
 
 N_TABLES_MAX = 256  # of one request
 SOURCE_MODEL = "model"  # of a table that was not measured, in a reply

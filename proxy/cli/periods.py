@@ -16,14 +16,18 @@ from typing import Annotated, Final
 
 import typer
 
-from accountant.ledger import Ledger, correct_clock, utc_now
+from accountant.ledger.clock import utc_now
+from accountant.ledger.ledger import Ledger
+from accountant.ledger.mending import correct_clock
 from cube.refusals import CannotStart, InvalidRequest
-from planner.domain import units_table
-from planner.sql import listed
-from proxy.admin import open_configured, periods
-from proxy.api import renewal_words
+from planner.domain.relations import units_table
+from planner.sql.messages import listed
+from proxy.admin import periods
+from proxy.admin.ledger_admin import open_configured
 from proxy.cli.shared.options import ConfigOption
-from proxy.config import Settings, TableSettings, load
+from proxy.config.settings import Settings, load
+from proxy.config.table_settings import TableSettings
+from proxy.shared.renewal_text import renewal_words
 
 DEFAULT_CONFIG: Final = Path("tacit.toml")
 _MONTH: Final = re.compile(r"\d{4}-(0[1-9]|1[0-2])")

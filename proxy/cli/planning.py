@@ -17,13 +17,13 @@ from rich.table import Table
 
 from cube.refusals import ConfigurationInvalid, InvalidRequest, TooLarge
 from local_dp.campaign import PAIR
-from local_dp.channels import Floats
+from local_dp.channels.channel import Floats
 from local_dp.robustness import Flip
 from proxy.cli.collection import AttributesOption, SizeOption, attributes_in
 from proxy.cli.shared.files import check_folder, write_bytes
 from proxy.cli.shared.rendering import console, plain
-from proxy.collections import CONFIDENCE, LEVEL, NoiseKind, NoisyTest, Plan, made_plan
-from proxy.reporting import drawn_with_matplotlib
+from proxy.collections.plan import CONFIDENCE, LEVEL, NoiseKind, NoisyTest, Plan, made_plan
+from proxy.reporting.report import drawn_with_matplotlib
 
 N_ROWS_SHOWN_MAX: Final = 40
 TELLS_NOTHING: Final = (

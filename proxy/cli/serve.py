@@ -17,8 +17,9 @@ from proxy.cli.serving.crew import serve_with_workers
 from proxy.cli.serving.ending import EndedEarly, Ending
 from proxy.cli.serving.running import running
 from proxy.cli.shared.rendering import console
-from proxy.config import N_WORKERS_MAX, Settings, load
-from proxy.monitoring import GatheredLines, configure_logs
+from proxy.config.server import N_WORKERS_MAX
+from proxy.config.settings import Settings, load
+from proxy.monitoring.logs import GatheredLines, configure_logs
 
 app = typer.Typer()
 

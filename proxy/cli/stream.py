@@ -15,17 +15,18 @@ import typer
 from numpy.typing import NDArray
 from rich.table import Table
 
-from accountant.ledger import N_PREDICATES_MAX
+from accountant.ledger.streams import N_PREDICATES_MAX
 from cube.exponential import EPSILON_MAX
 from cube.refusals import ConfigurationInvalid, InvalidRequest, InvalidTarget
-from proxy.api import exact_epsilon
+from proxy.api.requests import exact_epsilon
 from proxy.cli.shared.client import ServerAddress, calling
 from proxy.cli.shared.files import check_folder, write_bytes
 from proxy.cli.shared.options import asks_server
 from proxy.cli.shared.rendering import console, plain
 from proxy.protocol import tacit_pb2
-from proxy.reporting import drawn_with_matplotlib
-from streams import EPSILON_MIN, SamplePlan, sample_for_error, sample_for_half_width
+from proxy.reporting.report import drawn_with_matplotlib
+from streams.mechanism import EPSILON_MIN
+from streams.planning import SamplePlan, sample_for_error, sample_for_half_width
 
 N_IDS_IN_MESSAGE: Final = 2**16
 ID_MAX: Final = 2**63 - 1

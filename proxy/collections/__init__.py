@@ -7,20 +7,9 @@ budget.
 """
 
 from proxy.collections.cells import estimated_shares, likeliest_shares
-from proxy.collections.http import serving_respondents
-from proxy.collections.plan import (
-    CONFIDENCE,
-    LEVEL,
-    NoiseKind,
-    NoisyTest,
-    Plan,
-    designed_campaign,
-    epsilon_units,
-    made_plan,
-)
+from proxy.collections.plan import CONFIDENCE, LEVEL, NoiseKind, NoisyTest, Plan, made_plan
 from proxy.collections.service import CollectionService, Forgetting
 from proxy.collections.status import N_PLACES_MAX, CollectionStatus, check_size, n_places_of
-from proxy.collections.tokens import new_token
 
 __all__ = [
     "CONFIDENCE",
@@ -33,12 +22,8 @@ __all__ = [
     "NoisyTest",
     "Plan",
     "check_size",
-    "designed_campaign",
-    "epsilon_units",
     "estimated_shares",
     "likeliest_shares",
     "made_plan",
     "n_places_of",
-    "new_token",
-    "serving_respondents",
 ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from inference import N_BYTES_DEFAULT, N_BYTES_LEAST
-from planner import PLAN_BYTES_DEFAULT, PLAN_BYTES_LEAST
+from planner.planner import PLAN_BYTES_DEFAULT, PLAN_BYTES_LEAST
 from proxy.sources.public import N_BYTES_MAX, N_ROWS_MAX
 
 MIB: Final = 2**20

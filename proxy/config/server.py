@@ -11,12 +11,6 @@ from typing import Any, Final
 from pydantic import Field
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from proxy.config.address import (
-    DEFAULT_LISTEN,
-    DEFAULT_POSTGRES_LISTEN,
-    host_of,
-    is_loopback,
-)
 from proxy.config.memory import (
     DEFAULT_LIMITS,
     DEFAULT_MEMORY,
@@ -32,6 +26,12 @@ from proxy.config.memory import (
     SyntheticLimits,
 )
 from proxy.scheduling import DEFAULT_TIMES, CallTimes
+from proxy.shared.address import (
+    DEFAULT_LISTEN,
+    DEFAULT_POSTGRES_LISTEN,
+    host_of,
+    is_loopback,
+)
 from proxy.sources import Problems
 
 N_WORKERS_MAX: Final = 64  # each has the tables in memory, and follows the ledger

@@ -40,11 +40,11 @@ from cube.runtime import cached_property
 from inference import Posterior, RowEstimate
 from inference.marginals import UnknownLaw
 from inference.noise_law import law_of_noise
-from planner import (
+from planner.level_summary import LevelSummary
+from planner.workload import (
     Answer,
     ChangedValues,
     Fallback,
-    LevelSummary,
     Part,
     QuantileFormula,
     Wanted,

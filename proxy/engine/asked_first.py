@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from cube.axis import LevelValue
 from cube.refusals import Refused, TooLarge, UnsupportedSql
-from planner import AskedFirst, GivenAnswers, RequestedTarget, Workload
+from planner.workload import AskedFirst, GivenAnswers, RequestedTarget, Workload
 from proxy.api import QueryRequest, QueryResult, arrow_type, with_receipt
 from proxy.engine.answers import smallest_cap
 

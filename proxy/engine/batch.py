@@ -16,9 +16,9 @@ from accountant.ledger.history import StalePlan
 from cube.refusals import BudgetExhausted, CannotStart, InvalidRequest, LimitReached
 from cube.target import AccuracyTarget
 from inference import Posterior, RowEstimates
-from planner import Aggregate, Part, RequestedTarget, Wanted, Workload
 from planner.batch import BatchPlan
 from planner.sql import Explain, Query, Statement, not_answered, read_file
+from planner.workload import Aggregate, Part, RequestedTarget, Wanted, Workload
 from proxy.api import BatchReport, BatchRequest, BudgetStatus
 from proxy.engine.disclosure import unaffordable
 from proxy.tables import EmptyHistory, ServedTable, TableSnapshot, note_if_large

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 from accountant.ledger import Payer
 from cube.refusals import NotCovered
 from inference import all_known, widest
-from planner import Aggregate, Answer, Part
+from planner.workload import Aggregate, Answer, Part
 from proxy.engine.answers import Asked, asked_of, smallest_cap
 from proxy.tables import DefaultWidth, ServedTable, unit_of
 

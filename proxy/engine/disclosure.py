@@ -18,8 +18,8 @@ from cube.shortfall import Shortfall
 from inference import Posterior, RowEstimate, RowEstimates
 from inference.marginals import UnknownLaw
 from inference.noise_law import AskedLaw
-from planner import Wanted
 from planner.measuring import meets
+from planner.workload import Wanted
 from proxy.api import SOURCE_HISTORY, SOURCE_MEASURED, SOURCE_PUBLIC, Caller
 from proxy.engine.answers import AnsweredAggregate, AnsweredPart, consistent
 from proxy.engine.search import advised

@@ -37,15 +37,8 @@ from cube.refusals import (
     TargetNotReached,
     UnknownName,
 )
-from planner import (
-    AskedFirst,
-    BoundedCache,
-    GivenAnswers,
-    Outer,
-    Planner,
-    RequestedTarget,
-    Workload,
-)
+from planner.cache import BoundedCache
+from planner.planner import Planner
 from planner.sql import (
     CreateStream,
     CreateSynthetic,
@@ -61,6 +54,7 @@ from planner.sql import (
     not_answered,
     read_statement,
 )
+from planner.workload import AskedFirst, GivenAnswers, Outer, RequestedTarget, Workload
 from proxy.api import (
     BatchReport,
     BatchRequest,

@@ -37,9 +37,9 @@ from cube.refusals import InvalidTarget, TooLarge
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from inference import Posterior, RowEstimates
-from planner import Part, Wanted
 from planner.measuring import Offer
 from planner.sql import ExplainForm, PlanFormat
+from planner.workload import Part, Wanted
 from proxy.api import SOURCE_HISTORY, SOURCE_MEASURED, SOURCE_PUBLIC, BudgetStatus, Explanation
 from proxy.engine.answers import asked_of, at_widths, smallest_cap, take_step
 from proxy.engine.search import free_widths, opened

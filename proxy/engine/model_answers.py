@@ -26,10 +26,12 @@ import pyarrow as pa
 
 from cube.axis import Axis
 from cube.refusals import PrivateRows, Refused
-from planner import BoundedCache, ColumnKind, Fallback, Planner, Workload
+from planner.cache import BoundedCache
 from planner.domain import PublicRelation
 from planner.lowering import SOURCE_MODEL, modelled, n_rows_wanted
+from planner.planner import Planner
 from planner.sql import utc_now
+from planner.workload import ColumnKind, Fallback, Workload
 from proxy.api import (
     BudgetStatus,
     ColumnReceipt,

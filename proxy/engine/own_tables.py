@@ -31,7 +31,8 @@ from cube.refusals import Refused, UnsupportedSql
 from inference import History, NoisePlaces
 from local_dp.campaign import Campaign
 from local_dp.estimates import CollectionEstimates
-from planner import BoundedCache, Fallback, Part, Wanted
+from planner.cache import BoundedCache
+from planner.workload import Fallback, Part, Wanted
 from proxy.api import LOCAL, SOURCE_MIXED, SOURCE_PUBLIC
 from proxy.collections import N_PLACES_MAX, CollectionService, n_places_of
 from proxy.engine.answers import AnsweredAggregate, AnsweredItem, AnsweredPart

@@ -38,7 +38,7 @@ from cube.refusals import (
 from cube.schema import Schema
 from cube.shortfall import ColumnCost, OfferedWidth, Shortfall
 from inference import Places, Posterior, RowEstimates, all_known, widest
-from planner import Part, Wanted
+from planner.workload import Part, Wanted
 from proxy.api import SOURCE_HISTORY, SOURCE_MEASURED, SOURCE_PUBLIC
 from proxy.engine.answers import AnsweredAggregate, AnsweredPart, Asked, Step, at_widths, opening
 from proxy.outer_sql.postprocessing import OuterSql

@@ -24,7 +24,7 @@ from cube.pace import checkpoint
 from cube.refusals import InvalidTarget, NotCovered, Refused, TargetNotReached, TooSlow
 from cube.shortfall import FreeWidth
 from inference import RowEstimates, all_known
-from planner import Part, Wanted
+from planner.workload import Part, Wanted
 from proxy.engine.answers import (
     AnsweredPart,
     Asked,

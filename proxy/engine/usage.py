@@ -32,8 +32,9 @@ from cube.encoding import fingerprint
 from cube.refusals import InvalidTarget, LedgerUnavailable, TooLarge
 from cube.schema import Schema
 from inference import widest
-from planner import Aggregate, BoundedCache, Wanted, Workload
+from planner.cache import BoundedCache
 from planner.measuring import weight_for
+from planner.workload import Aggregate, Wanted, Workload
 from proxy.api import (
     SOURCE_MEASURED,
     SOURCE_PUBLIC,

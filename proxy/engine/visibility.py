@@ -21,9 +21,9 @@ import pyarrow as pa
 
 from cube.refusals import InvalidRequest, Refused
 from cube.schema import Schema
-from planner import PLAN_BYTES_DEFAULT, Planner
 from planner.domain import REMAINING, Columns, PublicRelation, privacy_view, units_table
 from planner.lowering import TableGenerations
+from planner.planner import PLAN_BYTES_DEFAULT, Planner
 from planner.sql import Query, every_default
 from proxy.api import Caller, QueryRequest, unknown_table
 from proxy.catalog import World, catalog_answer, listed_tables

@@ -24,11 +24,11 @@ from accountant.ledger import (
     SealedVerifier,
 )
 from cube.refusals import LedgerUnavailable
-from planner import BoundedCache
+from planner.cache import BoundedCache
 from proxy.api import Caller
 from proxy.identity.presented import PresentedCredentials
 from proxy.identity.scram import Password, ScramLogin
-from proxy.identity.tokens import opened_verifier, salt_of
+from proxy.identity.verifiers import opened_verifier, salt_of
 
 N_TRIED_MIN: Final = 8  # passwords, so that their number hardly tells who exists
 _DECOY: Final = SealedVerifier(secrets.token_hex(32), secrets.token_hex(32))  # that of nothing

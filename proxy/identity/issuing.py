@@ -33,7 +33,8 @@ from accountant.ledger import (
 from cube.refusals import InvalidRequest
 from proxy.identity.authenticate import utc_text
 from proxy.identity.roles import WHO_ASKS
-from proxy.identity.tokens import new_token, sealed_verifier, token_hash
+from proxy.identity.verifiers import sealed_verifier
+from proxy.shared.tokens import new_token, token_hash
 
 ID_BYTES: Final = 4  # an id to revoke by; it need not be hard to guess
 N_DAYS_MAX: Final = 36_500

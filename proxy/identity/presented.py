@@ -20,7 +20,7 @@ import grpc
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from proxy.identity.tokens import is_token, token_hash
+from proxy.shared.tokens import is_token, token_hash
 
 N_CERTIFICATES_REMEMBERED: Final = 1024  # each call of a connection presents the same one
 _UNREADABLE: Final = (ValueError, x509.DuplicateExtension, x509.UnsupportedGeneralNameType)

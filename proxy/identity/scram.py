@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from cube.refusals import NotAuthenticated
-from proxy.identity.tokens import N_ITERATIONS, Verifier, mac, stored_key_of
+from proxy.identity.verifiers import N_ITERATIONS, Verifier, mac, stored_key_of
 
 PLAIN: Final = "SCRAM-SHA-256"
 BOUND: Final = "SCRAM-SHA-256-PLUS"  # to the certificate under which the client sees the server

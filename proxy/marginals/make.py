@@ -37,9 +37,9 @@ from inference.marginals import (
     laplace_weights,
     meeting_sets,
 )
-from planner import Consistency, Wanted
 from planner.measuring import LATTICE_SHARE, ROUNDING_MARGIN, weight_for
 from planner.sql import listed
+from planner.workload import Consistency, Wanted
 from proxy.api import SOURCE_HISTORY, SOURCE_MEASURED, MadeMarginals, MarginalSet, MarginalsRequest
 from proxy.marginals.reconcile import Agreement, ReconcileSettings, agreed, long_table, raw
 from proxy.tables import ServedTable

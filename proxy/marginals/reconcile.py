@@ -35,7 +35,7 @@ from inference.marginals import (
     reconciled,
     reconciled_globally,
 )
-from planner import Consistency
+from planner.workload import Consistency
 from proxy.api import MarginalSet
 
 MARGINALS_SCHEMA: Final = pa.schema(

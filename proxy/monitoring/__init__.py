@@ -12,10 +12,10 @@ from proxy.monitoring.events import (
     Stage,
     Watcher,
 )
-from proxy.monitoring.logs import GatheredLines, configure_logs, write_log
+from proxy.monitoring.logs import write_log
 from proxy.monitoring.loopback_http import serving_http
-from proxy.monitoring.metrics import Metrics, counted, edge_of, summed
-from proxy.monitoring.service import Monitoring, Readiness, application, serving_metrics, watching
+from proxy.monitoring.metrics import counted, edge_of, summed
+from proxy.monitoring.service import Monitoring, Readiness
 
 __all__ = [
     "CANCELLED_CODE",
@@ -27,19 +27,13 @@ __all__ = [
     "UNWATCHED",
     "AnswerKind",
     "Background",
-    "GatheredLines",
-    "Metrics",
     "Monitoring",
     "Readiness",
     "Stage",
     "Watcher",
-    "application",
-    "configure_logs",
     "counted",
     "edge_of",
     "serving_http",
-    "serving_metrics",
     "summed",
-    "watching",
     "write_log",
 ]

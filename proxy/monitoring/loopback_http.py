@@ -15,7 +15,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 from wsgiref.types import WSGIApplication
 
 from cube.refusals import ConfigurationInvalid
-from proxy.config import host_of, is_loopback
+from proxy.shared.address import host_of, is_loopback
 
 SILENT_SECONDS_MAX: Final = 5.0  # of a peer that sends nothing, or takes nothing
 REQUEST_SECONDS_MAX: Final = 20.0  # of one request, however it dribbles in

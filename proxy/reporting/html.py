@@ -18,10 +18,10 @@ from markupsafe import Markup
 from accountant.auditor.costs import ColumnCost
 from accountant.ledger import WIDTH_BINS
 from proxy.reporting import charts
-from proxy.reporting.amounts import of_units
 from proxy.reporting.model import Account, AnswerCounts, LedgerReport, ReportedCharge, TableReport
 from proxy.reporting.pages import page_environment
 from proxy.reporting.wording import credential_text, dearest_charges, limit_text
+from proxy.shared.amounts import of_units
 
 ORDERED_KINDS: Final = frozenset({"integer", "numeric", "date", "measure", "timestamp"})
 EPSILON_WORDS_MAX: Final = 15  # beyond it the factor is only given as more than millions

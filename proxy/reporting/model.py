@@ -33,8 +33,8 @@ from accountant.ledger import (
     Subject,
     Window,
 )
-from proxy.reporting.amounts import of_units
 from proxy.reporting.declared import DeclaredTable
+from proxy.shared.amounts import of_units
 from streams import epoch_of
 
 CONFIDENCE: Final = 0.95

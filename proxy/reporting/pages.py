@@ -8,7 +8,7 @@ from collections.abc import Callable
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from proxy.reporting.amounts import exact_text, rounded_down, rounded_up, share_percent
+from proxy.shared.amounts import exact_text, rounded_down, rounded_up, share_percent
 
 
 def page_environment(*packages: str) -> Environment:

@@ -46,7 +46,6 @@ from accountant.ledger import (
 from accountant.ledger.history import is_given_up, levels_of
 from cube.refusals import InvalidRequest
 from proxy.reporting import tables, wording
-from proxy.reporting.amounts import of_units
 from proxy.reporting.declared import DeclaredTable
 from proxy.reporting.model import (
     Account,
@@ -59,6 +58,7 @@ from proxy.reporting.model import (
     RuleChange,
     TableReport,
 )
+from proxy.shared.amounts import of_units
 
 MONTH_LENGTH = len("2026-11")
 N_BLOCKS_TOLD: Final = 3  # of one charge

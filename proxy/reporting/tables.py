@@ -15,7 +15,6 @@ from math import isfinite
 from typing import Any, Final
 
 from accountant.ledger import WIDTH_BINS
-from proxy.reporting.amounts import exact_text, of_units
 from proxy.reporting.model import (
     Account,
     AnswerCounts,
@@ -29,6 +28,7 @@ from proxy.reporting.model import (
     Users,
 )
 from proxy.reporting.wording import bought_text, dearest_charges, limit_text
+from proxy.shared.amounts import exact_text, of_units
 
 CSV_HEADER: Final = (
     "seq", "at", "kind", "table", "who", "groups", "epsilon", "epsilon_spent", "by", "detail",

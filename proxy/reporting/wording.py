@@ -36,9 +36,9 @@ from accountant.ledger import (
 )
 from cube.encoding import decode_block
 from cube.measurement import UNITS_PER_EPSILON
-from proxy.reporting.amounts import exact_text
 from proxy.reporting.declared import DeclaredTable, query_text, unit_count_text
 from proxy.reporting.model import ReportedCharge, RuleChange, TableReport
+from proxy.shared.amounts import exact_text
 
 
 def change(entry: Entry, body: Body, before: Limit | None) -> RuleChange | None:

@@ -31,7 +31,7 @@ from typing import Final, TypeVar
 
 from cube.pace import PAID_SECONDS, checkpoint, out_of_time, paced, seconds_left, waiting
 from cube.refusals import TooSlow
-from planner import Part
+from planner.workload import Part
 
 N_AT_ONCE: Final = 2  # statements of one analyst; those that wait for a disk do not count
 QUANTUM_SECONDS: Final = 0.01  # of work by which one analyst may be ahead of another

@@ -1,19 +1,7 @@
 """Data sources: how private tables are opened, encoded as level positions, and counted."""
 
-from proxy.sources.axis_sql import (
-    DAY,
-    INTEGERS,
-    MOMENTS,
-    OFFSET,
-    REALS,
-    TEXT,
-    TIME,
-    WITHIN_BIGINT,
-    ZONED,
-)
-from proxy.sources.closed import closed_database, name_sql
+from proxy.sources.closed import closed_database
 from proxy.sources.extract_file import ExtractPlace, Told, WhyMade, untold
-from proxy.sources.files import check_distinct
 from proxy.sources.location import (
     OF_TEXT,
     SCHEME,
@@ -31,39 +19,14 @@ from proxy.sources.location import (
     kind_of,
 )
 from proxy.sources.opening import TIMEOUT_SECONDS, Extracted, GrowingFile, StaysThere, table_rows
-from proxy.sources.problems import BARE_KEY, Problems, Section
-from proxy.sources.reading import wrong_with
-from proxy.sources.text_format import (
-    KINDS_BY_NAME,
-    NOT_COMPRESSED,
-    SAY_ENCODING,
-    TextFormat,
-    compression_of,
-    decompressed,
-    first_fields,
-    first_line,
-    inner_suffix,
-    shown,
-    what_file_is,
-)
+from proxy.sources.problems import Problems, Section
+from proxy.sources.text_format import KINDS_BY_NAME, TextFormat, inner_suffix
 
 __all__ = [
-    "BARE_KEY",
-    "DAY",
-    "INTEGERS",
     "KINDS_BY_NAME",
-    "MOMENTS",
-    "NOT_COMPRESSED",
-    "OFFSET",
     "OF_TEXT",
-    "REALS",
-    "SAY_ENCODING",
     "SCHEME",
-    "TEXT",
-    "TIME",
     "TIMEOUT_SECONDS",
-    "WITHIN_BIGINT",
-    "ZONED",
     "Extract",
     "ExtractPlace",
     "Extracted",
@@ -83,19 +46,10 @@ __all__ = [
     "Told",
     "UnitRows",
     "WhyMade",
-    "check_distinct",
     "closed_database",
-    "compression_of",
-    "decompressed",
     "default_format",
-    "first_fields",
-    "first_line",
     "inner_suffix",
     "kind_of",
-    "name_sql",
-    "shown",
     "table_rows",
     "untold",
-    "what_file_is",
-    "wrong_with",
 ]

@@ -24,7 +24,7 @@ from cube.encoding import canonical_json
 from cube.query import Scope
 from cube.refusals import SourceUnavailable
 from cube.schema import Schema
-from planner import BoundedCache
+from planner.cache import BoundedCache
 from proxy.sources import files, private_view
 from proxy.sources.bounding import UNIT_DIGEST, UNIT_NUMBER, UNIT_WAS_CUT, RowsRead
 from proxy.sources.cells import EVERYTHING, Cells, CellsInMemory, GroupedCells, grouped_cells

@@ -33,8 +33,8 @@ from cube.schema import Schema
 from inference import Posterior
 from inference.noise_law import law_of_noise
 from local_dp.estimates import coefficients_of
-from planner import Fallback, IndependenceQuestion, Wanted
 from planner.sql import EPOCH
+from planner.workload import Fallback, IndependenceQuestion, Wanted
 from proxy.api import STREAM, TableInfo
 from proxy.streams.served_stream import NotedStream, ServedStream, epsilon_of
 from proxy.tables import AS_IT_IS, OwnAnswer, OwnAnswers, OwnCells

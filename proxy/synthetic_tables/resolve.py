@@ -11,7 +11,7 @@ from cube.query import Scope
 from cube.refusals import InvalidRequest, InvalidTarget, TooLarge, UnknownName
 from cube.schema import Schema
 from cube.statistic import N_PARENTS_MAX, Score
-from planner import workload_scopes
+from planner.planner import workload_scopes
 from planner.sql import CreateSynthetic, listed, shortened, suggestion
 from proxy.config import SyntheticLimits
 from proxy.synthetic_tables.record import SyntheticRecord

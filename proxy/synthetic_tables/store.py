@@ -37,7 +37,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cube.refusals import InvalidRequest, NameTaken, StoreUnavailable, TooLarge, UnknownName
-from planner import BoundedCache
+from planner.cache import BoundedCache
 from planner.sql import CreateSynthetic, is_new_name, shortened
 from proxy.api import clean_table
 from proxy.config import DEFAULT_LIMITS, SyntheticLimits

@@ -32,8 +32,8 @@ from cube.measurement import UNITS_PER_EPSILON
 from cube.pace import checkpoint
 from cube.refusals import Refused
 from inference import RowEstimates
-from planner import Wanted
 from planner.measuring import PurchasePlan, meets
+from planner.workload import Wanted
 from proxy.monitoring import Stage
 from proxy.tables.in_flight import (
     ANSWER_SECONDS,

@@ -23,9 +23,9 @@ from inference.marginals import UnknownLaw
 from local_dp.campaign import Campaign, campaign_digest, campaign_text
 from local_dp.columns import CollectedAxes
 from local_dp.estimates import AgreeingTable, CollectionEstimates, IntervalMethod, NotCovered
-from planner import Fallback, IndependenceQuestion, Wanted
 from planner.lowering import SOURCE_MODEL
 from planner.sql import listed
+from planner.workload import Fallback, IndependenceQuestion, Wanted
 from proxy.api import RANDOMIZED, TableInfo
 from proxy.tables.self_answering import AS_IT_IS, OwnAnswer, OwnAnswers, OwnCells
 

@@ -29,8 +29,9 @@ from typing import Final, TypeAlias
 from accountant.gate import Gate
 from cube.encoding import fingerprint
 from inference import Estimator, RowEstimates
-from planner import BoundedCache, Wanted
+from planner.cache import BoundedCache
 from planner.measuring import Hindsight, PurchasePlan, SkiRental, Strategy
+from planner.workload import Wanted
 from proxy.api import TableInfo
 from proxy.monitoring import UNWATCHED
 from proxy.tables.extent import Extent

@@ -34,8 +34,8 @@ from cube.pace import checkpoint, note_paid, seconds_left, waiting
 from cube.refusals import SourceUnavailable
 from cube.statistic import Asked
 from inference import RowEstimates
-from planner import Wanted
 from planner.measuring import PurchasePlan, meets
+from planner.workload import Wanted
 from proxy.monitoring import Stage, Watcher
 
 WAIT_SECONDS_MAX: Final = 60.0  # else a disk that hangs would hold every thread

@@ -19,8 +19,8 @@ from cube.schema import Schema
 from cube.statistic import Asked
 from cube.target import AccuracyTarget, SumTarget
 from inference import EstimatorMemory, History, NoisePlaces, RowEstimates
-from planner import Wanted
 from planner.measuring import LAPLACE, GaussianOffer, NoiseKind, Strategy
+from planner.workload import Wanted
 from proxy.api import BudgetStatus, LimitStatus, TableInfo
 from proxy.config import DEFAULT_MEMORY, MemoryLimits, Sharing
 from proxy.monitoring import UNWATCHED, Watcher

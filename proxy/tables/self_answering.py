@@ -17,7 +17,7 @@ from cube.query import QueryBlock
 from cube.target import AccuracyTarget
 from inference import Posterior
 from inference.independence import Floats, TableLaw
-from planner import Fallback, IndependenceQuestion, Wanted
+from planner.workload import Fallback, IndependenceQuestion, Wanted
 from proxy.api import TableInfo
 
 # What a request that names no accuracy asks for: any interval is as narrow.

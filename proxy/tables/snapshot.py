@@ -25,7 +25,6 @@ from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement
 from cube.pace import checkpoint
 from cube.statistic import PlannedUnitCount, UnitCount
 from inference import Estimator, History, NoisePlaces, RowEstimates
-from planner import Wanted
 from planner.batch import BatchPlan, plan_together
 from planner.measuring import (
     CountWanted,
@@ -42,6 +41,7 @@ from planner.measuring import (
     plan_unit_counts,
     unit_count_of,
 )
+from planner.workload import Wanted
 from proxy.monitoring import Stage, Watcher
 from proxy.tables.extent import Extent
 

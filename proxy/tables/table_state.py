@@ -15,8 +15,8 @@ from accountant.ledger.history import TableHistory
 from cube.pace import checkpoint
 from cube.runtime import uncollected
 from inference import DEFAULT_MEMORY, Estimator, EstimatorMemory, History, NoisePlaces, RowEstimates
-from planner import Wanted
 from planner.measuring import GaussianOffer, Hindsight, SkiRental, Strategy, meets, unit_count_of
+from planner.workload import Wanted
 from proxy.monitoring import Stage, Watcher
 from proxy.tables.extent import Extent
 from proxy.tables.snapshot import KnownHistory, TableSnapshot, estimates_of

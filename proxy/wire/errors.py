@@ -38,8 +38,8 @@ from proxy.monitoring import (
     edge_of,
     write_log,
 )
+from proxy.shared.refusal_details import CODE_KEY, DETAILS_KEY, packed_detail, sendable
 from proxy.tables import DataReplaced, HorizonMoved
-from proxy.wire.refusal_details import CODE_KEY, DETAILS_KEY, packed_detail, sendable
 
 
 def note_incident(error: BaseException, method: str) -> str:

@@ -15,11 +15,11 @@ from cube.refusals import ConfigurationInvalid
 from proxy.admin import LedgerAdmin
 from proxy.api import QueryEngine
 from proxy.collections import CollectionService
-from proxy.config import DEFAULT_LISTEN, host_of, is_loopback
 from proxy.identity import Authenticator, IdentityInterceptor
 from proxy.monitoring import UNWATCHED, Monitoring, Readiness
 from proxy.protocol import flight_pb2, flight_pb2_grpc, tacit_pb2, tacit_pb2_grpc
 from proxy.scheduling import DEFAULT_TIMES, CallTimes, FairShare, SlowClientGuard
+from proxy.shared.address import DEFAULT_LISTEN, host_of, is_loopback
 from proxy.sources.public import PublicTable
 from proxy.streams import NO_STREAMS, StreamService
 from proxy.synthetic_tables import NO_TABLES, SyntheticTableService

@@ -4,34 +4,6 @@ Nothing here answers a statement, or knows what one is. Workers agree on what wa
 ledger alone, as any servers of one ledger do.
 """
 
-from proxy.workers.crew import ALONE, Crew, Seat
-from proxy.workers.port import held
-from proxy.workers.supervisor import (
-    CannotServe,
-    End,
-    Hear,
-    Message,
-    Orders,
-    Roll,
-    Serves,
-    Supervisor,
-    Vitals,
-    WorkerProcess,
-)
+from proxy.workers.crew import ALONE, Crew
 
-__all__ = [
-    "ALONE",
-    "CannotServe",
-    "Crew",
-    "End",
-    "Hear",
-    "Message",
-    "Orders",
-    "Roll",
-    "Seat",
-    "Serves",
-    "Supervisor",
-    "Vitals",
-    "WorkerProcess",
-    "held",
-]
+__all__ = ["ALONE", "Crew"]

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Final
 
 from cube.refusals import ConfigurationInvalid
-from proxy.config import host_of
+from proxy.shared.address import host_of
 
 SHARES_EVENLY: Final = "Linux"  # other systems know the option, and give all to one process
 

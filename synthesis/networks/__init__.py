@@ -5,41 +5,6 @@ synthetic table. Nothing is chosen privately here, as PrivBayes does (`synthesis
 budget is spent, and no rows are drawn.
 """
 
-from synthesis.networks.learned import (
-    N_WORK_MAX,
-    LearnedNetwork,
-    Method,
-    Reading,
-    network_dot,
-    network_json,
-    work,
-)
-from synthesis.networks.score import N_CELLS_MAX, N_NULL_DRAWS, BicScore, mutual_information
-from synthesis.networks.search import N_COLUMNS_MAX
-from synthesis.networks.source import (
-    MeasuredTables,
-    NoisyCounts,
-    RowTables,
-    ShareTable,
-    TableSource,
-)
+from synthesis.networks.score import mutual_information
 
-__all__ = [
-    "N_CELLS_MAX",
-    "N_COLUMNS_MAX",
-    "N_NULL_DRAWS",
-    "N_WORK_MAX",
-    "BicScore",
-    "LearnedNetwork",
-    "MeasuredTables",
-    "Method",
-    "NoisyCounts",
-    "Reading",
-    "RowTables",
-    "ShareTable",
-    "TableSource",
-    "mutual_information",
-    "network_dot",
-    "network_json",
-    "work",
-]
+__all__ = ["mutual_information"]

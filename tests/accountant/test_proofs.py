@@ -17,7 +17,7 @@ PROOFS_ELSEWHERE = {
 }
 # What only holds or carries values, and promises nothing by itself.
 WITHOUT_A_GUARANTEE = (
-    {"source", "ledger/values", "ledger/entry_json", "ledger/open_ledger"}
+    {"source", "ledger/values", "ledger/entry_json", "ledger/opening"}
     | {f"auditor/{name}" for name in ("bodies", "fields", "transfer", "verdict")}
     | {
         f"ledger/stores/{name}"

@@ -11,7 +11,7 @@ from google.protobuf.any_pb2 import Any as AnyMessage
 
 from cube.refusals import BudgetExhausted, LimitReached
 from proxy.protocol.tacit_pb2 import RefusalDetail
-from proxy.wire.refusal_details import DETAILS_KEY, refusal_detail
+from proxy.shared.refusal_details import DETAILS_KEY, refusal_detail
 from tests.support.engine_fake import (
     ANSWERS,
     COUNT_ALL,

@@ -19,7 +19,7 @@ from planner.workload import Fallback, RequestedTarget
 from proxy.api.requests import LOCAL
 from proxy.bootstrap import build
 from proxy.config.settings import load
-from proxy.reporting.amounts import exact_text
+from proxy.shared.amounts import exact_text
 from tests.support.renewed_customers import (
     AFTER,
     BEFORE,

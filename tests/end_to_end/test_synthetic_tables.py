@@ -17,10 +17,10 @@ from adbc_driver_manager import NotSupportedError, OperationalError, Programming
 from proxy.api.requests import LOCAL, Caller
 from proxy.engine.engine import Engine
 from proxy.identity.presented import PresentedCredentials
-from proxy.identity.tokens import new_token, token_hash
 from proxy.monitoring.logs import configure_logs
 from proxy.protocol import tacit_pb2
 from proxy.protocol.tacit_pb2_grpc import TacitStub
+from proxy.shared.tokens import new_token, token_hash
 from proxy.synthetic_tables import make as making
 from proxy.synthetic_tables.request import MadeTable, Progress, Watch
 from proxy.wire.errors import EPSILON_KEY

@@ -15,7 +15,7 @@ from cube.refusals import Refused
 from proxy.api.requests import Caller, QueryRequest
 from proxy.config.sharing import Sharing
 from proxy.engine.engine import Engine
-from proxy.wire.refusal_details import refusal_detail
+from proxy.shared.refusal_details import refusal_detail
 from tests.support.fakes import NoNoise
 from tests.support.worlds import people_engine, random_rows
 

@@ -11,7 +11,7 @@ from cube.refusals import NotAuthenticated
 from proxy.api.requests import Caller
 from proxy.engine.engine import Engine
 from proxy.identity.presented import PresentedCredentials
-from proxy.identity.tokens import new_token, token_hash
+from proxy.shared.tokens import new_token, token_hash
 from tests.support.engine_fake import COUNT_ALL, CannedEngine
 from tests.support.serving import serving
 from tests.support.synthetic import ANN, spent

@@ -17,7 +17,7 @@ from typing import Final
 
 from cube.axis import NAME_LENGTH_MAX
 from cube.refusals import ConfigurationInvalid
-from planner.sql import listed
+from planner.sql.messages import listed
 from proxy.cli.draft.levels import (
     N_LEVELS_LISTED_MAX,
     Seen,
@@ -28,17 +28,9 @@ from proxy.cli.draft.levels import (
 )
 from proxy.cli.draft.source import Drafted, Tell, Wanted, look_at
 from proxy.cli.draft.text_file import NOTHING_TOLD, ToldFormat
-from proxy.sources import (
-    INTEGERS,
-    MOMENTS,
-    REALS,
-    ZONED,
-    PostgresRows,
-    SourceKind,
-    SourceLocation,
-    TextFormat,
-    default_format,
-)
+from proxy.sources.axis_sql import INTEGERS, MOMENTS, REALS, ZONED
+from proxy.sources.location import PostgresRows, SourceKind, SourceLocation, default_format
+from proxy.sources.text_format import TextFormat
 
 # Words for somebody, in the singular; the first are so by themselves, the others before a key.
 _BARE = "client|customer|employee|member|participant|patient|person|student|subscriber|user"

@@ -22,7 +22,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cube.axis import INTEGER_MAX, N_LEVELS_MAX
-from proxy.sources import BARE_KEY, DAY, OFFSET, TIME, ZONED
+from proxy.sources.axis_sql import DAY, OFFSET, TIME, ZONED
+from proxy.sources.problems import BARE_KEY
 
 
 def toml_string(text: str) -> str:

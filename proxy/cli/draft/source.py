@@ -15,7 +15,7 @@ import duckdb
 import pyarrow as pa
 
 from cube.refusals import ConfigurationInvalid
-from planner.sql import listed, suggestion
+from planner.sql.messages import listed, suggestion
 from proxy.cli.draft.levels import Seen, UnitsSeen
 from proxy.cli.draft.text_file import (
     ToldFormat,
@@ -25,25 +25,12 @@ from proxy.cli.draft.text_file import (
     not_read,
     said_format,
 )
-from proxy.sources import (
-    INTEGERS,
-    MOMENTS,
-    NOT_COMPRESSED,
-    REALS,
-    TEXT,
-    WITHIN_BIGINT,
-    ZONED,
-    PostgresRows,
-    SourceKind,
-    SourceLocation,
-    TextFormat,
-    compression_of,
-    files,
-    first_fields,
-    name_sql,
-    postgres_rows,
-    wrong_with,
-)
+from proxy.sources import files, postgres_rows
+from proxy.sources.axis_sql import INTEGERS, MOMENTS, REALS, TEXT, WITHIN_BIGINT, ZONED
+from proxy.sources.closed import name_sql
+from proxy.sources.location import PostgresRows, SourceKind, SourceLocation
+from proxy.sources.reading import wrong_with
+from proxy.sources.text_format import NOT_COMPRESSED, TextFormat, compression_of, first_fields
 
 Drafted: TypeAlias = SourceLocation | PostgresRows
 Tell: TypeAlias = Callable[[float | None], None]  # the share of the rows that is read, if known

@@ -13,16 +13,15 @@ from typing import Final
 
 from cube.axis import NAME_LENGTH_MAX
 from cube.refusals import ConfigurationInvalid
-from proxy.sources import (
+from proxy.sources.files import check_distinct
+from proxy.sources.location import SourceLocation, default_format
+from proxy.sources.text_format import (
     KINDS_BY_NAME,
     NOT_COMPRESSED,
     SAY_ENCODING,
-    SourceLocation,
     TextFormat,
-    check_distinct,
     compression_of,
     decompressed,
-    default_format,
     first_line,
     shown,
     what_file_is,

@@ -22,22 +22,22 @@ from cube.refusals import CannotStart, TacitError
 from proxy.cli.serving.ending import EndedEarly, Ending
 from proxy.cli.serving.running import Running, metrics_hint, running
 from proxy.cli.shared.failures import EXIT_CANNOT_START
-from proxy.config import Settings
-from proxy.monitoring import GatheredLines, application, configure_logs, serving_metrics
-from proxy.workers import (
+from proxy.config.settings import Settings
+from proxy.monitoring.logs import GatheredLines, configure_logs
+from proxy.monitoring.service import application, serving_metrics
+from proxy.workers.crew import Crew, Seat
+from proxy.workers.port import held
+from proxy.workers.supervisor import (
     CannotServe,
-    Crew,
     End,
     Hear,
     Message,
     Orders,
     Roll,
-    Seat,
     Serves,
     Supervisor,
     Vitals,
     WorkerProcess,
-    held,
 )
 
 VITALS_SECONDS: Final = 1.0

@@ -20,26 +20,25 @@ import structlog
 from threadpoolctl import threadpool_limits
 
 from accountant.auditor.verify import verify
-from proxy.admin import ServedLedgerAdmin
-from proxy.api import BudgetStatus
+from proxy.admin.ledger_admin import ServedLedgerAdmin
+from proxy.api.requests import BudgetStatus
 from proxy.bootstrap import Service, build
-from proxy.collections import serving_respondents
-from proxy.config import ServerSettings, Settings
-from proxy.identity import FailureLog, LedgerAuthenticator
-from proxy.monitoring import Metrics, Monitoring, Readiness, watching
+from proxy.collections.http import serving_respondents
+from proxy.config.server import ServerSettings
+from proxy.config.settings import Settings
+from proxy.identity.authenticate import LedgerAuthenticator
+from proxy.identity.interceptor import FailureLog
+from proxy.monitoring.metrics import Metrics
+from proxy.monitoring.service import Monitoring, Readiness, watching
 from proxy.outer_sql.process import PROCESSES
-from proxy.reporting import ReportFormat, make_report
-from proxy.scheduling import FairShare
-from proxy.wire import (
-    SERVICES,
-    RunningServer,
-    TlsIdentity,
-    endpoint_hash,
-    server_context,
-    start_server,
-)
-from proxy.wire.postgres import Door, House, PostgresListener
-from proxy.workers import ALONE, Crew
+from proxy.reporting.report import ReportFormat, make_report
+from proxy.scheduling.fair_share import FairShare
+from proxy.wire.postgres.connection import House
+from proxy.wire.postgres.listener import PostgresListener
+from proxy.wire.postgres.login import Door
+from proxy.wire.server import SERVICES, RunningServer, start_server
+from proxy.wire.tls import TlsIdentity, endpoint_hash, server_context
+from proxy.workers.crew import ALONE, Crew
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,10 +24,10 @@ from matplotlib.text import Text
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from local_dp.campaign import EPSILON_UNITS_MAX
-from proxy.collections import NoiseKind, NoisyTest, Plan
-from proxy.reporting import INK, LIMIT, SPENT, drawing
-from streams import half_width_of
-from synthesis.networks import LearnedNetwork
+from proxy.collections.plan import NoiseKind, NoisyTest, Plan
+from proxy.reporting.charts import INK, LIMIT, SPENT, drawing
+from streams.planning import half_width_of
+from synthesis.networks.learned import LearnedNetwork
 
 WIDTH, HEIGHT = 420.0, 260.0  # points
 PLACE: Final = (0.16, 0.18, 0.8, 0.74)

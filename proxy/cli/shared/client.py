@@ -21,10 +21,10 @@ import pyarrow as pa
 
 from cube.refusals import ConfigurationInvalid
 from proxy.cli.shared.failures import Declined, Unreachable
-from proxy.config import DEFAULT_LISTEN, host_of, is_loopback
-from proxy.identity import is_token
 from proxy.protocol import tacit_pb2, tacit_pb2_grpc
-from proxy.wire import CODE_KEY, detail_in
+from proxy.shared.address import DEFAULT_LISTEN, host_of, is_loopback
+from proxy.shared.refusal_details import CODE_KEY, detail_in
+from proxy.shared.tokens import is_token
 
 SECONDS_MAX: Final = 3.0  # for each step, after gRPC has given up
 HTTP_2: Final = "h2"

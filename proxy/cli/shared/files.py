@@ -9,7 +9,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from cube.refusals import ConfigurationInvalid
-from proxy.api import clean_table
+from proxy.api.clean_arrow import clean_table
 from proxy.cli.shared.rendering import no_formula
 
 _WRITERS: Final[dict[str, Callable[[pa.Table, Path], object]]] = {

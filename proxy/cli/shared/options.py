@@ -12,7 +12,7 @@ import typer
 from cube.refusals import TacitError
 from proxy.cli.shared.client import SERVER_VARIABLE, TOKEN_VARIABLE, ServerAddress
 from proxy.cli.shared.failures import Declined, FailedInJson, Unreachable
-from proxy.config import DEFAULT_LISTEN
+from proxy.shared.address import DEFAULT_LISTEN
 
 SqlArgument: TypeAlias = Annotated[
     str,

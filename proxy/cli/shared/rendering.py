@@ -23,9 +23,9 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from proxy.api import a_window, renewal_words, this_window
 from proxy.cli.shared.client import ReceivedPrice, ReceivedResult
 from proxy.protocol import tacit_pb2
+from proxy.shared.renewal_text import a_window, renewal_words, this_window
 
 
 def left_text(budget: tacit_pb2.Budget) -> str:

@@ -53,15 +53,8 @@ from inference.marginals import (
     reconciled_globally,
 )
 from inference.noise_law import law_of_noises
-from planner import (
-    BOUNDED,
-    Consistency,
-    ConsistentSets,
-    IndependenceQuestion,
-    LevelStatistic,
-    LevelSummary,
-    threshold,
-)
+from planner.level_summary import BOUNDED, LevelStatistic, LevelSummary, threshold
+from planner.workload import Consistency, ConsistentSets, IndependenceQuestion
 from proxy.engine.answers.results import AnsweredAggregate, AnsweredPart
 from proxy.marginals import least_negative
 

@@ -61,7 +61,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inference import Posterior, RowEstimates, widest
-from planner import Answer, Part
+from planner.workload import Answer, Part
 from proxy.engine.answers.results import AnsweredItem, AnsweredPart
 from proxy.engine.answers.wanted_blocks import Asked, Step
 

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from planner import ColumnKind, OutputColumn, Part, Workload
+from planner.workload import ColumnKind, OutputColumn, Part, Workload
 from proxy.api import ColumnReceipt, arrow_type
 from proxy.engine.answers.count_statistics import TESTED_SCHEMA, shortfall_notes, summarised, tested
 from proxy.engine.answers.formula_widths import has_target, small_groups

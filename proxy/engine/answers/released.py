@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from cube.encoding import fingerprint
 from inference import draw_errors, values
-from planner import PICKED, ColumnKind, Outer, Pick, Workload
+from planner.workload import PICKED, ColumnKind, Outer, Pick, Workload
 from proxy.api import BudgetStatus, ColumnReceipt, QueryResult, Receipt, with_receipt
 from proxy.engine.answers.formula_widths import has_target
 from proxy.engine.answers.relations import column_receipt, missing_notes, relation, relation_schema

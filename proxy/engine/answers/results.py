@@ -30,7 +30,8 @@ from numpy.typing import NDArray
 from cube.encoding import fingerprint
 from cube.runtime import cached_property
 from inference import Places, Posterior, half_widths, intervals, standard_deviations, values
-from planner import Aggregate, Answer, LevelStatistic, LevelSummary, Part, Wanted
+from planner.level_summary import LevelStatistic, LevelSummary
+from planner.workload import Aggregate, Answer, Part, Wanted
 from proxy.api import SOURCE_MIXED
 from proxy.engine.answers.simulation import SimulatedLaw, Simulation
 from proxy.outer_sql.postprocessing import OuterSql

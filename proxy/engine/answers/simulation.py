@@ -29,7 +29,8 @@ from numpy.typing import NDArray
 
 from cube.pace import checkpoint
 from inference import Places, Posterior, draw_errors
-from planner import Answer, BoundedCache, Part, QuantileFormula, SqlFormula, n_draws_for
+from planner.cache import BoundedCache
+from planner.workload import Answer, Part, QuantileFormula, SqlFormula, n_draws_for
 from proxy.outer_sql.closed_database import N_ROWS_MAX
 from proxy.outer_sql.postprocessing import OuterSql
 

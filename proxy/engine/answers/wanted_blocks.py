@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Self
 
-from planner import Part, Wanted
+from planner.workload import Part, Wanted
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from numpy.typing import NDArray
 
-from proxy.reporting import FAINT, LIMIT, SPENT, SPENT_AREA, drawing, inline
+from proxy.reporting.charts import FAINT, LIMIT, SPENT, SPENT_AREA, drawing, inline
 from proxy.synthetic_tables.report.compare import ComparedTable
 
 N_BARS_MAX: Final = 40  # groups that get a bar each; more are drawn as one outline

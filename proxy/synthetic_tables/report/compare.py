@@ -25,7 +25,7 @@ from cube.runtime import cached_property
 from cube.statistic import GaussianNoisyCounts
 from cube.target import AccuracyTarget
 from inference import History, Posterior, RowEstimate, RowEstimates, counts_groups
-from planner import Wanted
+from planner.workload import Wanted
 from proxy.synthetic_tables.make import columns_of
 from proxy.tables import ServedTable
 from synthesis import KnownEstimates

@@ -17,7 +17,7 @@ import pyarrow as pa
 from google.protobuf.message import Message
 
 from cube.refusals import InvalidRequest
-from planner import BoundedCache
+from planner.cache import BoundedCache
 from planner.sql import Parameters, StreamStatement, SyntheticStatement, read_text
 from proxy.api import Description, QueryEngine, QueryRequest, QueryResult
 from proxy.identity import HEADER, caller_of, check_asks, presented_token

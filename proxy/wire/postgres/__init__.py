@@ -5,9 +5,3 @@ messages, `login` and `transport` bring it in, `session` carries statements out,
 values: messages, types, settings. No SQL is understood here and nothing is decided about privacy:
 the engine does both.
 """
-
-from proxy.wire.postgres.connection import House
-from proxy.wire.postgres.listener import PostgresListener
-from proxy.wire.postgres.login import Door
-
-__all__ = ["Door", "House", "PostgresListener"]

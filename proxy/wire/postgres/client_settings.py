@@ -20,7 +20,6 @@ from zoneinfo import ZoneInfo, available_timezones
 import pyarrow as pa
 
 from cube.refusals import InvalidTarget
-from planner import RequestedTarget
 from planner.sql import (
     IGNORED,
     NAMESPACE,
@@ -36,6 +35,7 @@ from planner.sql import (
     every_default,
     switched,
 )
+from planner.workload import RequestedTarget
 from proxy.wire.postgres.backend import Standing
 from proxy.wire.postgres.bound_values import Reading
 from proxy.wire.postgres.sqlstates import (

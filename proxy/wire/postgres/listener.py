@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from cube.refusals import ConfigurationInvalid
-from proxy.config import host_of
 from proxy.scheduling import CallSlots
+from proxy.shared.address import host_of
 from proxy.wire.postgres import backend
 from proxy.wire.postgres.connection import Connection, House
 from proxy.wire.postgres.frontend import CancelRequest

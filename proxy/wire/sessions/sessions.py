@@ -30,7 +30,6 @@ import pyarrow as pa
 
 from cube.refusals import InvalidTarget, UnsupportedSql
 from cube.target import AccuracyTarget
-from planner import Fallback, RequestedTarget
 from planner.sql import (
     AS_OF,
     FILE,
@@ -59,6 +58,7 @@ from planner.sql import (
     setting_value,
     suggestion,
 )
+from planner.workload import Fallback, RequestedTarget
 from proxy.identity import caller_of
 
 N_SESSIONS_MAX = 10_000

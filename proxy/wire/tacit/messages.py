@@ -20,9 +20,9 @@ from accountant.ledger import Window
 from accountant.ledger.history import Renewal
 from cube.refusals import InvalidRequest, InvalidSql, InvalidTarget, TooLarge
 from inference import Loss, LossTable, PowerLoss, ZeroOneLoss
-from planner import Consistency, RequestedTarget
 from planner.lowering import FUNCTION, GIVEN
 from planner.sql import Parameter, consistency_named, parameter_of
+from planner.workload import Consistency, RequestedTarget
 from proxy.api import (
     Belief,
     BudgetStatus,

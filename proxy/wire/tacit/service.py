@@ -18,8 +18,8 @@ import numpy as np
 from accountant.ledger import SubjectKind
 from cube.pace import checkpoint
 from cube.refusals import InvalidRequest, InvalidTarget
-from planner import RequestedTarget
 from planner.sql import FILE, ONE_STATEMENT, fallback_named
+from planner.workload import RequestedTarget
 from proxy.admin import LedgerAdmin, LimitChange
 from proxy.api import (
     PRIVATE,

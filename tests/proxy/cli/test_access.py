@@ -13,8 +13,8 @@ from accountant.ledger.collections import CollectionOpened
 from accountant.ledger.opening import open_ledger
 from local_dp.campaign import campaign_text
 from proxy.identity.authenticate import LedgerAuthenticator
-from proxy.identity.tokens import is_token, new_token
 from proxy.monitoring.logs import configure_logs
+from proxy.shared.tokens import is_token, new_token
 from tests.support.a_stream import write_a_stream
 from tests.support.campaigns import survey
 from tests.support.commands import Run

@@ -18,11 +18,11 @@ from proxy.admin.ledger_admin import LimitChange, change_limit
 from proxy.api.requests import LOCAL, Caller, QueryRequest, QueryResult
 from proxy.config.sharing import Sharing
 from proxy.engine.engine import Engine
+from proxy.shared.refusal_details import refusal_detail
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
 from proxy.tables.disclosure import shown_spent
 from proxy.tables.private_table import ServedTable
-from proxy.wire.refusal_details import refusal_detail
 from tests.support.fakes import NoNoise
 from tests.support.private_history import ANN, ANN_ASKED, BUDGET, DP, EVE, ROWS, told, world
 from tests.support.worlds import DEFAULT, SCHEMA, write_csv

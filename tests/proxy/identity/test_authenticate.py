@@ -23,7 +23,7 @@ from proxy.identity.authenticate import (
 )
 from proxy.identity.issuing import Grant, expiry, issue_certificate, issue_token, revoke
 from proxy.identity.presented import PresentedCredentials
-from proxy.identity.tokens import new_token, token_hash
+from proxy.shared.tokens import new_token, token_hash
 
 BY = "a test"
 ANN = Grant(analyst="ann", groups=("sales", "east"), tables=("people",))

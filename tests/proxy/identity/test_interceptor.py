@@ -14,12 +14,12 @@ from accountant.ledger.ledger import Ledger
 from accountant.ledger.opening import open_ledger
 from proxy.identity.authenticate import LedgerAuthenticator
 from proxy.identity.issuing import Grant, issue_token, revoke
-from proxy.identity.tokens import new_token
 from proxy.monitoring.service import LedgerWatch, Readiness
 from proxy.protocol import flight_pb2, tacit_pb2
 from proxy.protocol import flight_sql_pb2 as sql
 from proxy.protocol.flight_pb2_grpc import FlightServiceStub
 from proxy.protocol.tacit_pb2_grpc import TacitStub
+from proxy.shared.tokens import new_token
 from tests.support.engine_fake import COUNT_ALL, CannedEngine
 from tests.support.every_call import CALLS, packed
 from tests.support.identities import (

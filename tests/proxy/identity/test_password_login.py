@@ -18,7 +18,8 @@ from proxy.identity import scram
 from proxy.identity.authenticate import N_TRIED_MIN, LedgerAuthenticator, SteadyTime
 from proxy.identity.issuing import Grant, expiry, issue_certificate, issue_token, revoke
 from proxy.identity.presented import PresentedCredentials
-from proxy.identity.tokens import Verifier, new_token, opened_verifier, token_hash
+from proxy.identity.verifiers import Verifier, opened_verifier
+from proxy.shared.tokens import new_token, token_hash
 from tests.support.scram_client import ScramClient, logged_in
 
 BY = "a test"

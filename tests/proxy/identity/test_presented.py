@@ -15,7 +15,7 @@ from proxy.identity.presented import (
     presented_by,
     presented_token,
 )
-from proxy.identity.tokens import token_hash
+from proxy.shared.tokens import token_hash
 from tests.support.certificates import Authority
 
 TOKEN = (

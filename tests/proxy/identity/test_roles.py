@@ -8,8 +8,8 @@ import pytest
 from accountant.ledger.credentials import Role
 from accountant.ledger.ledger import Ledger
 from proxy.identity.roles import MAY_CALL, OPEN_SERVICES
-from proxy.identity.tokens import new_token
 from proxy.protocol import flight_pb2, tacit_pb2
+from proxy.shared.tokens import new_token
 from tests.support.engine_fake import CannedEngine
 from tests.support.every_call import CALLS, Metadata
 from tests.support.identities import (

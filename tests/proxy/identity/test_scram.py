@@ -10,16 +10,15 @@ from hypothesis import strategies as st
 
 from cube.refusals import NotAuthenticated
 from proxy.identity.scram import BOUND, PLAIN, Password, ScramLogin
-from proxy.identity.tokens import (
+from proxy.identity.verifiers import (
     N_ITERATIONS,
-    new_token,
     opened_verifier,
     salt_of,
     salted_password,
     sealed_verifier,
-    token_hash,
     verifier_of,
 )
+from proxy.shared.tokens import new_token, token_hash
 from tests.support.scram_client import CLIENT_NONCE, ScramClient, logged_in, sha256, xor
 
 # RFC 7677, section 3.

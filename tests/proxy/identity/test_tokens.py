@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.identity.tokens import is_token, new_token, token_hash
+from proxy.shared.tokens import is_token, new_token, token_hash
 
 
 def test_a_token_is_a_prefix_and_256_random_bits() -> None:

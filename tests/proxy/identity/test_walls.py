@@ -18,9 +18,11 @@ def modules() -> dict[str, ast.Module]:
 
 
 def naming(name: str) -> set[str]:
-    """The modules that import, or speak of, a name."""
+    """The modules that import, or speak of, a name; not the faces, which pass it on."""
     found = set()
     for module, tree in modules().items():
+        if module.endswith("__init__.py"):
+            continue
         for node in ast.walk(tree):
             names = {alias.name for alias in getattr(node, "names", ()) if hasattr(alias, "name")}
             if name in names or (isinstance(node, ast.Name) and node.id == name):

@@ -20,9 +20,9 @@ from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Precision, W
 from cube.query import Factor, QueryBlock, counting
 from cube.schema import RowsByLevel, Schema
 from cube.statistic import Distance, PlannedStatistic
-from proxy.reporting.amounts import of_units
 from proxy.reporting.model import LedgerReport, TableReport
 from proxy.reporting.report import read_report
+from proxy.shared.amounts import of_units
 from tests.proxy.reporting.ledgers import SCRIPT, UNIT, judged, write_year
 from tests.support.fakes import KnownTable
 from tests.support.gaussian import BILLIONTH, TERMS, with_gaussian_noise

@@ -25,6 +25,7 @@ from proxy.protocol import flight_pb2, tacit_pb2
 from proxy.protocol import flight_sql_pb2 as sql
 from proxy.protocol.flight_pb2_grpc import FlightServiceStub
 from proxy.protocol.tacit_pb2_grpc import TacitStub
+from proxy.shared.refusal_details import CODE_KEY
 from proxy.tables.extent import DataReplaced, HorizonMoved
 from proxy.wire.errors import (
     DETAILS_BYTES_MAX,
@@ -33,7 +34,6 @@ from proxy.wire.errors import (
     NotOffered,
     header_text,
 )
-from proxy.wire.refusal_details import CODE_KEY
 from tests.support.engine_fake import COUNT_ALL, BrokenEngine, CannedEngine
 from tests.support.refusals import SHORTFALL, kinds_of_refusal, refusal_of
 from tests.support.serving import channel_to

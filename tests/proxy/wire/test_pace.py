@@ -12,7 +12,7 @@ from proxy.api.requests import BatchReport, BatchRequest, QueryRequest, QueryRes
 from proxy.protocol import tacit_pb2
 from proxy.protocol.tacit_pb2_grpc import TacitStub
 from proxy.scheduling.fair_share import CallTimes
-from proxy.wire.refusal_details import CODE_KEY
+from proxy.shared.refusal_details import CODE_KEY
 from tests.support.engine_fake import COUNT_ALL, CannedEngine
 from tests.support.serving import serving
 

@@ -23,14 +23,14 @@ from cube.refusals import (
 from cube.shortfall import ColumnCost, FreeWidth
 from proxy.protocol import tacit_pb2
 from proxy.protocol.tacit_pb2_grpc import TacitStub
-from proxy.wire.errors import header_bytes, header_text
-from proxy.wire.refusal_details import (
+from proxy.shared.refusal_details import (
     DETAILS_KEY,
     TRAILERS_BYTES_MAX,
     detail_in,
     packed_detail,
     refusal_detail,
 )
+from proxy.wire.errors import header_bytes, header_text
 from tests.support.engine_fake import COUNT_ALL, BrokenEngine
 from tests.support.refusals import FREE, SHORTFALL, kinds_of_refusal, refusal_of
 from tests.support.serving import channel_to

@@ -15,7 +15,7 @@ from accountant.ledger.credentials import EVERY_TABLE, Role
 from accountant.ledger.ledger import Ledger
 from proxy.identity.authenticate import LedgerAuthenticator
 from proxy.identity.issuing import Grant, issue_certificate, issue_token, revoke
-from proxy.identity.tokens import new_token
+from proxy.shared.tokens import new_token
 from proxy.wire.tls import endpoint_hash, server_context
 from tests.support.certificates import LOOPBACK, Authority, Identity
 from tests.support.engine_fake import COUNT_ALL, CannedEngine

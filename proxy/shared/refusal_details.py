@@ -17,7 +17,7 @@ from google.rpc.status_pb2 import Status
 from cube.refusals import NotCovered, Refused, TargetNotReached
 from cube.shortfall import OfferedWidth, Shortfall
 from proxy.protocol import tacit_pb2
-from proxy.reporting import exact_text
+from proxy.shared.amounts import exact_text
 
 CODE_KEY: Final = "tacit-code"  # trailing metadata: the stable code of a refusal
 DETAILS_KEY: Final = "grpc-status-details-bin"
