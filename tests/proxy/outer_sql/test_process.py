@@ -154,7 +154,7 @@ def test_what_a_process_works_counts_as_the_analysts_work() -> None:
     shift = Shift(share, "mallory", CallTimes(), lambda: False)
     OuterSql().run("SELECT 1 AS x", {})
     with shift.working():
-        OuterSql().run("SELECT SUM(range % 7) AS x FROM range(3000000)", {})
+        OuterSql().run("SELECT SUM(range % 7) AS x FROM range(30000000)", {})
         worked = shift._worked()
     assert worked > 0.01
 
