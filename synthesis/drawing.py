@@ -14,15 +14,11 @@ A law that was fitted to contradictory tables, or to a sample of the rows, gives
 only nearly, and rounding adds to that. The rows that change are those whose own law is least
 against it.
 
-Rows from a model, one column after another, in whole numbers of rows.
-
 Whole numbers of rows from shares, and values dealt to rows in random order.
 
 Rounding is controlled: every count is the expected one rounded up or down, and each group's counts
 sum to its size, so that rounding adds far less noise than independent draws would. Within a group,
 the assignment of values to rows is uniform: two columns dealt to one group are independent in it.
-
-Rows from a model, one column after another, each given those before it.
 
 Variates come from the caller's generator: they do not protect data, so a table may be drawn again
 with another seed, or the same. Every column has its counts, up to rounding to whole rows. Whether

@@ -1,7 +1,5 @@
 """The model that rows are drawn from, as JSON values and back, and how well rows agree with it.
 
-The model that rows are drawn from: consistent tables over buckets, and the split of buckets.
-
 The whole model is post-processing of noisy tables: drawing from it again costs nothing, and any
 number of rows may be drawn.
 

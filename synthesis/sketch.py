@@ -12,8 +12,6 @@ noise. Its columns are counted in fewer groups: neighbours together where levels
 group about as large as any other; the most frequent alone, and the rest together, where they are
 not. Which levels go together follows from noisy counts, so it costs nothing.
 
-What is known before pairs are bought: each column's buckets, and which pairs can be measured.
-
 Post-processing of noisy tables. The model that rows are drawn from is fitted to a sketch in
 `synthesis.model`.
 """

@@ -6,8 +6,6 @@ A wide campaign has thousands of combinations, and a question touches a few of t
 
 Linear queries on groups as coefficients over the cells of a combination.
 
-All combinations of a campaign together: what they say of a query that one of them covers.
-
 Tables of overlapping combinations are made to agree by the weighted projection that marginals have,
 with weights that depend on channels and numbers of answers alone. So every combination that shares
 attributes with a query makes its answer better, and it stays unbiased. The variance is that of the

@@ -15,8 +15,6 @@ is what an interval needs; their intervals are not symmetric.
 
 The argument is in `proofs/estimates.md`.
 
-Linear queries of one combination's shares: a value, and the law that suits the counts.
-
 The argument is in `proofs/estimates.md`.
 """
 

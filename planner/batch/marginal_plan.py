@@ -42,8 +42,6 @@ The problem is not convex, as noise is Laplace: a marginal's weight counts by it
 by itself, so weights tend to be large or nothing. Several starts are followed; the best is kept.
 Deterministic: the same batch gives the same weights.
 
-A batch's queries from marginals on common columns, or from rows of their own if that is cheaper.
-
 Weights are found on a model of the variances, which knows neither the shapes
 of laws nor the limits of the estimator. So what the estimator would promise is forecast, the goals
 of the model are corrected by the difference, and the weights are found again.

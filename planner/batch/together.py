@@ -9,8 +9,6 @@ their last weight. So a batch has a plan that costs no more than asking as one g
 Rows are bought with Laplace noise. Nothing is charged, and no noisy value plays a part: what is
 imagined has values of zero.
 
-A declared batch of statements, planned together: the cheapest of several plans for all of them.
-
     one by one      what asking one statement after another would buy: the table's own strategy, and
                     buying no more than each needs; so a batch never costs more than that
     on marginals    marginals on unions of the statements' columns (`marginal_plan.py`)

@@ -5,8 +5,6 @@ One convex step of a batch's weights: the problem that cvxpy solves, set up once
 The unknowns are the factors by which tied weights change. Setting up takes longer than solving, so
 the numbers are parameters, and a row that is given up stays in the problem with no effect.
 
-The weight of each candidate row, so that a batch of queries meets its targets at least cost.
-
 Numbers only: rows and queries are coefficients on atoms, and a solution is a weight for every row.
 The weights minimise the largest cost of an atom, while every query's half-width, computed from the
 exact law of its noise, meets its target. The problem is not convex: the result is the best of

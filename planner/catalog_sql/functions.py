@@ -2,8 +2,6 @@
 
 What the catalog knows besides its relations: of the server, the caller and their session.
 
-PostgreSQL's functions of the catalog, written out as what DuckDB can compute.
-
 Each is a function of its arguments, and perhaps of the facts, that returns a tree. Those that look
 something up are subqueries of the catalog's own relations. Sizes are NULL: they would tell of data.
 """

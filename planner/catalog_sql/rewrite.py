@@ -2,8 +2,6 @@
 
 PostgreSQL's own operators, casts and functions, node by node, as what DuckDB computes.
 
-A query of the catalog as SQL for DuckDB, and what its columns are called.
-
 What PostgreSQL calls the columns of a query, which is told of its text before it is written out.
 
 Clients look columns up by these names. Names without quotes are in lower case, and several columns

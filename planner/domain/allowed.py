@@ -4,8 +4,6 @@ What to say instead of a function that is not answered: the nearest thing that i
 
 First by a table of what other dialects call it, then by the likeness of the names.
 
-Which scalar SQL is evaluated: a list of what is allowed, and a refusal for everything else.
-
 Listed are operators and functions that give one value for one combination of levels, the same one
 every time, and whose result cannot be much longer than the text that asked for it. So there is no
 clock, no randomness, no environment, no file, no query and no way to make the scratchpad build a

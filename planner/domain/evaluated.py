@@ -1,7 +1,5 @@
 """Values of an expression on every combination of levels: plain, as whole multiples, as keys.
 
-The values of an expression on every combination of levels, as they come from the scratchpad.
-
 Decimals of few digits are fetched as doubles, from which their digits are found again; longer ones
 and whole numbers beyond 64 bits as objects, which takes a thousand times as long and is counted.
 

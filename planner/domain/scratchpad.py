@@ -5,8 +5,6 @@ An allowed expression as DuckDB SQL over level tables.
 Columns become the level columns of the scratchpad, by place and never by name. A public table's
 column becomes a function of the key. What operators and functions mean is for `planner.meaning`.
 
-The public scratchpad: an in-memory DuckDB that evaluates expressions on declared levels.
-
 A predicate over two columns is evaluated on every combination of their levels; the result is an
 array over those combinations. The database holds only levels; it cannot reach a file, a network, an
 extension or its own settings. It never contains a private row.

@@ -11,8 +11,6 @@ Counts of the privacy unit, by its key: as counts of rows, or of units where the
 
 The key itself is in no other place: it has no levels, and its values are private.
 
-Turns a SELECT over private rows into a part and a SELECT over the part's noisy relation.
-
     SELECT sex, AVG(age) AS a FROM adult WHERE .. GROUP BY sex HAVING COUNT(*) > 9 ORDER BY a
     SELECT key_0 AS sex, answer_1 AS a FROM part WHERE estimate_2 > 9 ORDER BY a
 

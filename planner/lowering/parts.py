@@ -6,8 +6,6 @@ A count's default is its table's half-width, in records. A sum's default is a fr
 what its measure's owner declared; it costs at most a stated multiple of what counts cost, since it
 is never asked for at less than a floor that follows from public bounds. Nothing here measures.
 
-Builds a part, the aggregation of one private table, from a SELECT.
-
 A `PartBuilder` collects groups, linear queries, answers and the columns of the noisy relation, each
 once however often the statement mentions it, and returns a frozen `Part`.
 """

@@ -5,8 +5,6 @@ DP_INTERVAL_LOW(n) and the like in a SELECT around the one that aggregates.
 The companion becomes a column of the SELECT that has the answer, and a reference to that column.
 Companions of answers in the same SELECT are not here (`lowering.py`).
 
-Cuts a statement at its aggregates: queries on private tables, and the SQL around them.
-
 Every SELECT that aggregates private rows becomes a part (`lowering.py`) and reads from the part's
 noisy relation instead. An inner SELECT that only filters and computes private rows is merged into
 the SELECT around it. Everything else is left unchanged, and runs on noisy and public relations

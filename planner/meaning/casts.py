@@ -1,7 +1,5 @@
 """Casts, and values as texts: TO_CHAR of a number, too.
 
-Casts, and values as texts.
-
 numeric to integer     half away from zero     2.5::int is 3
 double to integer      half to even            2.5::float8::int is 2
 text to a number       digits alone            '2.5'::int is an error

@@ -8,8 +8,6 @@ ahead, references to groups) is refused. Where a part of the text is taken and n
 sought, the longest match must be the first that RE2 finds: so groups with a quantifier and
 alternatives are refused then.
 
-Functions of texts, and matches of patterns.
-
 Positions and lengths are in characters from 1, and what lies before the first is cut off as
 PostgreSQL cuts it: SUBSTRING('abc', -1, 3) is 'a'. Texts are compared by their code points.
 """

@@ -2,8 +2,6 @@
 
 The strategies of a table's owner: what may be measured when the history does not suffice.
 
-What could be measured for a query: blocks of rows, and which strategies propose them.
-
     query        the rows that are asked for
     top_up       the earlier measurement that contributes most of the noise, raised
     cells        every cell of the query's scope

@@ -30,8 +30,6 @@ The chain of stretches is the reader's, and so is the noise of the sum: half-wid
 is measured depends on weights and targets alone. Gaussian noise gains nothing: its cost is linear
 in the precision, and N stretches at N times the precision cost what N answers cost.
 
-What to measure when the history does not suffice: weigh and price every candidate, choose one.
-
 Under `auto` the choice is between renting and buying. The rent is the price of the row that is
 asked for, at the smallest weight that meets the target together with the history. Every cell of a
 scope, or a hierarchy, is bought at a weight at which it would have answered rows rented there, as

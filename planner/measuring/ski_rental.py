@@ -11,8 +11,6 @@ The ledger's charges come in order, so the horizon at each of them is, as far as
 the last level that anything bought so far is about. On a table that does not grow, every block is
 what it was.
 
-Ski rental: the rows that were bought one by one, and that no wider purchase has replaced since.
-
 Whether to buy every cell of a scope, or only the row that is asked for, is the ski-rental problem
 (Karlin et al. 1988, "Competitive snoopy caching"). The rent of a scope is what the table's cost
 would fall by, had the rows on the scope not been bought: rows that never met in the most expensive

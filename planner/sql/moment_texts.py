@@ -1,14 +1,10 @@
 """The texts of days, moments and intervals as PostgreSQL reads them.
 
-The texts of days and moments as PostgreSQL reads them.
-
     2024-06-01     20240601     6/1/2024     1 Jun 2024     2024-06-01T10:20:30.5Z
     2024-06-01 10:20 PM     Sat Jun 01 10:20:30 2024     2024-06-01 10:20:30 Europe/Oslo
 
 What a client binds to a date or a timestamp is read here. A text that PostgreSQL refuses is
 refused; so is what lies outside of the years 1 to 9999, which no column holds.
-
-The texts of intervals as PostgreSQL reads them: months, days and microseconds.
 
     1 year 2 mons 3 days 04:05:06     @ 3 months ago     -1 day +02:03     1-2     3 4:05:06
     P1Y2M3DT4H5M6.7S     P0001-02-03T04:05:06     1.5 decades

@@ -1,7 +1,5 @@
 """Bind parameters of a query, their values, and the types that stand for them.
 
-Bind parameters of a query: ``?``, ``$1``, ``:name``, and the values that clients send for them.
-
 A value is put into the tree as a literal, never into the text: it cannot be read as SQL. Values are
 kept as what they are written as, so that 1, 1.0 and true stay three different values.
 

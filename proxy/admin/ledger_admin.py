@@ -7,8 +7,6 @@ Limits as owners set them: a partial change, as text, and what a limit leaves at
 A change keeps what it does not mention. The ledger records the whole limit, so that a reader needs
 no earlier entry.
 
-What owners and auditors do with a ledger through the server: limits, and the audit report.
-
 The identity interceptor has checked that the caller's role may call the method. Here it is checked
 for which tables.
 """

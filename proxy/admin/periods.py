@@ -1,11 +1,7 @@
 """What an owner does to a table that grows or whose data was replaced, beside a running server.
 
-What an owner does to a table that grows, beside a running server or without one.
-
 The command reads the data itself, as the server would, and writes to the ledger; running servers
 follow within about a second. Nothing here keeps rows.
-
-What an owner does to a table whose data was replaced, beside a running server or without one.
 
 The command reads the data itself, as the server would, and writes one entry to the ledger; running
 servers follow within about a second. Nothing here keeps rows.

@@ -2,8 +2,6 @@
 
 The rows of `information_schema`, for the views of it that have any.
 
-The shadow catalog: queries about definitions, answered from relations that are made of them.
-
 The SQL runs in a database that is empty but for the relations of the one query. It charges nothing
 and can read no data: what it is given are declarations that the caller may know of.
 """

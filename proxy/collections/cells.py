@@ -1,7 +1,5 @@
 """What a collection says of every cell of some attributes: shares, and the likeliest ones.
 
-What a collection says of every cell of some attributes: shares with intervals.
-
 The likeliest shares of some attributes: nowhere below 0, and without intervals.
 
 By the answers to one combination alone, the one that says most of these attributes; what others

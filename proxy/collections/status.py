@@ -9,8 +9,6 @@ What a new collection may be called: a table's name that SQL needs no quotes for
 
 A collection keeps its name for ever, so that what is no good as one is refused before it is noted.
 Those that a ledger has already are read as they are.
-
-What may be known of a collection: its campaign, who may answer, and how many have.
 """
 
 from collections.abc import Collection

@@ -1,7 +1,5 @@
 """Answers from a model: where a budget is exhausted, and as previews of rows.
 
-Answers from a model, if the budget is exhausted and the statement allows it.
-
 The newest synthetic table of the private table replaces it: as many rows as its model estimates,
 with the values that SQL sees of private rows. Such an answer is free, has no interval, and is
 marked by its source, "model". Groups without a row in the model are missing from it.

@@ -1,7 +1,5 @@
 """The relations of the schema `data_privacy`.
 
-The relations of the schema `data_privacy`: budgets, losses, the history, the public domains.
-
 Each is an Arrow table with a fixed schema. They are made from the gate's public state and from
 public declarations: they contain no noisy value, and cannot contain an exact one. Reading them is
 free.

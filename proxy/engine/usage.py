@@ -1,7 +1,5 @@
 """Answers counted for the ledger, and free answers that are given again.
 
-Answers counted for the ledger: free and paid, and their width as a share of the target.
-
 An answer is one linear query of a statement, with all its rows. Its plain price is what Laplace
 noise would have cost for the same accuracy without a history: that of the target that applied when
 its search ended. A statement that ends without reaching its target gave no answer. The counts are

@@ -2,8 +2,6 @@
 
 Marginals as one long Arrow table: one row for each cell of each set, keys as text.
 
-From the tables in a history to the cells of each set: as measured, or made to agree.
-
 Post-processing of released values: nothing is bought or charged here.
 """
 

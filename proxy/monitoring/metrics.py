@@ -14,8 +14,6 @@ methods of the protocols, codes of refusals, tables of the configuration. Any ot
 The time of a measurement depends on data. So a time is recorded by its bucket and nothing finer:
 what is added to a histogram's sum is the bucket's upper edge.
 
-The metrics of several processes as those of one server.
-
 What counts is added up. Of what describes the ledger, the word of the process that has read most of
 it holds; it can be written if every process can write it.
 """

@@ -1,7 +1,5 @@
 """Fair shares of one process, and one large statement of an analyst at a time.
 
-Fair shares of one process: one analyst's statements do not starve another's.
-
 The threads of a process take turns in one interpreter. Without scheduling, forty heavy statements
 of one analyst would leave a fortieth of it to another's light statement. So the work for each
 analyst is added up; between two steps of a statement (`cube/pace.py`), an analyst who has used more
@@ -14,8 +12,6 @@ the time in which it waits for others.
 
 Nothing here knows what a statement is. Shares belong to analysts' names: a person with two names
 has two shares.
-
-One large statement of an analyst at a time.
 
 A statement with many groups takes hundreds of megabytes while it is priced and estimated, and keeps
 them while it waits. A few of them at once would exhaust the memory of the process.

@@ -6,8 +6,6 @@ From a statement to what the ledger notes of a stream. Values only.
 
 All of a stream is in its entry, so a restart needs nothing else but the files of its states.
 
-One stream that is served: its epochs begun, observed and released, with the files of its states.
-
     the ledger notes the epoch  ->  its state gets a file  ->  arrivals draw bits anew
     the epoch is over  ->  a number is drawn  ->  the ledger has it  ->  the state is erased
 

@@ -4,8 +4,6 @@ Parses a value written as text into a level of a column.
 
 Reads only the text and the public declaration of the column.
 
-The law of some columns given values of others, by a synthetic table's model. Free.
-
 A network gives it without the table's rows: exactly, or from rows drawn for the question. A
 pairwise model can only be sampled, so shares are counted among the table's rows. All of it is
 public.

@@ -4,11 +4,7 @@ The settings of a network in the method's terms, and checks of their combination
 
 Reads only the request and the public schema.
 
-Measures what a Bayesian network needs, through the gate.
-
 Choices are statistics; tables are counts of partitions that enter the history like any others.
-
-Measures what the pairwise method asks for, through the gate.
 
 The method decides what to measure; the spending decides what it costs and whether it is allowed. If
 others exhaust the table's budget meanwhile, buying stops, and the synthetic table is made from what

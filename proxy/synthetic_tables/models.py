@@ -8,8 +8,6 @@ public schema.
 Values as levels: from the rows of a synthetic table back to the drawn levels.
 
 Used to compare synthetic rows with the history's estimates for levels. These rows are public.
-
-The models that synthetic rows are drawn from, of either method, and as JSON values.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

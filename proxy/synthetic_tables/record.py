@@ -1,7 +1,5 @@
 """The record that is kept with a synthetic table, and the view that lists them.
 
-The record that is kept with a synthetic table's rows: its source, how and when it was made.
-
 All of it is public to those who may know of the private table: names, costs and choices, which the
 ledger holds as well. The record is JSON in a file; an invalid record is refused when it is read.
 

@@ -1,7 +1,5 @@
 """The service for synthetic tables, and the statements that it carries out.
 
-The service for synthetic tables: who may make, see and drop them, their names and limits.
-
 As far as possible, everything is checked before anything is paid for. To a caller, tables that they
 may not know of do not exist: such tables neither occupy names nor count towards limits.
 

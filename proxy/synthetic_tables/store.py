@@ -1,7 +1,5 @@
 """Synthetic tables on disk, durable before they are visible, and their names.
 
-Synthetic tables on disk: durable before they are visible, and found again after a restart.
-
     s.09c8....json    the record of the table s of one private table; it names the rows
     6f1d...parquet    its rows
     6f1d...model      the model they were drawn from, as JSON

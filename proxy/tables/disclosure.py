@@ -1,7 +1,5 @@
 """Who may see a table's history and budget, and the alarm for a request that took much of it.
 
-Who may see a table's history, and the budget as the others see it.
-
 Owners and auditors see everything, and so does everybody if the history is shared. Analysts of a
 table whose history is private see what is left of budgets in tenths, and prices on an empty history
 (`empty_history.py`). `engine/disclosure.py` does the same for answers.

@@ -1,7 +1,5 @@
 """A table with an empty history: what it would cost there, and the widths that a default cost buys.
 
-A table with an empty history: nothing was measured, and the whole budget is left.
-
 The same planner and the same pricing code run here on an empty history. So the results depend only
 on the query and on public declarations, whatever anybody has asked before. Nothing here charges or
 reads data.

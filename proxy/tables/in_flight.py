@@ -7,8 +7,6 @@ behind it and have no cap of their own. They would otherwise plan one after the 
 the one before had bought. Requests of different payers do not wait for each other. Nothing here
 knows what a purchase is.
 
-What is being bought on one table just now, by this process and by others.
-
 Between the decision to buy and the durable measurement lie two writes to a disk and a read of the
 data. Other requests go on meanwhile, and must not buy the same again: here they see what is
 promised, rows that will be known soon, at weights that are known already. Half-widths depend on

@@ -8,8 +8,6 @@ on planning out of its turn, and has to check what was bought meanwhile before i
 
 Nothing here knows what a purchase is.
 
-What every purchase of one table goes through: its state, turns at planning, what is under way.
-
 Shared by the purchases that targets ask for (`acquisition.py`) and by those of whole tables of
 counts, statistics and batches. Decides nothing by itself.
 

@@ -6,8 +6,6 @@ A value apart from the snapshot that plans them: what plans holds on to prices, 
 nothing that plans. So all of it is gone with the statement that it was for, with its megabytes of
 workspaces, and does not wait for the collector of cycles.
 
-One private table as it was at one moment: what was known of it, and what more would cost.
-
 A snapshot needs no lock: purchases are planned on it however long that takes, and what is charged
 is decided on the newest history (`accountant/gate/gate.py`), which tells whether a plan is stale.
 It is for one thread. Nothing here sees an exact count, or charges.

@@ -1,7 +1,5 @@
 """A learned network, what is to be said of it, as text, and how long it takes.
 
-A learned network with what is to be said of it: what speaks for each arc, and its direction.
-
 Which learner is used, and nothing of how it works.
 
 A learned network as JSON values, and as text for Graphviz.

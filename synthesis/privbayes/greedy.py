@@ -4,8 +4,6 @@ What parents are worth in a noisy table: whether a law is nearer to the truth wi
 
 Of one table, and of tables that are drawn like it; how these are drawn is the caller's.
 
-A network from tables that are there already: the greedy choice, and laws from the same tables.
-
 For tables that are noisy by themselves, such as those of randomised answers: nothing is measured,
 so nothing is paid for, and a choice need not be private. Which columns have tables together is what
 somebody asked for earlier, and bounds the parents that a column may have.

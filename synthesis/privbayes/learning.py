@@ -4,8 +4,6 @@ The parents that a column may have: sets that keep its table useful and cannot b
 
 Everything follows from public sizes and one number of cells, so it costs nothing.
 
-The method: choose a network greedily, measure a table for each of its columns, fit.
-
 Only the flow. Reading private data is a port: its implementation pays for it. Neighbouring tables
 differ by one record, added or removed, so the number of records is private.
 """

@@ -8,8 +8,6 @@ levels are missing for certain, and a note says so. Where most records are in mi
 fewer than half of the levels that may occur were found, the number is NULL: 2 of 86 levels is no
 estimate of 86. All of this is computed from noisy counts.
 
-A test of independence, computed from a part's noisy counts: the part's one result row.
-
 This is post-processing of answers that are paid for or free, and of the law of their noise: from
 the history, or as a table that answers by itself says. Nothing here charges, and nothing here draws
 privacy noise.

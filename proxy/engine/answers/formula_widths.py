@@ -44,8 +44,6 @@ divides by what cannot be told from 0, when the parts are as narrow as without a
 value and asks for nothing: what is bought is decided by the other rows. If there is no other row,
 what is divided by is narrowed a few times, in case it is merely small.
 
-How much narrower a statement's blocks must be known, so that its answers meet their targets.
-
 A relative target of a linear answer has rules of its own, and so has the
 target of a formula (`formula_widths.py`).
 

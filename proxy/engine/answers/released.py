@@ -17,8 +17,6 @@ The columns of an answer, and the receipt of each that has an interval.
 
 Either a part's relation is the answer as it is, or outer SQL computes it, which then gives the ends
 of intervals behind the columns that were asked for.
-
-The result of a statement with its receipt: what was answered, from what, and what it cost.
 """
 
 import math

@@ -8,8 +8,6 @@ The first part of the page as values for its template: the verdict in words, wor
 
 Names are text; the template escapes them.
 
-The report of a synthetic table as one self-contained page: nothing to fetch, nothing to run.
-
 Names of tables, columns and levels are untrusted, so every one of them goes through Jinja's
 escaping; only charts, which are drawn here from numbers (charts.py), are not escaped.
 """

@@ -11,8 +11,6 @@ How far measured counts can be from the truth by noise alone: limits from the la
 A limit is exceeded at most at the given odds. Counts of one table have independent noise of one
 scale, Laplace or Gaussian; no law is replaced by another that it resembles.
 
-Synthetic counts held against each measured table: whether its noise explains the difference.
-
 Each table is looked at in four ways, for each way hides something from the others: every count; the
 large counts, because near-empty ones are many, and their noise would cover a large error; single
 counts; and sums, of a column's levels and of all near-empty counts. What is asked is whether the
