@@ -2,7 +2,7 @@
 
 Here: its entries and their JSON, the tables' histories computed from them, limits and credentials,
 the clock, and what an owner may do about a loss. Not here: where entries are stored (`stores/`),
-what they cost (`cost/`), and the auditor, which shares no code with this.
+what they cost (`cost/`), and the auditor, which shares this format alone.
 """
 
 from accountant.ledger.charged import (

@@ -40,6 +40,7 @@ _HINTS: Final = {
     "EXECUTE": "Write EXECUTE s (1, 'a').",
     "DEALLOCATE": "Write DEALLOCATE s, or DEALLOCATE ALL.",
 }
+CURSOR_WORDS: Final = tuple(_HINTS)
 _FORWARD: Final = ("NEXT", "FORWARD", "ABSOLUTE", "RELATIVE", "PRIOR", "BACKWARD", "FIRST", "LAST")
 
 

@@ -49,7 +49,7 @@ told by its first words alone: `query_tree` parses it. Nothing here knows a tabl
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -59,7 +59,14 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from cube.refusals import InvalidSql, ReadOnly, Refused, UnsupportedSql
 from planner.cache import BoundedCache
-from planner.sql.cursors import CopyOut, CursorStatement, PreparedStatement, read_copy, read_cursor
+from planner.sql.cursors import (
+    CURSOR_WORDS,
+    CopyOut,
+    CursorStatement,
+    PreparedStatement,
+    read_copy,
+    read_cursor,
+)
 from planner.sql.messages import position_at, shortened
 from planner.sql.options import Option
 from planner.sql.settings import SettingStatement, read_setting
@@ -354,6 +361,13 @@ _MODES: Final = (
 _CHAINS: Final = (("AND", "CHAIN"), ("AND", "NO", "CHAIN"))
 
 
+_SESSION_WORDS: Final = {
+    "DISCARD",
+    "UNLISTEN",
+    *(first for first, *_ in (*_SAVEPOINTS, *_BEGINNINGS)),
+}
+
+
 def read_session_word(words: Sequence[Token]) -> SessionWord | None:
     """The statement about a transaction or a session; None if the words begin otherwise.
 
@@ -600,25 +614,32 @@ def not_answered(verb: str) -> UnsupportedSql:
 
 
 def _statement(worded: WordedStatement) -> Statement:
-    words = worded.words
-    if keyword(words[0]) == "EXPLAIN":
-        return _explained(worded)
-    listing = read_listing(words)
-    if listing is not None:
-        return Query(listing)
-    found: Statement | None = (
-        read_setting(words)
-        or read_session_word(words)
-        or read_synthetic(words)
-        or read_stream(words)
-    )
-    if isinstance(found, CreateSynthetic | CreateStream) and commented_options(words):
+    """The statement that some words are: its first word decides who reads it."""
+    read = _READERS.get(keyword(worded.words[0]))
+    found = None if read is None else read(worded)
+    return found or _query(worded.text, worded.words)
+
+
+def _shown(worded: WordedStatement) -> Query | SettingStatement | None:
+    """SHOW TABLES and SHOW COLUMNS, which are short for a SELECT; SHOW of a setting."""
+    listing = read_listing(worded.words)
+    return read_setting(worded.words) if listing is None else Query(listing)
+
+
+def _listed(worded: WordedStatement) -> Query | None:
+    listing = read_listing(worded.words)
+    return None if listing is None else Query(listing)
+
+
+def _made(worded: WordedStatement) -> SyntheticStatement | StreamStatement | None:
+    """CREATE and DROP of what is made here."""
+    found = read_synthetic(worded.words) or read_stream(worded.words)
+    if isinstance(found, CreateSynthetic | CreateStream) and commented_options(worded.words):
         raise InvalidSql(
             "Options in a comment are for SELECT.",
             hint="What is created has its own: WITH (epsilon => 1).",
         )
-    found = found or read_cursor(worded.text, words) or read_copy(worded.text, words)
-    return found or _query(worded.text, words)
+    return found
 
 
 def _keep_unparsed(worded: Sequence[WordedStatement], found: Sequence[StatementAt]) -> None:
@@ -649,3 +670,17 @@ def _query(text: str, words: Sequence[Token]) -> Query:
     if first.token_type not in _SELECTING:
         raise not_answered(first.text.upper())
     return Query(text, first.start)
+
+
+# Who reads a statement, by its first word. What is in no row is a query, and so is what its reader
+# does not know, if it begins as one.
+_READERS: Final[Mapping[str, Callable[[WordedStatement], Statement | None]]] = {
+    "EXPLAIN": _explained,
+    "SHOW": _shown,
+    **dict.fromkeys(("DESCRIBE", "DESC"), _listed),
+    **dict.fromkeys(("SET", "RESET"), lambda worded: read_setting(worded.words)),
+    **dict.fromkeys(_SESSION_WORDS, lambda worded: read_session_word(worded.words)),
+    **dict.fromkeys(("CREATE", "DROP"), _made),
+    **dict.fromkeys(CURSOR_WORDS, lambda worded: read_cursor(worded.text, worded.words)),
+    "COPY": lambda worded: read_copy(worded.text, worded.words),
+}
