@@ -6,7 +6,7 @@ Each is a function of its arguments, and perhaps of the facts, that returns a tr
 something up are subqueries of the catalog's own relations. Sizes are NULL: they would tell of data.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -35,6 +35,12 @@ class CatalogFacts:
     version: str
     settings: Mapping[str, str] = field(default_factory=dict)
     numbers: Mapping[tuple[str, str], int] = field(default_factory=dict)
+
+    @property
+    def key(self) -> Hashable:
+        """A value that is equal for equal facts."""
+        said = self.user, self.database, self.schema, self.version
+        return said, frozenset(self.settings.items()), frozenset(self.numbers.items())
 
 
 Arguments: TypeAlias = Sequence[exp.Expr]

@@ -15,7 +15,7 @@ is given, and how much it can make is bounded. What rewriting makes of it is cou
 """
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
@@ -23,6 +23,7 @@ from sqlglot import exp
 from sqlglot.errors import UnsupportedError
 
 from cube.refusals import TooLarge, UnknownName, UnsupportedSql
+from planner.cache import BoundedCache
 from planner.catalog_sql.functions import (
     KNOWN_FUNCTIONS,
     RELATION_NAMES,
@@ -445,6 +446,8 @@ _COMPUTED: Final = frozenset(
     }
 )
 _CALLED: Final = KNOWN_FUNCTIONS | {"all"}
+N_REWRITTEN_MAX: Final = 256
+N_REWRITTEN_BYTES_MAX: Final = 2**23
 N_NODES_MAX: Final = 50_000  # as many as of SQL on answers
 N_CHARACTERS_MAX: Final = 2**21  # of the texts in it: settings are written out
 
@@ -470,6 +473,12 @@ class CatalogSql:
     renamed: Mapping[str, str]
 
 
+# Tools ask the same of the catalog each time that they connect.
+_REWRITTEN: BoundedCache[Hashable, CatalogSql] = BoundedCache(
+    n_entries_max=N_REWRITTEN_MAX, n_bytes_max=N_REWRITTEN_BYTES_MAX
+)
+
+
 def catalog_sql(
     query: Query,
     parameters: Parameters,
@@ -491,6 +500,20 @@ def catalog_sql(
     Refused
         If it does not parse, names what is not there, or calls what is not computed.
     """
+    key = query, parameters, facts.key, frozenset(relations)
+    known = _REWRITTEN.get(key)
+    if known is None:
+        known = _rewritten(query, parameters, facts, relations)
+        _REWRITTEN.put(key, known, n_bytes=len(query.text) + len(known.text))
+    return known
+
+
+def _rewritten(
+    query: Query,
+    parameters: Parameters,
+    facts: CatalogFacts,
+    relations: Collection[tuple[str, str]],
+) -> CatalogSql:
     tree = read_tree(query, parameters).tree
     names, renamed = columns_named(tree), columns_renamed(tree)
     name_inner_columns(tree, column_named)

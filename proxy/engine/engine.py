@@ -336,6 +336,9 @@ class Engine:
 
         Any other statement is carried out, too; one that makes a synthetic table charges budgets.
         """
+        told = self._told.again(request, self._tables)
+        if told is not None:
+            return told.counted(self.usage, self._watcher, self._tables)
         match read_statement(request.sql):
             case Query() as query if is_catalog_query(query):
                 seen = self._visible_to(request.caller)

@@ -213,6 +213,19 @@ class ToldAgain:
             n_entries_max=N_TOLD_MAX, n_bytes_max=TOLD_BYTES_MAX
         )
 
+    def again(self, request: QueryRequest, opened: Mapping[str, ServedTable]) -> Told | None:
+        """The answer to a request, if what it rests on shows without its statement being read.
+
+        So it is where all of its tables are private ones, and no clock is read: what a text means
+        then depends on the request and on entries of the ledger.
+        """
+        told = self._told.get(request)
+        if told is None or told.workload.moment is not None:
+            return None
+        if any(name not in opened for name in told.workload.tables):
+            return None
+        return self.find(request, told.workload, opened)
+
     def find(self, request: QueryRequest, workload: Workload, opened: Opened) -> Told | None:
         """The answer to a request, if it would be made of the same again."""
         told = self._told.get(request)

@@ -1,4 +1,4 @@
-"""The list of all refusals, as Markdown: `python -m tests.sql.refusal_list > docs/refusals.md`.
+"""The list of all refusals, as Markdown: `python -m tests.sql.refusal_list`.
 
 What the SQL fixtures reach is shown by example, with the words that are said and a statement that
 works. What no fixture reaches is found by reading the source: its words, with names between angle
@@ -83,7 +83,7 @@ table is `patients`, about persons told apart by `{unit}`, and their public tabl
 `holidays`. The columns of `patients` are
 {columns}.
 
-This page is printed by `python -m tests.sql.refusal_list`, and a test holds it to the code.
+This page is printed by `python -m tests.sql.refusal_list` whenever the site is built.
 """
 
 
