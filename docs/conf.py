@@ -4,7 +4,8 @@ Its source folder is the whole repository, so that the proofs beside the code, t
 and ARCHITECTURE.md are pages too, and every link between Markdown files is checked where it stands.
 Four parts of the reference are written at each build, into docs/generated: the command line's by
 typer, the protocol's by `proto_reference`, the refusals by `tests.sql.refusal_list`, and the Python
-packages' by `python_reference` and autodoc. Pages load nothing from elsewhere: no font, script or picture.
+packages' by `python_reference` and autodoc. Pages load nothing from elsewhere: no font, script or
+picture.
 """
 
 import subprocess
