@@ -14,13 +14,14 @@ from accountant.noise import SystemNoise
 from cube.refusals import ConfigurationInvalid, LedgerUnavailable, TacitError
 from proxy.admin import HeadSigner, open_configured, set_first_limit
 from proxy.api import LOCAL, BudgetStatus
-from proxy.collections import CollectionService, Forgetting
+from proxy.collections import Collections, CollectionService
 from proxy.config import LedgerSettings, Settings, TableSettings
-from proxy.engine import CollectedTables, Engine, OwnTables
+from proxy.engine import Engine
+from proxy.feature import Feature
 from proxy.monitoring import UNWATCHED, Watcher, write_log
 from proxy.sources import Extracted, GrowingFile, WhyMade, table_rows
 from proxy.sources.public import PublicTable, load_public_tables
-from proxy.streams import StreamService, Turning
+from proxy.streams import Streams, StreamService
 from proxy.synthetic_tables import SyntheticStore
 from proxy.tables import Advancing, Growing, Keeping, Renewable, Renewing, ServedTable, open_periods
 from proxy.workers import ALONE, Crew
@@ -38,16 +39,16 @@ class Service:
         public: tuple[PublicTable, ...],
         signer: HeadSigner | None = None,
         *,
-        moving: tuple[Advancing, Renewing] | None = None,
-        collections: CollectionService | None = None,
+        moving: tuple[Advancing, Renewing],
+        streams: Streams,
+        collections: Collections,
     ) -> None:
         self.engine = engine
-        self.collections = collections
-        self.advancing, self.renewing = moving or (Advancing(()), Renewing(()))
+        self.streams, self.collections = streams.service, collections.service
+        self.features: tuple[Feature, ...] = (streams, collections)
+        self.advancing, self.renewing = moving
         self.ledger = ledger
         self.keeping = Keeping(ledger)
-        self.turning = Turning(engine.streams)
-        self.forgetting = Forgetting(collections)
         self.public = public
         self._signer = signer
 
@@ -70,9 +71,8 @@ class Service:
             self.write_usage()
         with suppress(OSError, TacitError):
             self.sign_head()
-        if self.collections is not None:
-            self.collections.close()
-        self.engine.streams.close()
+        for feature in self.features:
+            feature.close()
         self.ledger.close()
 
 
@@ -99,7 +99,7 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED, crew: Crew = ALONE) 
             signer.check(ledger)
         ledger.check_clock()
         # Before the ledger is told of any table: one that cannot be served leaves no trace.
-        streams = _streams(settings, ledger, crew)
+        streams = Streams(_streams(settings, ledger, crew))
         sources = _sources(settings, ledger, refused)
         tables = {
             table.schema.table: ServedTable(
@@ -119,9 +119,8 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED, crew: Crew = ALONE) 
         previews = [one.schema.table for one in settings.tables if one.has_previews]
         store = _synthetic_store(settings)
         names = [*tables, *(one.name for one in public)]
-        collections = _collections(settings, ledger, names, crew)
-        own = OwnTables(streams, CollectedTables(collections))
-        engine = Engine(tables, public, watcher, store, previews, own, streams)
+        collections = Collections(_collections(settings, ledger, names, crew))
+        engine = Engine(tables, public, watcher, store, previews, (streams, collections))
         growing = [
             Growing(tables[one.schema.table].gate, one.closing)
             for one in settings.tables
@@ -133,7 +132,15 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED, crew: Crew = ALONE) 
             if one.closing is None
         ]
         moving = Advancing(growing), Renewing(renewable)
-        return Service(engine, ledger, public, signer, moving=moving, collections=collections)
+        return Service(
+            engine,
+            ledger,
+            public,
+            signer,
+            moving=moving,
+            streams=streams,
+            collections=collections,
+        )
     except BaseException:
         ledger.close()
         raise

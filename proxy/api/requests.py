@@ -442,6 +442,10 @@ class QueryEngine(Protocol):
         """Every private table that a caller may know of."""
         ...
 
+    def views(self) -> Mapping[str, pa.Schema]:
+        """The views of `data_privacy` that have columns of their own: these, by name."""
+        ...
+
     def budgets(self, caller: Caller) -> tuple[BudgetStatus, ...]:
         """The budgets of these tables, and the limits that bind the caller."""
         ...

@@ -7,17 +7,20 @@ budget.
 """
 
 from proxy.collections.cells import estimated_shares, likeliest_shares
+from proxy.collections.feature import Collections
 from proxy.collections.plan import CONFIDENCE, LEVEL, NoiseKind, NoisyTest, Plan, made_plan
-from proxy.collections.service import CollectionService, Forgetting
-from proxy.collections.status import N_PLACES_MAX, CollectionStatus, check_size, n_places_of
+from proxy.collections.service import CollectionService
+from proxy.collections.status import CollectionStatus, check_size
+from proxy.collections.table import N_SIMULATED_MAX, CollectedTable
 
 __all__ = [
     "CONFIDENCE",
     "LEVEL",
-    "N_PLACES_MAX",
+    "N_SIMULATED_MAX",
+    "CollectedTable",
     "CollectionService",
     "CollectionStatus",
-    "Forgetting",
+    "Collections",
     "NoiseKind",
     "NoisyTest",
     "Plan",
@@ -25,5 +28,4 @@ __all__ = [
     "estimated_shares",
     "likeliest_shares",
     "made_plan",
-    "n_places_of",
 ]

@@ -631,11 +631,10 @@ class Forgetting(Background):
 
     Parameters
     ----------
-    collections : CollectionService, optional
-        None where there are none.
+    collections : CollectionService
     """
 
-    def __init__(self, collections: CollectionService | None) -> None:
+    def __init__(self, collections: CollectionService) -> None:
         super().__init__("forgetting", LOOK_SECONDS)
         self._collections = collections
         self._seen: frozenset[int] = frozenset()
@@ -643,12 +642,12 @@ class Forgetting(Background):
 
     @property
     def has_work(self) -> bool:
-        """A collection may be closed at any time."""
-        return self._collections is not None
+        """Always: a collection may be closed at any time."""
+        return True
 
     def look(self) -> None:
         """Forget what was left at the last look already: a closing just now is at it itself."""
-        if self._collections is None or time.monotonic() < self._waits_until:
+        if time.monotonic() < self._waits_until:
             return
         try:
             left = self._collections.left_to_forget

@@ -5,7 +5,5 @@ and what each caller may see. Not here: a table's history and its purchases (`ta
 """
 
 from proxy.engine.engine import Engine
-from proxy.engine.own_tables import CollectedTables, OwnTables
-from proxy.engine.system_views import LISTED_VIEWS
 
-__all__ = ["LISTED_VIEWS", "CollectedTables", "Engine", "OwnTables"]
+__all__ = ["Engine"]

@@ -5,7 +5,7 @@ What a client is told of a statement before it runs: its columns, and its parame
 Free: nothing is charged, and no data is read. The statement is planned with a value for each
 parameter that would fit it, or with NULLs.
 
-Statements that are no queries, carried out: those about synthetic tables and streams.
+Statements that are no queries, carried out: those about synthetic tables, and those of features.
 
 What is about a session alone is refused: sessions belong to the wires, which take such statements
 off a text before the engine sees it.
@@ -21,7 +21,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from types import MappingProxyType
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -40,9 +39,7 @@ from cube.refusals import (
 from planner.cache import BoundedCache
 from planner.planner import Planner
 from planner.sql import (
-    CreateStream,
     CreateSynthetic,
-    DropStream,
     DropSynthetic,
     Explain,
     Parameter,
@@ -114,16 +111,17 @@ from proxy.engine.visibility import (
     VisibleTables,
     catalogued,
     earlier_tables,
+    listed_views,
     public_relations,
     visible,
     visible_key,
 )
+from proxy.feature import Feature, Features
 from proxy.marginals import make_marginals
 from proxy.monitoring import UNWATCHED, AnswerKind, Stage, Watcher
 from proxy.outer_sql.postprocessing import OuterSql
 from proxy.scheduling import LargeStatements
 from proxy.sources.public import PublicTable
-from proxy.streams import NO_STREAMS, StreamService, run_stream, stream_schema
 from proxy.synthetic_tables import (
     PREVIEW_SCHEMA,
     SyntheticStore,
@@ -200,7 +198,7 @@ def _parameter_types(sql: str, planner: Planner) -> tuple[ParameterType, ...]:
 
 def run_other(
     desk: SyntheticTableService,
-    streams: StreamService,
+    features: Features,
     statement: Statement,
     request: QueryRequest,
 ) -> QueryResult:
@@ -218,26 +216,25 @@ def run_other(
         case CreateSynthetic() | DropSynthetic():
             take_longer()
             return run_statement(desk, statement, request)
-        case CreateStream() | DropStream():
-            take_longer()
-            _check_name(desk, statement, request.caller)
-            return run_stream(streams, statement, request.caller)
         case Explain(of=CreateSynthetic() as explained):
             take_longer()
             return QueryResult(preview_table(desk.preview(request.caller, explained)), None)
         case other:
-            raise not_answered(other.verb)
+            feature = features.that_carries_out(other)
+            if feature is None:
+                raise not_answered(other.verb)
+            take_longer()
+            _check_name(desk, feature.new_table(other), request.caller)
+            return feature.carry_out(other, request.caller)
 
 
-def _check_name(
-    desk: SyntheticTableService, statement: CreateStream | DropStream, caller: Caller
-) -> None:
-    """Refuse a new stream the name of a synthetic table that its creator may know of."""
+def _check_name(desk: SyntheticTableService, name: str | None, caller: Caller) -> None:
+    """Refuse a new table the name of a synthetic table that its creator may know of."""
     names = {record.name.casefold() for record in desk.known(caller)}
-    if isinstance(statement, CreateStream) and statement.name.casefold() in names:
+    if name is not None and name.casefold() in names:
         raise NameTaken(
-            f"{statement.name} is the name of a synthetic table.",
-            hint="Take another name: this one would mean the stream from now on.",
+            f"{name} is the name of a synthetic table.",
+            hint="Take another name: this one would mean the new table from now on.",
         )
 
 
@@ -260,7 +257,7 @@ def explain_other(desk: SyntheticTableService, statement: Statement, caller: Cal
             raise not_answered(other.verb)
 
 
-def columns_of_other(statement: Statement) -> pa.Schema:
+def columns_of_other(features: Features, statement: Statement) -> pa.Schema:
     """The columns of what a statement gives that is no query.
 
     Raises
@@ -270,12 +267,13 @@ def columns_of_other(statement: Statement) -> pa.Schema:
     match statement:
         case CreateSynthetic() | DropSynthetic():
             return statement_schema(statement)
-        case CreateStream() | DropStream():
-            return stream_schema(statement)
         case Explain(of=CreateSynthetic()):
             return PREVIEW_SCHEMA
         case other:
-            raise not_answered(other.verb)
+            feature = features.that_carries_out(other)
+            if feature is None:
+                raise not_answered(other.verb)
+            return feature.columns_of(other)
 
 
 SchemaKey: TypeAlias = tuple[Key, str, RequestedTarget, Parameters, GivenAnswers]
@@ -297,11 +295,9 @@ class Engine:
         Where synthetic tables are kept; without a store there are none.
     previews : collection of str
         The private tables of which a few synthetic rows are shown.
-    own : mapping
-        The tables that answer by themselves, by name, as they are at present. A private table of
-        the same name is meant before them.
-    streams : StreamService, optional
-        What carries out statements about streams; these are among `own`.
+    features : sequence of Feature
+        With their tables that answer by themselves, their views, and the statements that they carry
+        out.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - all that a server serves
@@ -311,15 +307,15 @@ class Engine:
         watcher: Watcher = UNWATCHED,
         store: SyntheticStore | None = None,
         previews: Collection[str] = (),
-        own: Mapping[str, SelfAnswering] = MappingProxyType({}),
-        streams: StreamService = NO_STREAMS,
+        features: Sequence[Feature] = (),
     ) -> None:
-        self._tables, self._own, self.streams = LiveTables(tables), own, streams
+        self._tables, self._features = LiveTables(tables), Features(features)
+        self._own = self._features.tables
         self._public = [(table, table.relation()) for table in public]
         self._watcher = watcher
         self.usage = UsageTallies()
         self.synthetic = SyntheticTableService(
-            self._tables, [table.name for table in public], store, own
+            self._tables, [table.name for table in public], store, self._own
         )
         self._outer = OuterSql()
         self._large = LargeStatements()
@@ -350,7 +346,7 @@ class Engine:
             case Explain(of=Query(), form=form):
                 return QueryResult(shown_plan(self.explain(request), form), None)
             case other:
-                return run_other(self.synthetic, self.streams, other, request)
+                return run_other(self.synthetic, self._features, other, request)
 
     def _answer_query(self, request: QueryRequest) -> QueryResult:
         with self._watcher.stage(Stage.PLAN):
@@ -501,7 +497,7 @@ class Engine:
                 schema = self._schema(request, seen)
                 return schema if isinstance(asked, Query) else plan_columns(asked.form)
             case other:
-                return columns_of_other(other)
+                return columns_of_other(self._features, other)
 
     def describe(self, request: QueryRequest) -> Description:
         """The columns and the parameters of a statement. Reads nothing, charges nothing."""
@@ -513,6 +509,10 @@ class Engine:
         """The public schema of every table, private or not public, that a caller may know of."""
         gated, own = self._opened_to(caller).values(), self._own_opened_to(caller).values()
         return (*(table.info for table in gated), *(table.info for table in own))
+
+    def views(self) -> Mapping[str, pa.Schema]:
+        """The views of `data_privacy` that have columns of their own: these, by name."""
+        return listed_views(self._features.views)
 
     def budgets(self, caller: Caller) -> tuple[BudgetStatus, ...]:
         """The budgets of the private ones, and the limits that bind the caller."""
@@ -537,7 +537,14 @@ class Engine:
         if known is None or known.key != visible_key({**tables, **earlier}, own, synthetic):
             # Two threads may both make one; either is fine.
             known = visible(
-                tables, earlier, own, self._public, synthetic, self.synthetic, self._outer
+                tables,
+                earlier,
+                own,
+                self._public,
+                synthetic,
+                self.synthetic,
+                self._outer,
+                self._features.views,
             )
             self._views[granted] = known
         # The same schemas have the same planner; who answers may be another object each time.
@@ -637,7 +644,7 @@ class Engine:
         """What outer SQL reads besides answers; without a caller, samples of it."""
         if caller is None:
             return public_relations(names, seen, None)
-        shown = Shown(partial(self._records, caller), partial(self.streams.known, caller))
+        shown = Shown(partial(self._records, caller), caller)
         return public_relations(names, seen, shown)
 
     def _records(self, caller: Caller) -> list[TableRecord]:

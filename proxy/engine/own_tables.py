@@ -1,44 +1,30 @@
-"""Tables that answer by themselves: all of a server, and a statement's parts on them.
-
-A statement's parts on a table that answers by itself (`proxy/tables/self_answering.py`).
+"""A statement's parts on a table that answers by itself (`proxy/tables/self_answering.py`).
 
 Such an answer is free and has the interval that it has. A target that is not met is no reason to
 refuse: nothing can be bought, so the interval and a note say how well the answer is known. The
 intervals of formulas hold whatever the correlation of their parts (`boxes.py`), since these tables
 say only how far each part may be off. A test of independence takes the table's own word on how its
 counts come about. Counts that are to be made to agree are refused.
-
-Everything on a server that answers by itself: its streams, and its collections as they stand.
-
-A collection is a table of what its answers say at one moment. Nothing of the answers is read before
-a statement asks: anybody may answer, and statements about other tables must not wait for that. One
-whose attributes are no columns is not among the tables: other statements go on, and its own service
-says what is wrong. Where counts cannot be read, whoever asks for them is told so.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
-from itertools import chain, islice
+from itertools import islice
 from typing import Final
 
 import numpy as np
 
 from accountant.ledger import Payer
-from cube.query import Scope
-from cube.refusals import Refused, UnsupportedSql
+from cube.refusals import UnsupportedSql
 from inference import History, NoisePlaces
-from local_dp.campaign import Campaign
-from local_dp.estimates import CollectionEstimates
-from planner.cache import BoundedCache
 from planner.workload import Fallback, Part, Wanted
-from proxy.api import LOCAL, SOURCE_MIXED, SOURCE_PUBLIC
-from proxy.collections import N_PLACES_MAX, CollectionService, n_places_of
+from proxy.api import SOURCE_MIXED, SOURCE_PUBLIC
 from proxy.engine.answers import AnsweredAggregate, AnsweredItem, AnsweredPart
 from proxy.engine.explain import ExplainedBlock, ExplainedPart
 from proxy.outer_sql.postprocessing import OuterSql
-from proxy.tables import AS_IT_IS, CollectedForm, CollectedTable, OwnAnswer, OwnCells, SelfAnswering
+from proxy.tables import AS_IT_IS, OwnAnswer, OwnCells, SelfAnswering
 
 NO_PLACES: Final = NoisePlaces(History(), ())
 WIDER: Final = (
@@ -182,110 +168,3 @@ def _wanted_widths(item: AnsweredItem, part: Part) -> np.ndarray[tuple[int], np.
     if width is None or width >= AS_IT_IS.half_width:
         width = np.inf
     return np.full(item.values.shape, width)
-
-
-N_KEPT_MAX: Final = 1024
-BYTES_OF_PLACE: Final = 32  # of what was read: counts as they are stored, tallies, and shares
-BYTES_KEPT_MAX: Final = BYTES_OF_PLACE * N_PLACES_MAX  # one of the largest, or many
-
-
-@dataclass(frozen=True, slots=True)
-class _Answers:
-    """The answers to a collection that is served; see `proxy.tables.collected.AnswersToCome`."""
-
-    service: CollectionService
-    campaign: Campaign
-    kept: BoundedCache[str, CollectionEstimates]
-
-    @property
-    def n_respondents(self) -> int:
-        return self.service.n_respondents(LOCAL, self.campaign.name)
-
-    def covered(self) -> tuple[int, tuple[Scope, ...]]:
-        n, n_answers = self.service.answered(LOCAL, self.campaign.name)
-        asked = self.campaign.combinations
-        return n, tuple(asked[place].scope for place in sorted(n_answers) if n_answers[place])
-
-    def estimates(self) -> CollectionEstimates:
-        """What was read before, unless there are more answers since."""
-        name = self.campaign.name
-        known = self.kept.get(name)
-        if known is not None and known.n_respondents == self.n_respondents:
-            return known
-        found = self.service.estimates(LOCAL, name)
-        self.kept.put(name, found, n_bytes=BYTES_OF_PLACE * n_places_of(self.campaign))
-        return found
-
-
-class CollectedTables(Mapping[str, CollectedTable]):
-    """The collections of a service, by name, as tables. Thread-safe.
-
-    Names are those of the ledger, also where there is no table of one.
-
-    Parameters
-    ----------
-    service : CollectionService
-    """
-
-    def __init__(self, service: CollectionService) -> None:
-        self._service = service
-        self._forms: dict[str, CollectedForm | None] = {}
-        self._kept: BoundedCache[str, CollectionEstimates] = BoundedCache(
-            n_entries_max=N_KEPT_MAX, n_bytes_max=BYTES_KEPT_MAX
-        )
-
-    def __getitem__(self, name: str) -> CollectedTable:
-        if name not in self._service.names():  # or anybody's word would be a look into the ledger
-            raise KeyError(name)
-        try:
-            known = self._service.asked(LOCAL, name)
-        except Refused:
-            raise KeyError(name) from None
-        form = self._form(name, known.campaign)
-        if form is None:
-            raise KeyError(name)
-        answers = _Answers(self._service, known.campaign, self._kept)
-        return CollectedTable(answers, known.closed is None, form)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._service.names())
-
-    def __len__(self) -> int:
-        return len(self._service.names())
-
-    def _form(self, name: str, campaign: Campaign) -> CollectedForm | None:
-        """The form of a table, made once; a campaign keeps its name for ever."""
-        if name not in self._forms:
-            try:
-                self._forms[name] = CollectedForm(campaign)
-            except ValueError:
-                self._forms[name] = None
-        return self._forms[name]
-
-
-class OwnTables(Mapping[str, SelfAnswering]):
-    """Several kinds of tables that answer by themselves; no two have one name.
-
-    Of a name there may be no table just now: `get` says so.
-
-    Parameters
-    ----------
-    kinds : mapping
-        Each by name.
-    """
-
-    def __init__(self, *kinds: Mapping[str, SelfAnswering]) -> None:
-        self._kinds = kinds
-
-    def __getitem__(self, name: str) -> SelfAnswering:
-        for kind in self._kinds:
-            found = kind.get(name)
-            if found is not None:
-                return found
-        raise KeyError(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return chain(*self._kinds)
-
-    def __len__(self) -> int:
-        return sum(map(len, self._kinds))

@@ -29,18 +29,15 @@ from proxy.api import Caller, QueryRequest, unknown_table
 from proxy.catalog import World, catalog_answer, listed_tables
 from proxy.engine.answers import N_ROWS_TRIED
 from proxy.engine.system_views import (
-    LISTED_VIEWS,
-    OWN_VIEWS,
     REMAINING_SCHEMA,
     VIEW_SCHEMAS,
     TableRecord,
-    own_view,
     remaining_aggregates,
 )
 from proxy.engine.system_views import privacy_view as view_of
+from proxy.feature import View
 from proxy.outer_sql.postprocessing import OuterSql
 from proxy.sources.public import PublicTable
-from proxy.streams import StreamStatus
 from proxy.synthetic_tables import (
     SYNTHETIC_VIEW,
     SyntheticRecord,
@@ -69,6 +66,8 @@ class VisibleTables:
         Earlier generations of the private tables, which AS OF means.
     own : mapping
         The tables that answer by themselves.
+    views : mapping
+        The views of features, by name.
     """
 
     tables: Mapping[str, ServedTable]
@@ -77,6 +76,7 @@ class VisibleTables:
     planner: Planner
     earlier: Mapping[str, ServedTable]
     own: Mapping[str, SelfAnswering]
+    views: Mapping[str, View]
 
     def units_of(self, table: str) -> Schema | None:
         """The schema of the table with one row for each unit of a private table, if it is there."""
@@ -152,6 +152,7 @@ def visible(  # noqa: PLR0913, PLR0917 - all that a planner may know of
     synthetic: tuple[SyntheticRecord, ...],
     service: SyntheticTableService,
     outer: OuterSql,
+    views: Mapping[str, View],
 ) -> VisibleTables:
     """The tables, with a planner for them."""
     given = {relation: _given(table.data) for table, relation in public}
@@ -169,7 +170,7 @@ def visible(  # noqa: PLR0913, PLR0917 - all that a planner may know of
         schemas={name: info.schema for name, info in infos.items()},
         defaults={name: info.default for name, info in infos.items()},
         public=(*given, *kept),
-        privacy_views=(*LISTED_VIEWS, SYNTHETIC_VIEW),
+        privacy_views=(*VIEW_SCHEMAS, *views, SYNTHETIC_VIEW),
         public_rows=public_rows,
         sums={name: info.sums for name, info in infos.items()},
         generations=_generations(tables, earlier),
@@ -177,7 +178,7 @@ def visible(  # noqa: PLR0913, PLR0917 - all that a planner may know of
             (table.memory.planner for table in gated.values()), default=PLAN_BYTES_DEFAULT
         ),
     )
-    return VisibleTables(tables, rows, synthetic, planner, earlier, own)
+    return VisibleTables(tables, rows, synthetic, planner, earlier, own, views)
 
 
 def _generations(
@@ -208,6 +209,11 @@ def _kept(service: SyntheticTableService, record: SyntheticRecord) -> Callable[[
     return lambda: service.rows(record)
 
 
+def listed_views(views: Mapping[str, View]) -> dict[str, pa.Schema]:
+    """The columns of every view with a schema of its own, by name; with those of features."""
+    return {**VIEW_SCHEMAS, **{name: view.schema for name, view in views.items()}}
+
+
 @dataclass(frozen=True, slots=True)
 class Shown:
     """What a caller's views show, made when one is read.
@@ -216,12 +222,12 @@ class Shown:
     ----------
     records : callable
         Of the private tables that they may know of.
-    streams : callable
-        The streams that they may know of, those that were dropped among them.
+    caller : Caller
+        To whom the views of features are shown.
     """
 
     records: Callable[[], Sequence[TableRecord]]
-    streams: Callable[[], Sequence[StreamStatus]]
+    caller: Caller
 
 
 def public_relations(
@@ -245,11 +251,10 @@ def public_relations(
             found[name] = rows.slice(0, N_ROWS_TRIED) if shown is None else rows
         elif view == SYNTHETIC_VIEW:
             found[name] = synthetic_view(() if shown is None else seen.synthetic)
-        elif view in OWN_VIEWS:
-            none = OWN_VIEWS[view].empty_table()
-            found[name] = (
-                none if shown is None else own_view(view, seen.own.values(), shown.streams())
-            )
+        elif view in seen.views:
+            made = seen.views[view]
+            none = made.schema.empty_table()
+            found[name] = none if shown is None else made.shown_to(shown.caller)
         elif shown is None:
             found[name] = VIEW_SCHEMAS.get(view, REMAINING_SCHEMA).empty_table()
         elif view in VIEW_SCHEMAS:
@@ -273,10 +278,9 @@ def catalog_world(
     infos = [table.info for table in seen.tables.values()]
     infos += [table.info for table in seen.own.values()]
     caller = request.caller.payer.analyst
+    views = list(listed_views(seen.views).items())
     return World(
-        listed_tables(
-            infos, [table for table, _ in public], seen.synthetic, list(LISTED_VIEWS.items())
-        ),
+        listed_tables(infos, [table for table, _ in public], seen.synthetic, views),
         caller,
         VERSION,
         {**every_default(), "session_authorization": caller, **dict(request.settings)},

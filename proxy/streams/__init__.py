@@ -4,24 +4,12 @@ The law of a stream, its state and its interval belong in the package `streams`;
 of them in `accountant/ledger`. Here is no SQL text and no wire.
 """
 
-from proxy.streams.served_stream import epsilon_of
-from proxy.streams.service import (
-    NO_STREAMS,
-    Stream,
-    StreamService,
-    StreamStatus,
-    Turning,
-    run_stream,
-    stream_schema,
-)
+from proxy.streams.feature import Streams
+from proxy.streams.service import NO_STREAMS, Stream, StreamService
 
 __all__ = [
     "NO_STREAMS",
     "Stream",
     "StreamService",
-    "StreamStatus",
-    "Turning",
-    "epsilon_of",
-    "run_stream",
-    "stream_schema",
+    "Streams",
 ]

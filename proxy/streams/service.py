@@ -1,4 +1,4 @@
-"""The streams of one server: statements about them, their status, and the clock that ends epochs.
+"""The streams of one server, their status, and the clock that ends epochs.
 
 What may be known of a stream: how it counts, and what its epochs lost. No number of users.
 
@@ -10,8 +10,6 @@ The streams of one server: who may create, observe and drop one, and those that 
 To a caller, streams that they may not know of do not exist. Streams are in the ledger; their states
 are in a folder beside it, which nobody but the server's user may read. Of several workers the first
 holds them, and the others ask that one.
-
-Carries out statements about streams; each returns a table with a known schema.
 
 Epochs turn by the clock: what is over is released, and what has come is begun, without a call.
 
@@ -30,8 +28,6 @@ from pathlib import Path
 from threading import Lock
 from typing import Final, TypeAlias
 
-import pyarrow as pa
-
 from accountant.ledger import Ledger, Role, StreamBook, StreamHistory, StreamOpened
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import (
@@ -45,12 +41,12 @@ from cube.refusals import (
     TooLarge,
     UnknownName,
 )
-from planner.sql import CreateStream, StreamStatement, listed, shortened, suggestion
-from proxy.api import Caller, QueryResult
+from planner.sql import CreateStream, listed, shortened, suggestion
+from proxy.api import Caller
 from proxy.identity import WHO_OBSERVES
 from proxy.monitoring import UNEXPECTED, Background, write_log
 from proxy.streams.answers import Asked, StreamElsewhere, StreamTable, What
-from proxy.streams.served_stream import ServedStream, epsilon_of, opened_by
+from proxy.streams.served_stream import ServedStream, opened_by
 from proxy.workers import ALONE, Crew
 from streams import erase_file
 
@@ -381,43 +377,6 @@ def _check_room(there_are: Sequence[StreamOpened], another: StreamOpened) -> Non
 
 
 NO_STREAMS: Final = StreamService()
-
-
-def _columns(**types: pa.DataType) -> pa.Schema:
-    return pa.schema([pa.field(name, kind, nullable=False) for name, kind in types.items()])
-
-
-CREATED_SCHEMA: Final = _columns(
-    name=pa.string(), epoch=pa.string(), bits=pa.int64(), epsilon=pa.float64()
-)
-DROPPED_SCHEMA: Final = _columns(name=pa.string(), dropped=pa.bool_())
-
-
-def stream_schema(statement: StreamStatement) -> pa.Schema:
-    """The columns of a statement's result."""
-    return CREATED_SCHEMA if isinstance(statement, CreateStream) else DROPPED_SCHEMA
-
-
-def run_stream(service: StreamService, statement: StreamStatement, caller: Caller) -> QueryResult:
-    """Execute a statement; its result.
-
-    Raises
-    ------
-    Refused
-    """
-    if isinstance(statement, CreateStream):
-        stream = service.create(caller, statement)
-        opened = stream.history.opened
-        row: dict[str, object] = {
-            "name": stream.name,
-            "epoch": tuple(stream.history.released)[-1],
-            "bits": opened.n_places,
-            "epsilon": float(epsilon_of(opened)),
-        }
-    else:
-        dropped = service.drop(caller, statement.name, if_exists=statement.if_exists)
-        row = {"name": statement.name, "dropped": dropped}
-    return QueryResult(pa.Table.from_pylist([row], schema=stream_schema(statement)), None)
 
 
 LOOK_SECONDS: Final = 0.5

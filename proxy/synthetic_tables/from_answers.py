@@ -23,6 +23,7 @@ from cube.runtime import cached_property
 from cube.schema import Schema
 from cube.statistic import Score
 from planner.sql import CreateSynthetic
+from proxy.collections import N_SIMULATED_MAX, CollectedTable
 from proxy.config import SyntheticLimits
 from proxy.synthetic_tables.make import SEED_BITS, checked_axes, columns_of
 from proxy.synthetic_tables.measurers import attributes_of
@@ -36,7 +37,6 @@ from proxy.synthetic_tables.request import (
     Watch,
 )
 from proxy.synthetic_tables.resolve import request_of
-from proxy.tables import N_SIMULATED_MAX, CollectedTable
 from synthesis import (
     N_DIMENSIONS_MAX,
     Column,

@@ -43,6 +43,7 @@ from proxy.api import (
     unknown_table,
     with_receipt,
 )
+from proxy.collections import CollectedTable
 from proxy.monitoring import AnswerKind
 from proxy.synthetic_tables import make as making
 from proxy.synthetic_tables.conditional_law import LawQuestion, ModelLaw, asked_law
@@ -56,7 +57,6 @@ from proxy.synthetic_tables.request import MadeTable, PlannedStep, Progress, Syn
 from proxy.synthetic_tables.resolve import named, named_columns, request_of
 from proxy.synthetic_tables.store import Names, NamingContext, SyntheticStore
 from proxy.tables import (
-    CollectedTable,
     SelfAnswering,
     ServedTable,
     check_may_see_history,

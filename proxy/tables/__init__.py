@@ -4,7 +4,6 @@ A table owns its locks. Others ask it for a snapshot, which is a value that wait
 for what they lack. Not here: SQL, formulas and targets that depend on answers (`engine/`).
 """
 
-from proxy.tables.collected import N_SIMULATED_MAX, CollectedForm, CollectedTable
 from proxy.tables.disclosure import (
     NO_ENTRIES,
     ShownEntries,
@@ -28,10 +27,7 @@ __all__ = [
     "ANSWER_SECONDS",
     "AS_IT_IS",
     "NO_ENTRIES",
-    "N_SIMULATED_MAX",
     "Advancing",
-    "CollectedForm",
-    "CollectedTable",
     "DataReplaced",
     "DefaultWidth",
     "EmptyHistory",

@@ -14,9 +14,11 @@ from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import InvalidTarget, NotCollected, TooLarge
 from local_dp.campaign import Attribute, Campaign, planned_campaign
 from proxy.api.requests import Caller, QueryRequest, QueryResult
+from proxy.collections.feature import VIEW, view_of
+from proxy.collections.table import CollectedTable
 from proxy.engine.engine import Engine
+from proxy.feature import Feature
 from proxy.protocol import tacit_pb2, tacit_pb2_grpc
-from proxy.tables.collected import CollectedTable
 from tests.support.respondents import (
     ATTRIBUTES,
     CITY,
@@ -36,7 +38,7 @@ CAMPAIGN = campaign_of(alone=[CITY])
 
 
 def ask(table: CollectedTable, sql: str) -> QueryResult:
-    return Engine({}, own={"survey": table}).answer(QueryRequest(sql=sql))
+    return Engine({}, features=[Feature({"survey": table})]).answer(QueryRequest(sql=sql))
 
 
 def levels(rows: Rows, name: str) -> np.ndarray[tuple[int], np.dtype[np.object_]]:
@@ -97,7 +99,7 @@ def truths(name: str, rows: Rows, said: list[dict[str, object]]) -> list[float]:
 def test_true_values_are_in_intervals_as_often_as_promised(name: str) -> None:
     rng = np.random.default_rng(7)
     own: dict[str, CollectedTable] = {}
-    engine, sql = Engine({}, own=own), STATEMENTS[name].format(WITH)
+    engine, sql = Engine({}, features=[Feature(own)]), STATEMENTS[name].format(WITH)
     n_inside = n_asked = 0
     for number in range(N_COLLECTIONS):
         rows = true_rows(CAMPAIGN, N_RESPONDENTS + number, rng)
@@ -164,7 +166,7 @@ def test_shares_of_a_total_are_computed_from_answers() -> None:
 def test_collections_are_listed_with_what_each_respondent_lost() -> None:
     rng = np.random.default_rng(5)
     own = {"survey": CollectedTable(collected(CAMPAIGN, true_rows(CAMPAIGN, 500, rng), rng))}
-    engine = Engine({}, own=own)
+    engine = Engine({}, features=[Feature(own, {VIEW: view_of(own)})])
     sql = "SELECT * FROM data_privacy.collections"
     (row,) = engine.answer(QueryRequest(sql=sql)).data.to_pylist()
     assert row == {
@@ -198,7 +200,7 @@ def test_a_collection_goes_over_the_wire_with_its_receipt() -> None:
     rng = np.random.default_rng(5)
     own = {"survey": CollectedTable(collected(CAMPAIGN, true_rows(CAMPAIGN, 500, rng), rng))}
     count = "SELECT city, COUNT(*) AS n FROM survey GROUP BY city"
-    with serving(Engine({}, own=own)) as address:
+    with serving(Engine({}, features=[Feature(own)])) as address:
         with tacit_client.connect(address) as connection:
             answer = connection.sql(count)
             assert (answer.source, answer.epsilon_spent) == ("randomized", 0)
@@ -319,7 +321,7 @@ def test_more_simulated_answers_than_a_few_seconds_allow_are_refused() -> None:
 def test_the_call_for_a_test_and_a_mixed_statement_take_collections_too() -> None:
     rng = np.random.default_rng(12)
     own = CollectedTable(collected(TOGETHER, tied(TOGETHER, 5000, to_member=True), rng))
-    engine = Engine({}, own={"survey": own})
+    engine = Engine({}, features=[Feature({"survey": own})])
     union = (
         "SELECT 'grade' AS tested, decision FROM (SELECT DP_CHI2_TEST(grade, member) FROM survey) "
         "AS a UNION ALL SELECT 'n', CAST(n > 0 AS VARCHAR) FROM (SELECT COUNT(*) AS n FROM survey) "

@@ -65,7 +65,7 @@ INTRODUCTION = """\
 
 A request that is not answered ends in one sentence: what is wrong, where it stands in the text, and
 what works instead. Clients get it as `[code] sentence`. Codes are stable; sentences are for people.
-Programs read the numbers and the place that a sentence names beside it: [errors.md](errors.md).
+Programs read the numbers and the place that a sentence names beside it: [errors.md](../errors.md).
 
 A refusal follows from the request, public declarations, the history of noisy answers and the budget
 alone, so it says nothing of the data. It costs nothing, with one exception: before

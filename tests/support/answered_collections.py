@@ -8,8 +8,9 @@ from local_dp.estimates.collection import CollectionEstimates
 from proxy.api.requests import Caller
 from proxy.collections.service import CollectionService
 from proxy.collections.status import CollectionStatus
+from proxy.collections.table import CollectedTable
 from proxy.engine.engine import Engine
-from proxy.tables.collected import CollectedTable
+from proxy.feature import Feature
 from tests.support.serving import serving
 
 
@@ -46,5 +47,5 @@ class AnsweredCollection(CollectionService):
 def serving_answers(collection: AnsweredCollection) -> Iterator[str]:
     """A server of one collection; its address."""
     own = {collection.given.campaign.name: CollectedTable(collection.given)}
-    with serving(Engine({}, own=own), collections=collection) as address:
+    with serving(Engine({}, features=[Feature(own)]), collections=collection) as address:
         yield address

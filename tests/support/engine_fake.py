@@ -36,6 +36,9 @@ from proxy.api.requests import (
     ReportedCount,
     TableInfo,
 )
+from proxy.collections import feature as collections
+from proxy.engine.system_views import VIEW_SCHEMAS
+from proxy.streams import feature as streams
 
 COST = Fraction(1, 4)
 LIMIT = Fraction(10)
@@ -161,6 +164,13 @@ class CannedEngine:
         known = (TableInfo(PEOPLE, target), TableInfo(AD_HOC, target))
         return tuple(info for info in known if caller.opens(info.schema.table))
 
+    def views(self) -> dict[str, pa.Schema]:
+        return {
+            **VIEW_SCHEMAS,
+            "collections": collections.VIEW_SCHEMA,
+            "streams": streams.VIEW_SCHEMA,
+        }
+
     def budgets(self, caller: Caller) -> tuple[BudgetStatus, ...]:
         known = (
             BudgetStatus("people", LIMIT, self.spent, len(self._history)),
@@ -213,6 +223,9 @@ class BrokenEngine:
         raise self._error
 
     def tables(self, caller: Caller) -> NoReturn:  # noqa: ARG002 - the protocol names it
+        raise self._error
+
+    def views(self) -> NoReturn:
         raise self._error
 
     def budgets(self, caller: Caller) -> NoReturn:  # noqa: ARG002 - the protocol names it

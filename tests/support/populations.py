@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 import examples.adult
 from cube.measurement import UNITS_PER_EPSILON
 from local_dp.campaign import Attribute, designed_views, planned_campaign
+from proxy.collections.table import CollectedTable
 from proxy.synthetic_tables.from_answers import make_of_answers
 from proxy.synthetic_tables.models import decoded_model
 from proxy.synthetic_tables.request import Method, SynthesisRequest
-from proxy.tables.collected import CollectedTable
 from synthesis.privbayes.answering import exact_law
 from synthesis.privbayes.network import BayesianNetwork
 from tests.support.collections_of_answers import survey_joint

@@ -12,6 +12,7 @@ from accountant.ledger.ledger import Ledger
 from accountant.ledger.opening import open_ledger, open_unmarked
 from proxy.api.requests import LOCAL, Caller, QueryRequest, QueryResult
 from proxy.engine.engine import Engine
+from proxy.streams.feature import Streams
 from proxy.streams.service import StreamService
 from proxy.workers.crew import ALONE, Crew
 from streams.arrivals import Arrivals, Truth
@@ -47,7 +48,7 @@ class Streaming:
     def __init__(self, ledger: Ledger, clock: Clock, folder: Path, crew: Crew = ALONE) -> None:
         self.ledger, self.clock, self.folder = ledger, clock, folder
         self.streams = StreamService(ledger, folder, ["people"], crew)
-        self.engine = Engine({}, own=self.streams, streams=self.streams)
+        self.engine = Engine({}, features=[Streams(self.streams)])
 
     def ask(self, sql: str, caller: Caller = LOCAL) -> QueryResult:
         return self.engine.answer(QueryRequest(sql=sql, caller=caller))

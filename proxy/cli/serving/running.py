@@ -11,7 +11,7 @@ import gc
 import resource
 import shlex
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -92,7 +92,7 @@ def start_wires(  # noqa: PLR0913 - the parts of a server, by name
         admin=ServedLedgerAdmin(service.ledger, names, report),
         synthetic=service.engine.synthetic,
         collections=service.collections,
-        streams=service.engine.streams,
+        streams=service.streams,
         monitoring=monitoring,
         times=server.times,
         share=share,
@@ -263,10 +263,8 @@ def running(settings: Settings, crew: Crew = ALONE) -> Iterator[Running]:
     try:
         with (
             service.advancing,
-            service.keeping if crew.seat.place == 0 else nullcontext(),  # one file, one writer
             service.renewing,
-            service.forgetting if crew.seat.place == 0 else nullcontext(),  # one file again
-            service.turning if crew.seat.place == 0 else nullcontext(),  # it holds the states
+            _chores(service, crew),
             watching(
                 service, metrics, readiness, settings.server.metrics_listen
             ) as metrics_address,
@@ -290,12 +288,22 @@ def running(settings: Settings, crew: Crew = ALONE) -> Iterator[Running]:
         gc.unfreeze()  # otherwise objects of native modules would be reported as leaked at exit
 
 
+@contextmanager
+def _chores(service: Service, crew: Crew) -> Iterator[None]:
+    """Do beside answering what one process does for all workers: the first, which has the files."""
+    chores = [service.keeping, *(chore for one in service.features for chore in one.chores)]
+    with ExitStack() as stack:
+        for chore in chores if crew.seat.place == 0 else ():
+            stack.enter_context(chore)
+        yield
+
+
 def _for_respondents(
     settings: Settings, service: Service, crew: Crew, share: FairShare
 ) -> AbstractContextManager[str | None]:
     """Serve browsers, if that is wanted; of several workers, the first does it for all."""
     listen = settings.server.respondents_listen
-    if listen is None or service.collections is None or crew.seat.place != 0:
+    if listen is None or crew.seat.place != 0:
         return nullcontext()
     return serving_respondents(listen, service.collections, share)
 

@@ -14,8 +14,8 @@ They are no regular expressions, because one made from a hostile pattern can tak
 here takes at most ``len(pattern) * len(name)`` steps.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any, Final, TypeAlias
 
@@ -24,7 +24,6 @@ from google.protobuf.message import Message
 
 from planner.domain import PRIVACY_SCHEMA, TableNames, placed
 from proxy.api import CATALOG, DB_SCHEMA, PRIVATE, TableInfo, about_rows, describe_levels
-from proxy.engine import LISTED_VIEWS
 from proxy.protocol import flight_sql_pb2 as sql
 from proxy.sources.public import PublicTable
 from proxy.synthetic_tables import SyntheticRecord
@@ -150,11 +149,12 @@ Row: TypeAlias = dict[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """The tables to list: the public schemas of private tables, public tables, synthetic tables."""
+    """What to list: private tables by their public schemas, public and synthetic tables, views."""
 
     private: tuple[TableInfo, ...]
     public: tuple[PublicTable, ...] = ()
     synthetic: tuple[SyntheticRecord, ...] = ()
+    views: Mapping[str, pa.Schema] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +283,7 @@ def _described(served: Catalog) -> list[tuple[str, str, pa.Schema]]:
     names = TableNames((*private, *public), tuple(record.full_name for record in served.synthetic))
     found = [(*placed(name, DB_SCHEMA), schema) for name, schema in private.items()]
     found += [(DB_SCHEMA, name, schema) for name, schema in public.items()]
-    found += [(PRIVACY_SCHEMA, name, schema) for name, schema in LISTED_VIEWS.items()]
+    found += [(PRIVACY_SCHEMA, name, schema) for name, schema in served.views.items()]
     for record in served.synthetic:
         is_plain = names.brief(record.full_name) == record.name
         db_schema = DB_SCHEMA if is_plain else record.table

@@ -171,7 +171,9 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         if isinstance(command, METADATA_COMMANDS):
             caller = caller_of(context)
             synthetic = self._synthetic.known(caller)
-            served = Catalog(self._engine.tables(caller), self._public, synthetic)
+            served = Catalog(
+                self._engine.tables(caller), self._public, synthetic, self._engine.views()
+            )
             return iter(flight_messages(metadata_table(command, served)))
         if isinstance(command, sql.TicketStatementQuery):
             return iter(self._releases.get(command.statement_handle, caller_of(context)))

@@ -102,5 +102,5 @@ def test_a_file_from_before_the_closing_is_forgotten_once_it_is_asked_for(
 
 def test_there_is_nothing_to_do_before_a_collection(service: CollectionService) -> None:
     Forgetting(service).look()
-    assert not Forgetting(None).has_work
+    assert Forgetting(service).has_work
     assert service.left_to_forget == frozenset()

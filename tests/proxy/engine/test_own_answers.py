@@ -25,6 +25,7 @@ from proxy.api.marginals import MarginalSet, MarginalsRequest
 from proxy.api.receipts import RECEIPT_KEY, notice_lines
 from proxy.api.requests import LOCAL, BatchRequest, Belief, Caller, QueryRequest, QueryResult
 from proxy.engine.engine import Engine
+from proxy.feature import Feature
 from proxy.wire.tacit.messages import receipt_message
 from tacit_client.receipts import receipt_of
 from tests.support.own_tables import CountedTable
@@ -57,13 +58,13 @@ def survey() -> CountedTable:
 
 @pytest.fixture
 def engine(survey: CountedTable) -> Engine:
-    return Engine({}, own={"survey": survey})
+    return Engine({}, features=[Feature({"survey": survey})])
 
 
 @pytest.fixture
 def both(tmp_path: Path, survey: CountedTable) -> Iterator[Engine]:
     with people_served(tmp_path, random_rows(500), budget=Fraction(1)) as people:
-        yield Engine({PEOPLE.table: people}, own={"survey": survey})
+        yield Engine({PEOPLE.table: people}, features=[Feature({"survey": survey})])
 
 
 def ask(engine: Engine, sql: str, caller: Caller = LOCAL) -> QueryResult:
@@ -246,7 +247,7 @@ def test_who_has_no_grant_does_not_know_of_it(both: Engine) -> None:
 
 def test_tables_come_and_go_while_the_engine_serves(survey: CountedTable) -> None:
     own: dict[str, CountedTable] = {}
-    engine = Engine({}, own=own)
+    engine = Engine({}, features=[Feature(own)])
     with pytest.raises(UnknownName):
         ask(engine, BY_CITY)
     own["survey"] = survey

@@ -18,11 +18,11 @@ from local_dp.campaign import Attribute, Level, campaign_text, planned_campaign
 from local_dp.estimates.collection import CollectionEstimates
 from local_dp.respondent import Entropy, check_campaign, randomised
 from proxy.api.requests import Caller, QueryRequest
+from proxy.collections.feature import CollectedTables, Collections
 from proxy.collections.service import CollectionService
 from proxy.collections.store import CountStore
 from proxy.collections.tokens import new_token
 from proxy.engine.engine import Engine
-from proxy.engine.own_tables import CollectedTables, OwnTables
 from tests.support.campaigns import survey
 
 OWNER = Caller(Payer("owner"), Role.OWNER, (EVERY_TABLE,))
@@ -68,7 +68,7 @@ def service(ledger: Ledger, tmp_path: Path) -> Iterator[Watched]:
 
 @pytest.fixture
 def engine(service: Watched) -> Engine:
-    return Engine({}, own=OwnTables({}, CollectedTables(service)))
+    return Engine({}, features=[Collections(service)])
 
 
 def respond(service: CollectionService) -> None:

@@ -17,6 +17,7 @@ from proxy.api.requests import LOCAL
 from proxy.collections.service import CollectionService
 from proxy.config.memory import DEFAULT_LIMITS
 from proxy.engine.engine import Engine
+from proxy.streams.feature import Streams
 from proxy.streams.service import StreamService
 from proxy.synthetic_tables.store import SyntheticStore
 from tests.support.campaigns import survey
@@ -77,7 +78,7 @@ def test_a_stream_and_a_synthetic_table_take_no_name_of_each_other(
 ) -> None:
     store = SyntheticStore(tmp_path / "synthetic", DEFAULT_LIMITS)
     tables = {name: served(ledger, name, Fraction(10)) for name in ("people", "staff")}
-    engine = Engine(tables, store=store, own=streams, streams=streams)
+    engine = Engine(tables, store=store, features=[Streams(streams)])
     making = "CREATE SYNTHETIC TABLE {} FROM people WITH (epsilon => 1, rows => 9, seed => 1)"
     asked(engine, making.format("drawn"), ANN)
     for name in ("drawn", "Drawn"):

@@ -13,6 +13,7 @@ from proxy.bootstrap import build
 from proxy.config.settings import load
 from proxy.engine.engine import Engine
 from proxy.monitoring.logs import configure_logs
+from proxy.streams.feature import Streams
 from proxy.streams.service import StreamService, Turning
 from streams.arrivals import Arrivals
 from tests.support.streaming import BY_EPOCH, COUNT, CREATE, DAILY, TODAY, TOMORROW, streaming
@@ -74,7 +75,7 @@ def test_a_server_that_keeps_no_states_answers_what_was_released_and_says_where_
         released = server.rows(COUNT)
         server.rows(CREATE.replace("visits", "hits"))
         streams = StreamService(server.ledger)  # as with a ledger in a database
-        engine = Engine({}, own=streams, streams=streams)
+        engine = Engine({}, features=[Streams(streams)])
         assert engine.answer(QueryRequest(sql=COUNT)).data.to_pylist() == released
         for statement in (
             COUNT.replace("visits", "hits"),

@@ -29,7 +29,9 @@ from local_dp.channels.randomised_response import RandomisedResponse
 from local_dp.estimates.collection import CollectionEstimates
 from local_dp.estimates.shares import Tally
 from proxy.api.requests import LOCAL, Caller, QueryRequest
+from proxy.collections.table import CollectedTable
 from proxy.engine.engine import Engine
+from proxy.feature import Feature
 from proxy.protocol import tacit_pb2, tacit_pb2_grpc
 from proxy.synthetic_tables.conditional_law import LawQuestion
 from proxy.synthetic_tables.from_answers import AnsweredTables, make_of_answers
@@ -38,7 +40,6 @@ from proxy.synthetic_tables.models import decoded_model
 from proxy.synthetic_tables.record import SyntheticRecord
 from proxy.synthetic_tables.request import MadeTable, Method, SynthesisRequest
 from proxy.synthetic_tables.store import SyntheticStore
-from proxy.tables.collected import CollectedTable
 from synthesis.networks.score import mutual_information
 from synthesis.privbayes.answering import law_given
 from synthesis.privbayes.network import BayesianNetwork
@@ -122,7 +123,7 @@ def own() -> dict[str, CollectedTable]:
 
 @pytest.fixture
 def engine(tmp_path: Path, own: dict[str, CollectedTable]) -> Engine:
-    return Engine({}, own=own, store=SyntheticStore(tmp_path))
+    return Engine({}, features=[Feature(own)], store=SyntheticStore(tmp_path))
 
 
 def ask(engine: Engine, sql: str, caller: Caller = ANN) -> list[dict[str, object]]:
@@ -183,7 +184,7 @@ def test_it_stays_what_it_was_when_more_answer_and_over_a_restart(
     before = ask(engine, rows)
     own["survey"] = answers(30_000, seed=2)
     assert ask(engine, rows) == before
-    restarted = Engine({}, own=own, store=SyntheticStore(tmp_path))
+    restarted = Engine({}, features=[Feature(own)], store=SyntheticStore(tmp_path))
     assert ask(restarted, rows) == before
     (record,) = restarted.synthetic.known(ANN)
     assert (record.n_respondents, record.n_rows) == (20_000, 20_000)
@@ -267,7 +268,7 @@ def test_names_and_grants_are_as_for_any_table(engine: Engine) -> None:
 
 def test_columns_that_nobody_answered_are_drawn_evenly_or_refused(tmp_path: Path) -> None:
     nobody = CollectedTable(CollectionEstimates(CAMPAIGN, {}, 0))
-    engine = Engine({}, own={"survey": nobody}, store=SyntheticStore(tmp_path))
+    engine = Engine({}, features=[Feature({"survey": nobody})], store=SyntheticStore(tmp_path))
     with pytest.raises(InvalidRequest, match="Nobody has answered survey"):
         ask(engine, MAKE)
     full = answers(4000).estimates
@@ -278,7 +279,7 @@ def test_columns_that_nobody_answered_are_drawn_evenly_or_refused(tmp_path: Path
     }
     n = sum(one.n_answers for blocks in tallies.values() for one in blocks)
     some = {"survey": CollectedTable(CollectionEstimates(CAMPAIGN, tallies, n))}
-    engine = Engine({}, own=some, store=SyntheticStore(tmp_path))
+    engine = Engine({}, features=[Feature(some)], store=SyntheticStore(tmp_path))
     (made,) = ask(engine, MAKE)
     assert made["unknown"] == "city"
     by_city = "SELECT city, COUNT(*) AS n FROM s GROUP BY city"

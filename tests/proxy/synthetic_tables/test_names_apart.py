@@ -12,7 +12,6 @@ from planner.domain.relations import SyntheticName, TableNames, WrittenName
 from proxy.api.requests import LOCAL, Caller, QueryRequest
 from proxy.config.memory import SyntheticLimits
 from proxy.engine.engine import Engine
-from proxy.engine.system_views import LISTED_VIEWS
 from proxy.protocol import flight_sql_pb2
 from proxy.wire.flight.catalog import Catalog, metadata_table
 from tests.support.synthetic import ANN, BOB, EVE, asked, synthetic_engine
@@ -151,7 +150,7 @@ def test_a_catalog_lists_each_table_where_sql_finds_it(engine: Engine) -> None:
     make(engine, "t", "staff", EVE)
 
     def listed(caller: Caller) -> set[tuple[str, str]]:
-        served = Catalog(engine.tables(caller), (), engine.synthetic.known(caller))
+        served = Catalog(engine.tables(caller), (), engine.synthetic.known(caller), engine.views())
         rows = metadata_table(flight_sql_pb2.CommandGetTables(), served).to_pylist()
         schemas = metadata_table(flight_sql_pb2.CommandGetDbSchemas(), served)
         assert {row["db_schema_name"] for row in rows} == set(schemas["db_schema_name"].to_pylist())
@@ -159,7 +158,7 @@ def test_a_catalog_lists_each_table_where_sql_finds_it(engine: Engine) -> None:
         assert views <= found
         return found - views
 
-    views = {("data_privacy", name) for name in LISTED_VIEWS}
+    views = {("data_privacy", name) for name in engine.views()}
     assert listed(EVE) == {("public", "staff"), ("public", "s"), ("public", "t")}
     assert listed(LOCAL) == {
         ("public", "people"),

@@ -11,9 +11,9 @@ import pytest
 
 from cube.measurement import UNITS_PER_EPSILON
 from local_dp.campaign import Attribute, planned_campaign
+from proxy.collections.table import CollectedTable
 from proxy.synthetic_tables.from_answers import AnsweredTables
 from proxy.synthetic_tables.make import columns_of
-from proxy.tables.collected import CollectedTable
 from synthesis.privbayes.greedy import FALSE_ODDS
 from synthesis.privbayes.network import nearest_counts
 from synthesis.tables import Floats

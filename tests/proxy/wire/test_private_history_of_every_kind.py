@@ -29,7 +29,7 @@ from proxy.api.requests import LOCAL, BatchRequest, Caller, QueryRequest
 from proxy.config.settings import load
 from proxy.config.sharing import Sharing
 from proxy.engine.engine import Engine
-from proxy.engine.system_views import LISTED_VIEWS
+from proxy.engine.system_views import VIEW_SCHEMAS
 from proxy.protocol import tacit_pb2
 from proxy.protocol.tacit_pb2_grpc import TacitStub
 from proxy.sources.opening import Extracted, table_rows
@@ -109,7 +109,7 @@ KINDS: Final[dict[str, tuple[Callable[[Engine], None], str]]] = {
 }
 # What Eve sends; nothing of it was asked before, or all of it was.
 ALONE: Final = (
-    *(VIEW + view for view in (*LISTED_VIEWS, SYNTHETIC_VIEW)),
+    *(VIEW + view for view in (*VIEW_SCHEMAS, SYNTHETIC_VIEW)),
     "SELECT * FROM estimate_remaining_dp_aggregates('orders')",
     "SELECT COUNT(*) AS n, SUM(n_rows) AS rows, MAX(epsilon) AS e FROM data_privacy.history",
     "SELECT query FROM data_privacy.history WHERE columns LIKE '%hour%'",

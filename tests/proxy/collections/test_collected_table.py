@@ -12,7 +12,7 @@ from local_dp.campaign import Attribute, planned_campaign
 from local_dp.columns import CollectedAxes
 from local_dp.estimates.collection import CollectionEstimates
 from planner.workload import Fallback, Wanted
-from proxy.tables.collected import CollectedTable
+from proxy.collections.table import CollectedTable
 from tests.support.respondents import CITY, campaign_of, collected, true_rows
 
 TARGET = AccuracyTarget(half_width=1.0, confidence=0.95)

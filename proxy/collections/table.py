@@ -27,7 +27,7 @@ from planner.lowering import SOURCE_MODEL
 from planner.sql import listed
 from planner.workload import Fallback, IndependenceQuestion, Wanted
 from proxy.api import RANDOMIZED, TableInfo
-from proxy.tables.self_answering import AS_IT_IS, OwnAnswer, OwnAnswers, OwnCells
+from proxy.tables import AS_IT_IS, OwnAnswer, OwnAnswers, OwnCells
 
 N_MODEL_CELLS_MAX: Final = 2**16  # of columns that a model puts together
 N_SIMULATED_MAX: Final = 2**25  # the work of all simulated tables: a few seconds, 256 MB
