@@ -13,7 +13,7 @@ from accountant.ledger import Ledger
 from accountant.noise import SystemNoise
 from cube.refusals import ConfigurationInvalid, LedgerUnavailable, TacitError
 from proxy.admin import HeadSigner, open_configured, set_first_limit
-from proxy.api import LOCAL, BudgetStatus
+from proxy.api import LOCAL, BudgetStatus, Caller
 from proxy.collections import Collections, CollectionService
 from proxy.config import LedgerSettings, Settings, TableSettings
 from proxy.engine import Engine
@@ -119,7 +119,11 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED, crew: Crew = ALONE) 
         previews = [one.schema.table for one in settings.tables if one.has_previews]
         store = _synthetic_store(settings)
         names = [*tables, *(one.name for one in public)]
-        collections = Collections(_collections(settings, ledger, names, crew))
+
+        def names_taken(caller: Caller) -> list[str]:
+            return [one.name for one in engine.synthetic.listed(caller)]
+
+        collections = Collections(_collections(settings, ledger, names, crew), names_taken)
         engine = Engine(tables, public, watcher, store, previews, (streams, collections))
         growing = [
             Growing(tables[one.schema.table].gate, one.closing)

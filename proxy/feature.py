@@ -1,21 +1,24 @@
 """The port of a feature: what one folder brings to a server beside the core.
 
 A feature has tables that answer by themselves, views of `data_privacy`, statements that it carries
-out, and work of its own in the background; each of these may be none. `bootstrap` has the list of
-features. The engine and the start go through it, and name no feature.
+out, calls of the gRPC service, and work of its own in the background; each may be none. `bootstrap`
+has the list of features. The engine, the wires and the start go through it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
+import grpc
 import pyarrow as pa
 
 from proxy.api import Caller, QueryResult
 from proxy.monitoring import Background
 from proxy.tables import SelfAnswering
+
+Call: TypeAlias = Callable[[Any, grpc.ServicerContext], Any]  # a message, or several, to a reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,7 @@ class Feature:
     """
 
     statements: ClassVar[tuple[type, ...]] = ()  # the kinds of statements that it carries out
+    services: ClassVar[tuple[str, ...]] = ()  # its gRPC services, by their full names
 
     def __init__(
         self,
@@ -80,8 +84,31 @@ class Feature:
         """The name of the table that one of its statements would create, if it creates one."""
         return None
 
+    def calls(self) -> Mapping[str, Call]:
+        """Its methods of the service `tacit.v1.Tacit`, by their names in the protocol."""
+        return {}
+
+    def add_services(self, server: grpc.Server) -> None:
+        """Add the gRPC services that are its own: `services` names them."""
+
+    def take_rows(self, caller: Caller, table: str, sent: Callable[[], pa.Table]) -> int | None:  # noqa: ARG002 - others need it
+        """Note rows that a client uploads to a table, durably; how many, or None if it takes none.
+
+        Raises
+        ------
+        Refused
+            Then no row was noted.
+        """
+        return None
+
     def close(self) -> None:
         """Let go of what it holds; the server ends."""
+
+
+def calls_of(servicer: object) -> dict[str, Call]:
+    """The methods of an object that are named as those of a gRPC service, by name."""
+    named = (name for name in dir(servicer) if name[0].isupper())
+    return {name: getattr(servicer, name) for name in named}
 
 
 class Features:

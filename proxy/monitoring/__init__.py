@@ -11,6 +11,8 @@ from proxy.monitoring.events import (
     AnswerKind,
     Stage,
     Watcher,
+    leave_no_trace,
+    leaves_trace,
 )
 from proxy.monitoring.logs import write_log
 from proxy.monitoring.loopback_http import serving_http
@@ -33,6 +35,8 @@ __all__ = [
     "Watcher",
     "counted",
     "edge_of",
+    "leave_no_trace",
+    "leaves_trace",
     "serving_http",
     "summed",
     "write_log",

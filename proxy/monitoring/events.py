@@ -10,6 +10,7 @@ No event contains SQL, a result or a name that a client chose. The listener meas
 from contextlib import AbstractContextManager, nullcontext
 from enum import StrEnum
 from typing import Final, Protocol
+from weakref import WeakSet
 
 # How a call ended if it was not refused; refusals have codes of their own.
 OK_CODE: Final = "ok"
@@ -97,3 +98,22 @@ class Unwatched:
 
 _NOTHING: Final = nullcontext()  # has no state, so one instance serves all threads
 UNWATCHED: Final = Unwatched()
+
+
+_UNTRACED: Final[WeakSet[object]] = WeakSet()
+
+
+def leave_no_trace(call: object) -> None:
+    """Neither count nor log a call, if nothing goes wrong: it brings arrivals to a stream.
+
+    Parameters
+    ----------
+    call : object
+        The context of the call, while it lasts.
+    """
+    _UNTRACED.add(call)
+
+
+def leaves_trace(call: object) -> bool:
+    """Whether a call is counted and logged even if nothing goes wrong."""
+    return call not in _UNTRACED

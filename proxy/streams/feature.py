@@ -1,17 +1,121 @@
-"""Streams as a feature: as tables, in `data_privacy.streams`, CREATE and DROP, and the turning."""
+"""Streams as a feature: tables, `data_privacy.streams`, CREATE and DROP, collectors, the turning.
 
-from collections.abc import Iterator
+The calls of `tacit.v1`, and uploads: who came or left, by messages or by a table. They are put into
+what the service of streams takes; nothing is decided here, and neither is counted or logged.
+"""
+
+# ruff: noqa: N802 - the protocol fixes the names of its methods
+
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Final
 
+import grpc
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from accountant.ledger import StreamOpened
 from cube.measurement import UNITS_PER_EPSILON
-from planner.sql import CreateStream, DropStream, StreamStatement
+from cube.pace import checkpoint
+from cube.refusals import InvalidRequest, UnknownName
+from planner.sql import LEFT, CreateStream, DropStream, StreamStatement
 from proxy.api import Caller, QueryResult
-from proxy.feature import Feature, View
+from proxy.feature import Call, Feature, View, calls_of
+from proxy.identity import caller_of
+from proxy.monitoring import leave_no_trace
+from proxy.protocol import tacit_pb2
+from proxy.scheduling import CallSlots
 from proxy.streams.served_stream import epsilon_of
-from proxy.streams.service import StreamService, StreamStatus, Turning
+from proxy.streams.service import Stream, StreamService, StreamStatus, Turning
+from streams import Arrivals
+
+# A collector may send as slowly as people come, and holds a thread meanwhile; others need some too.
+N_CALLS_OF_ONE_MAX: Final = 4
+N_CALLS_MAX: Final = 16
+EVERYBODY: Final = ""
+
+
+class StreamCalls:
+    """The methods of `tacit.v1` for streams.
+
+    Parameters
+    ----------
+    streams : StreamService
+    """
+
+    def __init__(self, streams: StreamService) -> None:
+        self._streams = streams
+        self._of_one = CallSlots(N_CALLS_OF_ONE_MAX)
+        self._of_all = CallSlots(N_CALLS_MAX)
+
+    def Observe(
+        self, request_iterator: Iterator[tacit_pb2.ObserveRequest], context: grpc.ServicerContext
+    ) -> tacit_pb2.ObserveReply:
+        """Note users, message by message; the reply says that the disk has all of them."""
+        leave_no_trace(context)
+        caller = caller_of(context)
+        with self._of_one.taken_by(caller.payer.analyst), self._of_all.taken_by(EVERYBODY):
+            self._observe(request_iterator, caller)
+        return tacit_pb2.ObserveReply()
+
+    def _observe(self, requests: Iterator[tacit_pb2.ObserveRequest], caller: Caller) -> None:
+        touched: dict[str, Stream] = {}
+        for request in requests:
+            checkpoint()
+            ids = np.fromiter(request.ids, dtype=np.int64, count=len(request.ids))
+            where = dict.fromkeys(request.where, True)
+            stream = self._streams.observed(caller, request.stream)
+            stream.observe(Arrivals(ids, not request.left, where))
+            touched[request.stream] = stream
+        for stream in touched.values():
+            stream.sync()
+
+
+def arrivals(sent: pa.Table, opened: StreamOpened) -> Arrivals:
+    """The users of an upload; which values are wrong is not said, as they may be ids."""
+    column = opened.column
+    truths = [*opened.predicates, *([LEFT] if opened.has_departures else [])]
+    named = sent.column_names
+    if column not in named or len(set(named)) < len(named) or set(named) - {column, *truths}:
+        also = f" and may have {', '.join(truths)}" if truths else ""
+        raise InvalidRequest(
+            f"An upload to this stream has the column {column}{also}, and no other.",
+            hint=f"Leave the others out, or rename: a table of the one column {column}.",
+        )
+    ids = _whole(sent.column(column), column)
+    where = {name: _truth(sent.column(name), name) for name in truths if name in named}
+    left = where.pop(LEFT, None)
+    return Arrivals(ids, True if left is None else ~left, where)
+
+
+def _whole(ids: pa.ChunkedArray, name: str) -> NDArray[np.int64]:
+    if not pa.types.is_integer(ids.type):
+        raise InvalidRequest(
+            f"Users are whole numbers, and the column {name} is of {ids.type}.",
+            hint="Give each of them a number, the same whenever they come.",
+        )
+    _check_given(ids)
+    try:
+        found: NDArray[np.int64] = ids.cast(pa.int64()).to_numpy()
+    except pa.ArrowInvalid:
+        raise InvalidRequest("An id is no whole number of 64 bits with a sign.") from None
+    return found
+
+
+def _truth(values: pa.ChunkedArray, name: str) -> NDArray[np.bool_]:
+    if not pa.types.is_boolean(values.type):
+        what = "Whether users left" if name == LEFT else f"The predicate {name}"
+        raise InvalidRequest(f"{what} is true or false, and not of {values.type}.")
+    _check_given(values)
+    found: NDArray[np.bool_] = values.to_numpy()
+    return found
+
+
+def _check_given(values: pa.ChunkedArray) -> None:
+    if values.null_count:
+        raise InvalidRequest("A value is NULL: nobody of the upload was noted.")
+
 
 VIEW: Final = "streams"
 VIEW_SCHEMA: Final = pa.schema(
@@ -99,6 +203,22 @@ class Streams(Feature):
     def new_table(self, statement: StreamStatement) -> str | None:
         """The name of the stream, if the statement creates it."""
         return statement.name if isinstance(statement, CreateStream) else None
+
+    def calls(self) -> dict[str, Call]:
+        """What collectors call."""
+        return calls_of(StreamCalls(self.service))
+
+    def take_rows(self, caller: Caller, table: str, sent: Callable[[], pa.Table]) -> int:
+        """Note the users of an upload to a stream."""
+        try:
+            stream = self.service.observed(caller, table)
+        except UnknownName as unknown:
+            said = f"{unknown.message} Rows are taken for streams alone."
+            raise UnknownName(said, hint=unknown.hint) from None
+        opened, rows = stream.history.opened, sent()
+        stream.observe(arrivals(rows, opened))
+        stream.sync()
+        return int(rows.num_rows)
 
     def close(self) -> None:
         """Close the files of states."""

@@ -376,9 +376,6 @@ def _check_room(there_are: Sequence[StreamOpened], another: StreamOpened) -> Non
         )
 
 
-NO_STREAMS: Final = StreamService()
-
-
 LOOK_SECONDS: Final = 0.5
 # After a failure. Arrivals wait for an epoch to be paid for; a disk stays full for a while.
 RETRY_SECONDS: Final = {"pay": 1.0, "turn": 60.0, "tidy": 60.0}

@@ -19,7 +19,6 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, NoReturn
-from weakref import WeakSet
 
 import grpc
 
@@ -36,6 +35,7 @@ from proxy.monitoring import (
     Stage,
     Watcher,
     edge_of,
+    leaves_trace,
     write_log,
 )
 from proxy.shared.refusal_details import CODE_KEY, DETAILS_KEY, packed_detail, sendable
@@ -213,7 +213,7 @@ class _Method:
 
     def ended(self, code: str, started: float, context: grpc.ServicerContext) -> None:
         """Count and log a call that is over, unless it brought arrivals."""
-        if code == OK_CODE and context in _UNTRACED:
+        if code == OK_CODE and not leaves_trace(context):
             return
         self.watcher.called(self.name, code)
         if code == refusals.NotAuthenticated.code:
@@ -254,14 +254,6 @@ def _guarded_stream(method: _Method, behaviour: _Behaviour) -> _Behaviour:
         _end(failure, method, started, context)
 
     return guarded
-
-
-_UNTRACED: Final[WeakSet[grpc.ServicerContext]] = WeakSet()
-
-
-def leave_no_trace(context: grpc.ServicerContext) -> None:
-    """Neither count nor log this call, if nothing goes wrong: it brings arrivals to a stream."""
-    _UNTRACED.add(context)
 
 
 def report_epsilon(context: grpc.ServicerContext, epsilon: Fraction) -> None:

@@ -4,6 +4,7 @@ The interceptors are the firewall for errors and the one for identity. Plain tex
 loopback only; any other address needs a certificate.
 """
 
+from collections.abc import Iterable, Sequence
 from concurrent import futures
 from typing import Final
 
@@ -14,19 +15,18 @@ from grpc_reflection.v1alpha import reflection
 from cube.refusals import ConfigurationInvalid
 from proxy.admin import LedgerAdmin
 from proxy.api import QueryEngine
-from proxy.collections import CollectionService
+from proxy.feature import Feature
 from proxy.identity import Authenticator, IdentityInterceptor
 from proxy.monitoring import UNWATCHED, Monitoring, Readiness
 from proxy.protocol import flight_pb2, flight_pb2_grpc, tacit_pb2, tacit_pb2_grpc
 from proxy.scheduling import DEFAULT_TIMES, CallTimes, FairShare, SlowClientGuard
 from proxy.shared.address import DEFAULT_LISTEN, host_of, is_loopback
 from proxy.sources.public import PublicTable
-from proxy.streams import NO_STREAMS, StreamService
 from proxy.synthetic_tables import NO_TABLES, SyntheticTableService
 from proxy.wire.errors import Firewall
 from proxy.wire.flight import FlightSqlService
 from proxy.wire.sessions import Sessions
-from proxy.wire.tacit import RespondentsService, TacitService
+from proxy.wire.tacit import TacitService
 from proxy.wire.tls import TlsIdentity
 from proxy.workers import ALONE, Crew
 
@@ -53,7 +53,6 @@ _OPTIONS: Final = (
 )
 SERVICES: Final = (
     tacit_pb2.DESCRIPTOR.services_by_name["Tacit"].full_name,
-    tacit_pb2.DESCRIPTOR.services_by_name["Respondents"].full_name,
     flight_pb2.DESCRIPTOR.services_by_name["FlightService"].full_name,
 )
 
@@ -89,8 +88,7 @@ def start_server(  # noqa: PLR0913 - the parts of a server, by name
     public: tuple[PublicTable, ...] = (),
     admin: LedgerAdmin | None = None,
     synthetic: SyntheticTableService = NO_TABLES,
-    collections: CollectionService | None = None,
-    streams: StreamService = NO_STREAMS,
+    features: Sequence[Feature] = (),
     monitoring: Monitoring | None = None,
     times: CallTimes = DEFAULT_TIMES,
     share: FairShare | None = None,
@@ -114,10 +112,8 @@ def start_server(  # noqa: PLR0913 - the parts of a server, by name
         For owners and auditors; if None, limits and reports are not offered.
     synthetic : SyntheticTableService, optional
         The synthetic tables; if None, there are none.
-    collections : CollectionService, optional
-        The collections of randomised answers; if None, there are none.
-    streams : StreamService, optional
-        The streams; if None, there are none.
+    features : sequence of Feature
+        With their calls and services.
     monitoring : Monitoring, optional
         The listener for calls, and the state of the health service; by default nobody listens, and
         the server counts as ready.
@@ -135,7 +131,7 @@ def start_server(  # noqa: PLR0913 - the parts of a server, by name
     """
     _check_address(listen, tls)
     if monitoring is None:
-        monitoring = Monitoring(UNWATCHED, Readiness(SERVICES, is_ready=True))
+        monitoring = Monitoring(UNWATCHED, Readiness(services_of(features), is_ready=True))
     slow_clients = SlowClientGuard()
     server = grpc.server(
         futures.ThreadPoolExecutor(N_THREADS, thread_name_prefix="tacit-call"),
@@ -149,13 +145,14 @@ def start_server(  # noqa: PLR0913 - the parts of a server, by name
     )
     sessions = Sessions()  # one for both protocols: a session is a connection
     tacit_pb2_grpc.add_TacitServicer_to_server(
-        TacitService(engine, sessions, admin, synthetic, collections, streams), server
+        TacitService(engine, sessions, admin, synthetic, features), server
     )
-    tacit_pb2_grpc.add_RespondentsServicer_to_server(RespondentsService(collections), server)
+    for feature in features:
+        feature.add_services(server)
     flight_pb2_grpc.add_FlightServiceServicer_to_server(
-        FlightSqlService(engine, sessions, public, synthetic, crew, streams), server
+        FlightSqlService(engine, sessions, public, synthetic, crew, features), server
     )
-    _add_vitals(server, monitoring.readiness)
+    _add_vitals(server, monitoring.readiness, features)
     bound_port = _bind(server, listen, tls)
     slow_clients.start()
     server.start()
@@ -175,11 +172,16 @@ def _check_address(listen: str, tls: TlsIdentity | None) -> None:
         )
 
 
-def _add_vitals(server: grpc.Server, readiness: Readiness) -> None:
+def services_of(features: Iterable[Feature]) -> tuple[str, ...]:
+    """The full names of all gRPC services of a server with some features."""
+    return (*SERVICES, *(name for feature in features for name in feature.services))
+
+
+def _add_vitals(server: grpc.Server, readiness: Readiness, features: Iterable[Feature]) -> None:
     """Health and reflection."""
     health_pb2_grpc.add_HealthServicer_to_server(readiness.servicer, server)
     reflection.enable_server_reflection(
-        (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), server
+        (*services_of(features), health.SERVICE_NAME, reflection.SERVICE_NAME), server
     )
 
 

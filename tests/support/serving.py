@@ -7,15 +7,20 @@ import grpc
 
 from proxy.admin.ledger_admin import LedgerAdmin
 from proxy.api.requests import LOCAL, Caller, QueryEngine
+from proxy.collections.feature import Collections, PlanningCalls
 from proxy.collections.service import CollectionService
+from proxy.feature import Call, Feature, calls_of
 from proxy.identity.authenticate import Authenticator
 from proxy.identity.presented import PresentedCredentials
 from proxy.scheduling.fair_share import DEFAULT_TIMES, CallTimes
 from proxy.sources.public.table import PublicTable
-from proxy.streams.service import NO_STREAMS, StreamService
+from proxy.streams.feature import Streams
+from proxy.streams.service import StreamService
 from proxy.synthetic_tables.service import NO_TABLES, SyntheticTableService
 from proxy.wire.server import start_server
 from proxy.wire.tls import TlsIdentity
+
+NO_STREAMS = StreamService()
 
 
 class EverybodyLocal:
@@ -23,6 +28,13 @@ class EverybodyLocal:
 
     def identify(self, presented: PresentedCredentials) -> Caller:  # noqa: ARG002 - the protocol names it
         return LOCAL
+
+
+class PlansAlone(Feature):
+    """Plans of collections, on a server that has none."""
+
+    def calls(self) -> dict[str, Call]:
+        return calls_of(PlanningCalls())
 
 
 @contextmanager
@@ -39,6 +51,11 @@ def serving(  # noqa: PLR0913, PLR0917 - what a server is made of, by name
     times: CallTimes = DEFAULT_TIMES,
 ) -> Iterator[str]:
     authenticator = EverybodyLocal() if authenticator is None else authenticator
+
+    def names_taken(caller: Caller) -> list[str]:
+        return [one.name for one in synthetic.listed(caller)]
+
+    feature = PlansAlone() if collections is None else Collections(collections, names_taken)
     running = start_server(
         engine,
         "127.0.0.1:0",
@@ -46,9 +63,8 @@ def serving(  # noqa: PLR0913, PLR0917 - what a server is made of, by name
         tls=tls,
         admin=admin,
         synthetic=synthetic,
-        streams=streams,
         public=public,
-        collections=collections,
+        features=(Streams(streams), feature),
         times=times,
     )
     try:

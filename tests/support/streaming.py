@@ -48,7 +48,8 @@ class Streaming:
     def __init__(self, ledger: Ledger, clock: Clock, folder: Path, crew: Crew = ALONE) -> None:
         self.ledger, self.clock, self.folder = ledger, clock, folder
         self.streams = StreamService(ledger, folder, ["people"], crew)
-        self.engine = Engine({}, features=[Streams(self.streams)])
+        self.feature = Streams(self.streams)
+        self.engine = Engine({}, features=[self.feature])
 
     def ask(self, sql: str, caller: Caller = LOCAL) -> QueryResult:
         return self.engine.answer(QueryRequest(sql=sql, caller=caller))

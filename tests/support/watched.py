@@ -12,9 +12,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from proxy.api.requests import QueryEngine
 from proxy.monitoring.metrics import Metrics
 from proxy.monitoring.service import Monitoring, Readiness, application, serving_metrics
-from proxy.streams.service import NO_STREAMS, StreamService
+from proxy.streams.feature import Streams
+from proxy.streams.service import StreamService
 from proxy.wire.server import SERVICES, start_server
-from tests.support.serving import EverybodyLocal
+from tests.support.serving import NO_STREAMS, EverybodyLocal
 
 TABLES = ("people", "ad_hoc")
 WAIT_SECONDS = 30.0
@@ -48,7 +49,7 @@ def watched(
         "127.0.0.1:0",
         authenticator=EverybodyLocal(),
         monitoring=monitoring,
-        streams=streams,
+        features=[Streams(streams)],
     )
     pages = application(metrics.registry, lambda: monitoring.readiness.is_ready)
     try:

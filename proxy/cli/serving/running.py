@@ -36,7 +36,7 @@ from proxy.scheduling.fair_share import FairShare
 from proxy.wire.postgres.connection import House
 from proxy.wire.postgres.listener import PostgresListener
 from proxy.wire.postgres.login import Door
-from proxy.wire.server import SERVICES, RunningServer, start_server
+from proxy.wire.server import RunningServer, services_of, start_server
 from proxy.wire.tls import TlsIdentity, endpoint_hash, server_context
 from proxy.workers.crew import ALONE, Crew
 
@@ -91,8 +91,7 @@ def start_wires(  # noqa: PLR0913 - the parts of a server, by name
         public=service.public,
         admin=ServedLedgerAdmin(service.ledger, names, report),
         synthetic=service.engine.synthetic,
-        collections=service.collections,
-        streams=service.streams,
+        features=service.features,
         monitoring=monitoring,
         times=server.times,
         share=share,
@@ -256,7 +255,7 @@ def running(settings: Settings, crew: Crew = ALONE) -> Iterator[Running]:
     metrics = Metrics(table.schema.table for table in settings.tables)
     PROCESSES.start()  # beside the tables
     service = build(settings, metrics, crew)
-    readiness = Readiness(SERVICES)
+    readiness = Readiness(services_of(service.features))
     share = FairShare()
     # What is alive now stays alive: the collector need not scan it again during queries.
     gc.freeze()

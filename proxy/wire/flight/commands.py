@@ -37,17 +37,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, Self, TypeVar
 
 import grpc
-import numpy as np
 import pyarrow as pa
 from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.message import DecodeError, Message
-from numpy.typing import NDArray
 
-from accountant.ledger import StreamOpened
 from cube.refusals import InvalidRequest, InvalidTarget, UnknownName, UnknownTicket
 from planner.sql import (
     CLIENT_SETTINGS,
-    LEFT,
     LIST,
     NAMESPACE,
     SETTING_NAMES,
@@ -62,15 +58,14 @@ from planner.sql import (
     setting_value,
 )
 from proxy.api import CATALOG, DB_SCHEMA, Caller, QueryResult, Receipt, arrow_type, left_fields
+from proxy.feature import Feature
 from proxy.protocol import flight_pb2
 from proxy.protocol import flight_sql_pb2 as sql
-from proxy.streams import StreamService
 from proxy.wire.arrow_ipc import flight_messages, schema_bytes, sent_table
 from proxy.wire.errors import NotOffered
 from proxy.wire.flight.catalog import METADATA_COMMANDS
 from proxy.wire.sessions import Sessions, setting_text
 from proxy.workers import ALONE, Crew
-from streams import Arrivals
 
 KEY_BYTES = 16
 
@@ -476,27 +471,26 @@ _DEFINED: Final = sql.CommandStatementIngest.TableDefinitionOptions
 def ingest(
     command: sql.CommandStatementIngest,
     messages: Iterable[flight_pb2.FlightData],
-    streams: StreamService,
+    features: Iterable[Feature],
     caller: Caller,
 ) -> int:
-    """Note the users of an upload, durably; how many rows there were.
+    """Note the rows of an upload, durably; how many there were.
 
     Raises
     ------
     Refused
-        Then nobody was noted.
+        Then no row was noted.
     """
     _check(command)
-    try:
-        stream = streams.observed(caller, command.table)
-    except UnknownName as unknown:
-        said = f"{unknown.message} Rows are taken for streams alone."
-        raise UnknownName(said, hint=unknown.hint) from None
-    opened = stream.history.opened
-    sent = sent_table(messages, UPLOAD_BYTES_MAX, "the rows of an upload", _PARTS)
-    stream.observe(_arrivals(sent, opened))
-    stream.sync()
-    return int(sent.num_rows)
+
+    def sent() -> pa.Table:
+        return sent_table(messages, UPLOAD_BYTES_MAX, "the rows of an upload", _PARTS)
+
+    for feature in features:
+        n_rows = feature.take_rows(caller, command.table, sent)
+        if n_rows is not None:
+            return n_rows
+    raise NotOffered("This server takes no rows.")
 
 
 def _check(command: sql.CommandStatementIngest) -> None:
@@ -516,48 +510,3 @@ def _check(command: sql.CommandStatementIngest) -> None:
     for named, ours in ((command.catalog, CATALOG), (command.schema, DB_SCHEMA)):
         if named not in {"", ours}:
             raise UnknownName(f"There are no streams in {quoted(named)}.", hint="Leave that out.")
-
-
-def _arrivals(sent: pa.Table, opened: StreamOpened) -> Arrivals:
-    """The users of an upload; which values are wrong is not said, as they may be ids."""
-    column = opened.column
-    truths = [*opened.predicates, *([LEFT] if opened.has_departures else [])]
-    named = sent.column_names
-    if column not in named or len(set(named)) < len(named) or set(named) - {column, *truths}:
-        also = f" and may have {', '.join(truths)}" if truths else ""
-        raise InvalidRequest(
-            f"An upload to this stream has the column {column}{also}, and no other.",
-            hint=f"Leave the others out, or rename: a table of the one column {column}.",
-        )
-    ids = _whole(sent.column(column), column)
-    where = {name: _truth(sent.column(name), name) for name in truths if name in named}
-    left = where.pop(LEFT, None)
-    return Arrivals(ids, True if left is None else ~left, where)
-
-
-def _whole(ids: pa.ChunkedArray, name: str) -> NDArray[np.int64]:
-    if not pa.types.is_integer(ids.type):
-        raise InvalidRequest(
-            f"Users are whole numbers, and the column {name} is of {ids.type}.",
-            hint="Give each of them a number, the same whenever they come.",
-        )
-    _check_given(ids)
-    try:
-        found: NDArray[np.int64] = ids.cast(pa.int64()).to_numpy()
-    except pa.ArrowInvalid:
-        raise InvalidRequest("An id is no whole number of 64 bits with a sign.") from None
-    return found
-
-
-def _truth(values: pa.ChunkedArray, name: str) -> NDArray[np.bool_]:
-    if not pa.types.is_boolean(values.type):
-        what = "Whether users left" if name == LEFT else f"The predicate {name}"
-        raise InvalidRequest(f"{what} is true or false, and not of {values.type}.")
-    _check_given(values)
-    found: NDArray[np.bool_] = values.to_numpy()
-    return found
-
-
-def _check_given(values: pa.ChunkedArray) -> None:
-    if values.null_count:
-        raise InvalidRequest("A value is NULL: nobody of the upload was noted.")

@@ -8,7 +8,7 @@ statement means or costs; the engine does.
 
 # ruff: noqa: ARG002, N802 - the protocol fixes the names and signatures of its methods
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Final
 
@@ -20,14 +20,15 @@ from cube.refusals import InvalidRequest
 from planner.cache import BoundedCache
 from planner.sql import Parameters, StreamStatement, SyntheticStatement, read_text
 from proxy.api import Description, QueryEngine, QueryRequest, QueryResult
+from proxy.feature import Feature
 from proxy.identity import HEADER, caller_of, check_asks, presented_token
+from proxy.monitoring import leave_no_trace
 from proxy.protocol import flight_pb2, flight_pb2_grpc
 from proxy.protocol import flight_sql_pb2 as sql
 from proxy.sources.public import PublicTable
-from proxy.streams import NO_STREAMS, StreamService
 from proxy.synthetic_tables import NO_TABLES, SyntheticTableService
 from proxy.wire.arrow_ipc import flight_messages, schema_bytes
-from proxy.wire.errors import NotOffered, leave_no_trace, report_epsilon
+from proxy.wire.errors import NotOffered, report_epsilon
 from proxy.wire.flight.catalog import METADATA_COMMANDS, Catalog, metadata_schema, metadata_table
 from proxy.wire.flight.commands import (
     PUT_BY_NAME,
@@ -77,8 +78,8 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         Synthetic tables to list beside them.
     crew : Crew
         The workers of the server.
-    streams : StreamService, optional
-        The streams whose users are uploaded.
+    features : sequence of Feature
+        What takes the rows that are uploaded.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - what a server serves
@@ -88,10 +89,10 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         public: tuple[PublicTable, ...] = (),
         synthetic: SyntheticTableService = NO_TABLES,
         crew: Crew = ALONE,
-        streams: StreamService = NO_STREAMS,
+        features: Sequence[Feature] = (),
     ) -> None:
         self._engine = engine
-        self._streams = streams
+        self._features = tuple(features)
         self._sessions = sessions
         self._public = public
         self._synthetic = synthetic
@@ -197,7 +198,7 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         if isinstance(command, sql.CommandStatementIngest):
             leave_no_trace(context)
             messages = chain((first,), request_iterator)
-            yield updated(ingest(command, messages, self._streams, caller_of(context)))
+            yield updated(ingest(command, messages, self._features, caller_of(context)))
             return
         check_asks(caller_of(context).role)
         if isinstance(command, sql.CommandPreparedStatementQuery):

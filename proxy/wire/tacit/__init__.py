@@ -1,6 +1,5 @@
 """The gRPC service `tacit.v1`: requests and answers as its messages."""
 
-from proxy.wire.tacit.collections import RespondentsService
 from proxy.wire.tacit.service import TacitService
 
-__all__ = ["RespondentsService", "TacitService"]
+__all__ = ["TacitService"]

@@ -1,22 +1,17 @@
 """`tacit.v1`: Tacit's own service, for clients that want targets and receipts as typed messages.
 
-Translates between protobuf messages and the engine's values; decides nothing. Users of streams are
-noted here as well; what that does is the service of streams'.
+Translates between protobuf messages and the engine's values; decides nothing. The calls of features
+are their own.
 """
 
-
-# ruff: noqa: N802 - the protocol fixes the names of its methods
-
-# ruff: noqa: ARG002, N802 - the protocol fixes the names and signatures of its methods
-from collections.abc import Iterator, Mapping
+# ruff: noqa: ARG001, ARG002, N802 - the protocol fixes the names and signatures of its methods
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, NoReturn
 
 import grpc
-import numpy as np
 
 from accountant.ledger import SubjectKind
-from cube.pace import checkpoint
 from cube.refusals import InvalidRequest, InvalidTarget
 from planner.sql import FILE, ONE_STATEMENT, fallback_named
 from planner.workload import RequestedTarget
@@ -25,7 +20,6 @@ from proxy.api import (
     PRIVATE,
     SYNTHETIC,
     BatchRequest,
-    Caller,
     LimitStatus,
     QueryEngine,
     QueryRequest,
@@ -37,16 +31,13 @@ from proxy.api import (
     exact_epsilon,
     unknown_table,
 )
-from proxy.collections import CollectionService
+from proxy.feature import Feature
 from proxy.identity import caller_of
 from proxy.protocol import tacit_pb2, tacit_pb2_grpc
-from proxy.scheduling import CallSlots
-from proxy.streams import NO_STREAMS, Stream, StreamService
 from proxy.synthetic_tables import NO_TABLES, SyntheticRecord, SyntheticTableService
 from proxy.wire.arrow_ipc import stream_bytes, stream_chunks
-from proxy.wire.errors import NotOffered, leave_no_trace, report_epsilon
+from proxy.wire.errors import NotOffered, report_epsilon
 from proxy.wire.sessions import Sessions, check_in_range
-from proxy.wire.tacit.collections import CollectionMethods, PlanningMethods
 from proxy.wire.tacit.messages import (
     belief_of,
     budget_message,
@@ -60,54 +51,18 @@ from proxy.wire.tacit.messages import (
     receipt_message,
 )
 from proxy.wire.tacit.synthesis import SyntheticMethods
-from streams import Arrivals
 
-# A collector may send as slowly as people come, and holds a thread meanwhile; others need some too.
-N_CALLS_OF_ONE_MAX: Final = 4
-N_CALLS_MAX: Final = 16
-EVERYBODY: Final = ""
+_CALLS: Final = {name for name in vars(tacit_pb2_grpc.TacitServicer) if name[0] != "_"}
 
 
-class StreamMethods(tacit_pb2_grpc.TacitServicer):
-    """The methods of `tacit.v1` for streams.
-
-    Parameters
-    ----------
-    streams : StreamService
-    """
-
-    def __init__(self, streams: StreamService) -> None:
-        self._streams = streams
-        self._of_one = CallSlots(N_CALLS_OF_ONE_MAX)
-        self._of_all = CallSlots(N_CALLS_MAX)
-
-    def Observe(
-        self, request_iterator: Iterator[tacit_pb2.ObserveRequest], context: grpc.ServicerContext
-    ) -> tacit_pb2.ObserveReply:
-        """Note users, message by message; the reply says that the disk has all of them."""
-        leave_no_trace(context)
-        caller = caller_of(context)
-        with self._of_one.taken_by(caller.payer.analyst), self._of_all.taken_by(EVERYBODY):
-            self._observe(request_iterator, caller)
-        return tacit_pb2.ObserveReply()
-
-    def _observe(self, requests: Iterator[tacit_pb2.ObserveRequest], caller: Caller) -> None:
-        touched: dict[str, Stream] = {}
-        for request in requests:
-            checkpoint()
-            ids = np.fromiter(request.ids, dtype=np.int64, count=len(request.ids))
-            where = dict.fromkeys(request.where, True)
-            stream = self._streams.observed(caller, request.stream)
-            stream.observe(Arrivals(ids, not request.left, where))
-            touched[request.stream] = stream
-        for stream in touched.values():
-            stream.sync()
+def _not_offered(request: object, context: grpc.ServicerContext) -> NoReturn:
+    raise NotOffered("This server does not offer that.")
 
 
 REPORT_CHUNK_BYTES: Final = 2**20
 
 
-class TacitService(SyntheticMethods, CollectionMethods, PlanningMethods, StreamMethods):
+class TacitService(SyntheticMethods):
     """The `tacit.v1` service of one engine.
 
     Parameters
@@ -120,24 +75,24 @@ class TacitService(SyntheticMethods, CollectionMethods, PlanningMethods, StreamM
         For owners and auditors; if None, their calls are not offered.
     synthetic : SyntheticTableService, optional
         The synthetic tables; if None, there are none.
-    collections : CollectionService, optional
-        The collections of randomised answers; if None, there are none.
-    streams : StreamService, optional
-        The streams; if None, there are none.
+    features : sequence of Feature
+        With their calls. One that no feature has is not offered.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917 - what a server offers
+    def __init__(
         self,
         engine: QueryEngine,
         sessions: Sessions,
         admin: LedgerAdmin | None = None,
         synthetic: SyntheticTableService = NO_TABLES,
-        collections: CollectionService | None = None,
-        streams: StreamService = NO_STREAMS,
+        features: Sequence[Feature] = (),
     ) -> None:
         SyntheticMethods.__init__(self, synthetic, sessions)
-        CollectionMethods.__init__(self, collections, synthetic)
-        StreamMethods.__init__(self, streams)
+        for name in _CALLS - vars(type(self)).keys() - vars(SyntheticMethods).keys():
+            setattr(self, name, _not_offered)
+        for feature in features:
+            for name, call in feature.calls().items():
+                setattr(self, name, call)
         self._engine = engine
         self._given_admin = admin
 

@@ -16,7 +16,7 @@ from local_dp.channels.randomised_response import RandomisedResponse
 from local_dp.channels.unary_encoding import UnaryEncoding
 from local_dp.estimates.collection import CollectionEstimates
 from proxy.cli.network_tables import AnsweredSource, simulation
-from proxy.collections.cells import estimated_shares
+from proxy.collections.table import estimated_shares
 from synthesis.networks.graph import Dag, skeleton
 from synthesis.networks.learned import Method, learned
 from synthesis.networks.score import BicScore, null_information

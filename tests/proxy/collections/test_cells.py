@@ -7,7 +7,7 @@ from cube.pace import paced
 from cube.refusals import InvalidRequest, TooSlow
 from local_dp.campaign import Campaign
 from local_dp.estimates.collection import CollectionEstimates
-from proxy.collections.cells import estimated_shares
+from proxy.collections.table import estimated_shares
 from tests.support.answering import answered
 from tests.support.campaigns import survey
 from tests.support.respondents import campaign_of, collected, true_rows

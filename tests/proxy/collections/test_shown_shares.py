@@ -13,7 +13,7 @@ from local_dp.channels.channel import Floats
 from local_dp.estimates.collection import CollectionEstimates
 from local_dp.estimates.likelihood import likeliest
 from local_dp.estimates.shares import Tally, estimated
-from proxy.collections.cells import estimated_shares, likeliest_shares
+from proxy.collections.table import estimated_shares, likeliest_shares
 from tests.support.answering import simulated
 from tests.support.campaigns import hashing, survey
 

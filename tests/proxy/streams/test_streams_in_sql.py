@@ -25,9 +25,9 @@ from cube.refusals import (
 from local_dp.campaign import campaign_text
 from planner.sql.stream_statements import CreateStream
 from proxy.api.requests import LOCAL, Caller
-from proxy.streams.service import NO_STREAMS
 from streams.arrivals import Arrivals
 from tests.support.campaigns import survey
+from tests.support.serving import NO_STREAMS
 from tests.support.streaming import (
     BY_EPOCH,
     COUNT,

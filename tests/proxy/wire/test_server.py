@@ -21,7 +21,6 @@ CERTIFICATE = SUPPORT / "loopback_certificate.pem"
 KEY = SUPPORT / "loopback_key.pem"
 SERVICES = {
     "tacit.v1.Tacit",
-    "tacit.v1.Respondents",
     "arrow.flight.protocol.FlightService",
     "grpc.health.v1.Health",
     "grpc.reflection.v1alpha.ServerReflection",

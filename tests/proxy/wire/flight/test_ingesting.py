@@ -135,7 +135,7 @@ def test_an_upload_without_rows_notes_nobody(server: Streaming) -> None:
     server.rows(CREATE)
     before = state(server)
     command = sql.CommandStatementIngest(table="visits", table_definition_options=APPEND)
-    assert ingest(command, flight_messages(users(range(0))), server.streams, LOCAL) == 0
+    assert ingest(command, flight_messages(users(range(0))), [server.feature], LOCAL) == 0
     assert state(server) == before
 
 
@@ -214,7 +214,7 @@ def test_other_places_and_options_are_refused(server: Streaming, cursor: Any) ->
     ):
         command.table_definition_options.CopyFrom(APPEND)
         with pytest.raises(NotOffered, match=said):
-            ingest(command, flight_messages(users(range(3))), server.streams, LOCAL)
+            ingest(command, flight_messages(users(range(3))), [server.feature], LOCAL)
 
 
 def test_who_may_only_ask_uploads_nothing_and_nothing_of_theirs_is_read(server: Streaming) -> None:
@@ -229,7 +229,7 @@ def test_who_may_only_ask_uploads_nothing_and_nothing_of_theirs_is_read(server: 
         ingest(
             command,
             never(),
-            server.streams,
+            [server.feature],
             Caller(Payer("eve"), Role.ANALYST, ("visits",)),
         )
 

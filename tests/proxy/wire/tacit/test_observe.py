@@ -12,7 +12,7 @@ import pytest
 from proxy.protocol import tacit_pb2
 from proxy.protocol.tacit_pb2_grpc import TacitStub
 from proxy.scheduling.fair_share import CallTimes
-from proxy.wire.tacit.service import N_CALLS_OF_ONE_MAX
+from proxy.streams.feature import N_CALLS_OF_ONE_MAX
 from tests.support.identities import refusal
 from tests.support.serving import serving
 from tests.support.streaming import COUNT, CREATE, EACH, WATCHED, Streaming, streaming
