@@ -38,7 +38,6 @@ from cube.pace import checkpoint
 from cube.refusals import TooLarge
 from planner.meaning import (
     COPIES,
-    N_CHARACTERS_OF_A_VALUE,
     Copies,
     copied,
     longest_text,
@@ -165,7 +164,6 @@ N_STEPS_A_CHARACTER = 2  # to copy a text, or to compare it
 N_STEPS_A_LETTER = 12  # to turn a letter into upper or lower case
 N_STEPS_A_MATCH = 5  # a character of a text and one of a pattern: RE2 without its tables
 N_STEPS_A_PIECE = 400  # of a pattern: a part of a moment as text, filled up
-N_CHARACTERS_MIN = N_CHARACTERS_OF_A_VALUE
 
 _COSTLY = (
     *(exp.Cast, exp.TryCast, exp.Pow, exp.TimestampTrunc, exp.Interval, exp.Round, exp.LastDay),

@@ -38,7 +38,6 @@ _CLASSES: Final = {
 _SHORTHANDS: Final = {"d": r"\p{Nd}", "w": r"\pL\p{Nd}_", "s": r"\s\v"}
 _LETTERS: Final = {"n": r"\n", "t": r"\t", "r": r"\r", "f": r"\f", "v": r"\v"}
 _BOUND: Final = re.compile(r"\{[0-9]{1,3}(,[0-9]{0,3})?\}", re.ASCII)
-REPEAT_MAX: Final = 1000
 
 
 def of_like(pattern: str, escape: str, like: exp.Expr) -> str:
