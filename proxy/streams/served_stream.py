@@ -85,13 +85,13 @@ class NotedStream:
     def answerable(self) -> tuple[str, ...]:
         """Those of them that were released, or have a state from which they can be."""
         names = self.ended()
-        if not all(self._is_answerable(one) for one in names):
+        # Each is looked for once: another server may release one, and erase its state, meanwhile.
+        without = {one for one in names if not self._has_state(one)}
+        if not all(self.history.released[one] for one in without):
             # A release is in the ledger before the state is erased: it may have come just now.
             self._read_again()
-        return tuple(one for one in names if self._is_answerable(one))
-
-    def _is_answerable(self, name: str) -> bool:
-        return bool(self.history.released[name]) or self._has_state(name)
+        released = self.history.released
+        return tuple(one for one in names if one not in without or released[one])
 
     def _present_epoch(self) -> str:
         """The name of the epoch of this moment, begun or not."""

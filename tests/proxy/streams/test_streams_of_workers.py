@@ -175,6 +175,25 @@ def test_many_writers_at_both_lose_nothing_and_release_once(
     assert first.kinds().count("epoch_released") == 1
 
 
+def test_a_state_that_is_erased_while_it_is_looked_for_loses_no_answer(
+    both: tuple[Streaming, Streaming], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = both
+    first.rows(CREATE)
+    second.observe(PRESENT)
+    stream = second.streams.find(LOCAL, "visits")
+    looked: list[str] = []
+
+    def released_once_looked_for(name: str) -> bool:
+        looked.append(name)
+        return len(looked) == 1
+
+    monkeypatch.setattr(stream, "_has_state", released_once_looked_for)
+    assert stream.answerable() == (looked[0],)
+    monkeypatch.undo()
+    assert abs(second.rows(COUNT)[0]["n"] - len(PRESENT)) < 30
+
+
 def test_while_the_holder_is_away_a_call_is_refused_and_can_be_sent_again(
     tmp_path: Path, folder: Path
 ) -> None:
