@@ -9,7 +9,7 @@ evaluated on private rows.
 from planner.meaning.made import COPIES, Copies, check_made, copied, n_nodes_run
 from planner.meaning.moments import check_written, n_pieces, thresholds
 from planner.meaning.numbers import QUOTIENT_PLACES
-from planner.meaning.table import N_CHARACTERS_OF_A_VALUE, longest_text
+from planner.meaning.table import longest_text
 from planner.meaning.types import (
     ANSWER,
     CAST_TYPES,
@@ -29,7 +29,6 @@ __all__ = [
     "CAST_TYPES",
     "COPIES",
     "INT4",
-    "N_CHARACTERS_OF_A_VALUE",
     "QUOTIENT_PLACES",
     "TEXT",
     "UNKNOWN",

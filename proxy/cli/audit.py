@@ -22,6 +22,7 @@ from accountant.auditor.verdict import CollectionVerdict, StreamVerdict, TableVe
 from accountant.auditor.verify import verify
 from accountant.ledger.limits import Window
 from accountant.ledger.opening import open_store
+from accountant.ledger.stores import durable_file
 from cube.refusals import ConfigurationInvalid, LedgerCorrupt
 from cube.runtime import uncollected
 from proxy.cli import ledger as cli_report
@@ -177,7 +178,7 @@ def export(
     ):
         n_lines = sum(bool(file.write(line)) for line in exported(entries))
         file.flush()
-        os.fsync(file.fileno())
+        durable_file.sync(file.fileno())
     typer.echo(f"Wrote {output}: {n_lines - 2} entries.")
 
 

@@ -24,6 +24,7 @@ from typing import Any, Final, TypeAlias
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from accountant.ledger.stores import durable_file
 from cube.encoding import canonical_json
 from cube.refusals import ConfigurationInvalid, SourceUnavailable
 from cube.schema import Schema
@@ -196,7 +197,7 @@ def _made(  # noqa: PLR0913, PLR0917 - as `open_extract`
     try:
         found = until_read(lambda: _written(place, schema, location, read, known_rows, part))
         part.rename(path)
-        _sync_folder(place.folder)
+        durable_file.sync_folder(place.folder)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
@@ -355,11 +356,3 @@ def _new_file(folder: Path, part: Path | None) -> int:
         return os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except OSError:
         raise ConfigurationInvalid(f"No file can be made in {folder}.") from None
-
-
-def _sync_folder(folder: Path) -> None:
-    file = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)

@@ -34,6 +34,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from accountant.ledger.stores import durable_file
 from cube.refusals import InvalidRequest, NameTaken, StoreUnavailable, TooLarge, UnknownName
 from planner.cache import BoundedCache
 from planner.sql import CreateSynthetic, is_new_name, shortened
@@ -211,7 +212,7 @@ class SyntheticStore:
             if _is(earlier, record) or (is_own and _has_key(earlier, record)):
                 first.unlink(missing_ok=True)
             if self._folder.exists():
-                _sync_folder(self._folder)
+                durable_file.sync_folder(self._folder)
         except OSError as error:
             raise _unavailable("written", error) from None
         self._remove_files(record.id)
@@ -233,7 +234,7 @@ class SyntheticStore:
             except FileExistsError:
                 return False
             draft.unlink()
-        _sync_folder(self._folder)
+        durable_file.sync_folder(self._folder)
         return True
 
     def _remove_files(self, of_id: str) -> None:
@@ -335,7 +336,7 @@ def _durable(path: Path) -> Iterator[Path]:
     """A file that is durably on disk once the block is left."""
     yield path
     with path.open("rb") as file:
-        os.fsync(file.fileno())
+        durable_file.sync(file.fileno())
 
 
 def _write(path: Path, parts: Iterable[pa.Table], schema: pa.Schema) -> tuple[int, int]:
@@ -349,14 +350,6 @@ def _write(path: Path, parts: Iterable[pa.Table], schema: pa.Schema) -> tuple[in
             del part, rows
             pa.default_memory_pool().release_unused()  # for what is drawn next
     return n_rows, n_bytes
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _unavailable(verb: str, error: Exception) -> StoreUnavailable:

@@ -9,7 +9,6 @@ import glob
 import os
 import secrets
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -31,7 +30,7 @@ def opened(path: Path, flags: int, mode: int = PRIVATE_MODE) -> int:
         raise
     except OSError as error:
         raise CannotStart(
-            f"The ledger file {path} cannot be opened for writing: {error.strerror}.",
+            f"The file {path} cannot be opened for writing: {error.strerror}.",
             hint="It needs an existing directory that this process may write to.",
         ) from None
 
@@ -44,8 +43,7 @@ def write_once(path: Path, content: bytes) -> None:
             os.link(draft, path)
     finally:
         draft.unlink()
-    with directory_of(path) as directory:
-        sync(directory)
+    sync_folder(path.parent)
 
 
 def replace(path: Path, content: bytes, mode: int = PRIVATE_MODE) -> None:
@@ -62,8 +60,7 @@ def replace(path: Path, content: bytes, mode: int = PRIVATE_MODE) -> None:
     except BaseException:
         draft.unlink()
         raise
-    with directory_of(path) as directory:
-        sync(directory)
+    sync_folder(path.parent)
 
 
 def sync(descriptor: int) -> None:
@@ -82,14 +79,13 @@ def sync_content(descriptor: int) -> None:
         sync(descriptor)
 
 
-@contextlib.contextmanager
-def directory_of(path: Path) -> Iterator[int]:
-    """A descriptor of the directory of a file."""
-    directory = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
+def sync_folder(folder: Path) -> None:
+    """Return once the names of the files in a folder are on the disk."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        yield directory
+        sync(descriptor)
     finally:
-        os.close(directory)
+        os.close(descriptor)
 
 
 def drop_drafts(path: Path) -> None:

@@ -24,6 +24,8 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from numpy.typing import NDArray
 
+from accountant.ledger.stores import durable_file
+
 CODEC: Final = pa.Codec("lz4_raw")
 NONCE_BYTES: Final = 12
 LAST: Final = b"\xff" * NONCE_BYTES  # the nonce of the last chunk
@@ -90,7 +92,7 @@ class Chunks:
         tail = b"".join(size.to_bytes(SIZE_BYTES, "big") for size in sizes)
         sealed = self._cipher.encrypt(LAST, packed, tail)
         write_all(self._file, sealed + tail, self.end)
-        os.fsync(self._file)
+        durable_file.sync(self._file)
 
     def read_last(self) -> bytes:
         """The content of the last chunk; Damaged if the file does not end with one."""
