@@ -12,8 +12,7 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlogy
-from scipy.stats import chi2
+from scipy.special import chdtri, xlogy
 
 from local_dp.channels import AnyChannel, Floats, UnaryEncoding
 from local_dp.estimates import project_simplex
@@ -247,7 +246,7 @@ def _check(table: Floats, level: float, n_draws: int) -> None:
 def _flips(given: Floats, others: Floats, table: Floats, level: float) -> Flip:
     """How often other statistics are on the other side of the critical value than the given one."""
     degrees = (table.shape[0] - 1) * (table.shape[1] - 1)
-    critical = float(chi2.isf(level, degrees))
+    critical = float(chdtri(degrees, level))
     statistic = float(given[0])
     share = float(((others >= critical) != (statistic >= critical)).mean())
     error = math.sqrt(share * (1 - share) / others.size)

@@ -21,7 +21,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, Protocol
 
-import opendp.prelude as dp
+from opendp.domains import atom_domain, vector_domain
+from opendp.measurements import make_gaussian, make_laplace
+from opendp.metrics import l1_distance, l2_distance
+from opendp.mod import enable_features
 
 from accountant.noise.sampling import Refinement
 from cube.measurement import EPSILON_UNIT_BITS, Measurement, Precision, Rho, Weight
@@ -292,9 +295,9 @@ class SystemNoise:
         ValueError
             If OpenDP computes a loss above the weight for one unit of the answer.
         """
-        dp.enable_features("contrib")
-        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
-        mechanism = dp.m.make_laplace(*space, scale=noise.scale_in_steps)
+        enable_features("contrib")
+        space = vector_domain(atom_domain(T="i64")), l1_distance(T="i64")
+        mechanism = make_laplace(*space, scale=noise.scale_in_steps)
         # One unit of the answer is 2**lattice_bits steps; losses are proportional to distance.
         loss_per_step = Fraction(mechanism.map(1))  # type: ignore[no-untyped-call]  # opendp's stubs
         if loss_per_step * 2**noise.lattice_bits > noise.weight.exact:
@@ -324,9 +327,9 @@ class SystemNoise:
         ValueError
             If OpenDP computes a loss of a record above what is paid.
         """
-        dp.enable_features("contrib")
-        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
-        mechanism = dp.m.make_gaussian(*space, scale=noise.scale_in_steps)
+        enable_features("contrib")
+        space = vector_domain(atom_domain(T="i64")), l2_distance(T="f64")
+        mechanism = make_gaussian(*space, scale=noise.scale_in_steps)
         moved = rounded_up(Fraction(noise.sensitivity * 2**noise.lattice_bits))
         loss = Fraction(mechanism.map(moved))  # type: ignore[no-untyped-call]  # opendp's stubs
         if loss > noise.rho.exact:

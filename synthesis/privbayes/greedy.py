@@ -14,7 +14,7 @@ from itertools import combinations
 from typing import Final, Protocol, TypeAlias
 
 import numpy as np
-from scipy.stats import gamma
+from scipy.special import gammainccinv
 
 from cube.query import Scope
 from synthesis.networks import mutual_information
@@ -94,7 +94,7 @@ def _beyond_chance(shares: Floats, axis: int, by_chance: Floats, odds: float) ->
     reached = 0.0
     if mean > 0 and variance > 0:
         half_freedom = min(mean**2 / variance, n_free / 2)
-        reached = float(gamma.isf(odds, half_freedom, scale=mean / half_freedom))
+        reached = float(gammainccinv(half_freedom, odds)) * mean / half_freedom
     return float(_gain(shares[np.newaxis], axis)[0] - max(reached, 2 * mean))
 
 
