@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
+PACKAGES := cube accountant inference synthesis local_dp streams planner proxy tacit_client
 
-.PHONY: demo test test-slow test-spark test-superset check docs format protocol clean
+.PHONY: demo test doctest test-slow test-spark test-superset check docs format protocol clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -15,8 +16,12 @@ $(READY): pyproject.toml
 demo: $(READY)
 	$(BIN)/python -m examples.adult.demo
 
-test: $(READY)
+test: doctest $(READY)
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# The examples in docstrings, in one process: their modules are loaded once, and not by each worker.
+doctest: $(READY)
+	$(BIN)/python -m pytest --doctest-modules $(PACKAGES)
 
 # The long statistical tests, and every example of every property, of which `make test` tries a quarter.
 test-slow: export TACIT_EVERY_EXAMPLE := 1
