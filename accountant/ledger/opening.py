@@ -30,7 +30,8 @@ from accountant.ledger.stores import (
 from cube.refusals import CannotStart, LedgerLost, LedgerSetBack, LedgerUnavailable
 
 if TYPE_CHECKING:
-    from accountant.ledger.stores import PostgresReader, PostgresStore
+    from accountant.ledger.stores.postgres_reader import PostgresReader
+    from accountant.ledger.stores.postgres_store import PostgresStore
 
 
 def open_postgres(text: str, key_path: Path) -> "tuple[PostgresStore, bytes]":

@@ -1,10 +1,11 @@
-"""Where a ledger's entries are stored: in a file, or in a database that several servers share."""
+"""Where a ledger's entries are stored: in a file, or in a database that several servers share.
+
+`postgres_reader` and `postgres_store` are not shown here: they need psycopg, which is an extra.
+"""
 
 from accountant.ledger.stores.key_file import fingerprint_key, is_marked, key_beside, note_marked
 from accountant.ledger.stores.mark import MarkedStore, MarkFile, Position, holds, mark_beside
 from accountant.ledger.stores.postgres_location import DEFAULT_SCHEMA, PostgresLocation, is_postgres
-from accountant.ledger.stores.postgres_reader import PostgresReader
-from accountant.ledger.stores.postgres_store import PostgresStore
 from accountant.ledger.stores.sqlite_store import SqliteReader, SqliteStore
 from accountant.ledger.stores.store import Store, unreadable
 
@@ -14,8 +15,6 @@ __all__ = [
     "MarkedStore",
     "Position",
     "PostgresLocation",
-    "PostgresReader",
-    "PostgresStore",
     "SqliteReader",
     "SqliteStore",
     "Store",
