@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 PACKAGES := cube accountant inference synthesis local_dp streams planner proxy tacit_client
 
-.PHONY: demo test doctest test-slow test-spark test-superset check docs format protocol clean
+.PHONY: demo test doctest quick test-slow test-spark test-superset check docs format protocol clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -22,6 +22,10 @@ test: doctest $(READY)
 # The examples in docstrings, in one process: their modules are loaded once, and not by each worker.
 doctest: $(READY)
 	$(BIN)/python -m pytest --doctest-modules $(PACKAGES)
+
+# The tests of what differs from main, nearest first, in a minute and a half.
+quick: $(READY)
+	$(BIN)/python -m tests.quick
 
 # The long statistical tests, and every example of every property, of which `make test` tries a quarter.
 test-slow: export TACIT_EVERY_EXAMPLE := 1

@@ -5,6 +5,13 @@ import scipy.linalg  # noqa: F401 - and these
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
+from tests.support.costs import (  # noqa: F401 - hooks of every test
+    pytest_addoption,
+    pytest_configure,
+    pytest_runtest_call,
+    pytest_runtest_makereport,
+    pytest_runtest_setup,
+)
 from tests.support.examples import N_USUAL, examples
 from tests.support.postgres import postgres_server  # noqa: F401 - a fixture for every test
 from tests.support.sail import sail  # noqa: F401 - the same
