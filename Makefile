@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 PACKAGES := cube accountant inference synthesis local_dp streams planner proxy tacit_client
 
-.PHONY: demo test doctest quick test-slow test-spark test-superset check docs format protocol clean
+.PHONY: demo test doctest quick test-slow test-spark test-superset check docs format protocol release clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -63,6 +63,12 @@ protocol:
 	$(VENV)-protocol/bin/python -m grpc_tools.protoc -I . --python_out=. --pyi_out=. \
 	  --grpc_python_out=. proxy/protocol/tacit.proto proxy/protocol/flight.proto \
 	  proxy/protocol/flight_sql.proto
+
+# The wheel and the source, in dist; the wheel tried in an empty environment outside of the checkout.
+release: $(READY)
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m tests.release dist/*.whl
 
 clean:
 	rm -rf $(VENV) $(VENV)-protocol build docs/generated dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

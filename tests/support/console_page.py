@@ -152,8 +152,15 @@ class Shell:
 
 
 @contextmanager
-def shell() -> Iterator[Shell]:
-    """A shell in a temporary folder that holds a copy of the examples, and nothing else."""
+def shell(installed: Path | None = None) -> Iterator[Shell]:
+    """A shell in a temporary folder that holds a copy of the examples, and nothing else.
+
+    Parameters
+    ----------
+    installed : Path, optional
+        The interpreter of an environment into which Tacit is installed; by default it is run from
+        the checkout.
+    """
     with tempfile.TemporaryDirectory(prefix="tacit-page-") as name, ExitStack() as stack:
         folder = Path(name)
         kept_out = shutil.ignore_patterns("__pycache__", "*.ledger*")
@@ -162,7 +169,7 @@ def shell() -> Iterator[Shell]:
         commands.mkdir()
         for command, arguments in (("tacit", "-m proxy"), ("python", "")):
             script = commands / command
-            script.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments} "$@"\n')
+            script.write_text(f'#!/bin/sh\nexec "{installed or sys.executable}" {arguments} "$@"\n')
             script.chmod(0o755)
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -170,7 +177,7 @@ def shell() -> Iterator[Shell]:
         environment = {
             **{key: value for key, value in os.environ.items() if not key.startswith("TACIT_")},
             "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": str(ROOT) if installed is None else "",
             "TACIT_SERVER": address,
             "TACIT_SERVER__LISTEN": address,
             "TACIT_SERVER__STATEMENT_SECONDS": "60",  # a busy machine is no fault of the page
