@@ -1,5 +1,8 @@
 """What every test run has in common."""
 
+import os
+import sys
+
 import numpy as np  # noqa: F401 - loads the libraries whose threads are limited below
 import scipy.linalg  # noqa: F401 - and these
 from hypothesis import settings
@@ -16,6 +19,10 @@ from tests.support.examples import N_USUAL, examples
 from tests.support.postgres import postgres_server  # noqa: F401 - a fixture for every test
 from tests.support.sail import sail  # noqa: F401 - the same
 from tests.support.spark import java_spark  # noqa: F401 - the same
+
+# Tests start many processes. Without bytecode each of them would compile the product anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # As in the served process; with one pool of threads a worker, they would fight over the cores.
 threadpool_limits(limits=1)

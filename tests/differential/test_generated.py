@@ -9,7 +9,7 @@ from tests.differential.expressions import BOOL, SUMMED, Expression
 from tests.differential.places import Evaluators, evaluators, places, run
 from tests.support.postgres import PostgresServer
 
-N_FAST: Final = 1500
+N_FAST: Final = 400
 N_SLOW: Final = 10_000
 REFUSED_MAX: Final = 0.4  # more, and the generator has no teeth
 

@@ -9,6 +9,8 @@ import pytest
 
 from tests.support.console_page import Command, SavedFile, agrees, shape, shell, steps
 
+pytestmark = pytest.mark.processes
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("README.md", "docs/tutorial.md")
 RUN_PAGES = (*PAGES, "docs/howto/python.md")

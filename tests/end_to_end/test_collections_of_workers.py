@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from accountant.ledger.credentials import EVERY_TABLE, Role
 from local_dp.campaign import campaign_text
 from proxy.admin.ledger_admin import open_configured
@@ -12,6 +14,8 @@ from proxy.protocol.tacit_pb2_grpc import TacitStub
 from tests.end_to_end.test_streams_of_workers import Client, of_both
 from tests.support.campaigns import survey
 from tests.support.serving_workers import WAIT_SECONDS, serving_workers, written
+
+pytestmark = pytest.mark.processes
 
 STATES = "SELECT table_name, state FROM data_privacy.collections ORDER BY table_name"
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import grpc
 import pyarrow as pa
+import pytest
 from google.protobuf.any_pb2 import Any as AnyMessage
 
 from accountant.auditor.verify import verify
@@ -28,6 +29,8 @@ from proxy.protocol.tacit_pb2_grpc import TacitStub
 from tests.support.every_call import packed
 from tests.support.identities import bearer
 from tests.support.serving_workers import WAIT_SECONDS, serving_workers, written
+
+pytestmark = pytest.mark.processes
 
 CREATE = "CREATE STREAM visits (user UNIVERSE 1000) WITH (epsilon => 8)"
 COUNT = "SELECT COUNT(DISTINCT user) AS n FROM visits"

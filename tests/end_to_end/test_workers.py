@@ -36,6 +36,8 @@ from proxy.protocol.tacit_pb2_grpc import TacitStub
 from proxy.wire.arrow_ipc import flight_messages
 from tests.support.serving_workers import WAIT_SECONDS, Workers, command, serving_workers, written
 
+pytestmark = pytest.mark.processes
+
 COUNT = "SELECT COUNT(*) AS n FROM people WHERE age >= "
 N_CONNECTIONS_MAX = 64  # until each of two workers has one, but for odds of 2**-63
 N_CLIENTS = 12

@@ -25,6 +25,8 @@ from proxy.cli.shared.client import ServerAddress
 from proxy.cli.shared.failures import Declined
 from proxy.protocol import tacit_pb2
 
+pytestmark = pytest.mark.processes
+
 COUNT = "SELECT COUNT(*) FROM people WHERE age >= 40"
 CONFIGURATION = """\
 [server]
