@@ -2,10 +2,10 @@
 
 Its source folder is the whole repository, so that the proofs beside the code, the packages' READMEs
 and ARCHITECTURE.md are pages too, and every link between Markdown files is checked where it stands.
-Four parts of the reference are written at each build, into docs/generated: the command line's by
-typer, the protocol's by `proto_reference`, the refusals by `tests.sql.refusal_list`, and the Python
-packages' by `python_reference` and autodoc. Pages load nothing from elsewhere: no font, script or
-picture.
+Five parts of the reference are written at each build, into docs/generated: the command line's by
+typer, the protocol's by `proto_reference`, SQL by task and the refusals by modules of `tests.sql`,
+and the Python packages' by `python_reference` and autodoc. Pages load nothing from elsewhere: no
+font, script or picture.
 """
 
 import subprocess
@@ -89,10 +89,10 @@ def generate(_: Sphinx) -> None:
     subprocess.run([*command, *options], check=True, stdout=subprocess.DEVNULL, cwd=ROOT)  # noqa: S603 - our own command
     text = (ROOT / "proxy" / "protocol" / "tacit.proto").read_text(encoding="utf-8")
     (GENERATED / "protocol.md").write_text(reference_page(text), encoding="utf-8")
-    refusals = subprocess.run(
-        [sys.executable, "-m", "tests.sql.refusal_list"], check=True, capture_output=True, cwd=ROOT
-    )
-    (GENERATED / "refusals.md").write_bytes(refusals.stdout)
+    for name, module in (("refusals", "refusal_list"), ("sql_by_task", "by_task")):
+        command = [sys.executable, "-m", f"tests.sql.{module}"]
+        page = subprocess.run(command, check=True, capture_output=True, cwd=ROOT)  # noqa: S603 - our own modules
+        (GENERATED / f"{name}.md").write_bytes(page.stdout)
     write_python_reference(ROOT, PACKAGES, GENERATED / "python")
 
 

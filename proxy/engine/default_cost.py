@@ -43,7 +43,8 @@ def at_default_cost(
 ) -> tuple[tuple[Part, ...], str | None]:
     """The parts with the targets that the default cost pays, and what is said of them.
 
-    Nothing (None) is said where nothing is paid; an empty note, where half of the widths are free.
+    Nothing (None) is said where nothing is paid; an empty note, where half of the widths are free
+    or the statement itself names an epsilon.
 
     Parameters
     ----------
@@ -87,8 +88,9 @@ def at_default_cost(
     if not cost:
         return tuple(changed), None
     half = float(width.epsilon_of_half)
-    note = NOTE.format(table=table.info.schema.table, cost=float(cost), half=half) if half else ""
-    return tuple(changed), note
+    if not half or smallest_cap(chosen) is not None:
+        return tuple(changed), ""
+    return tuple(changed), NOTE.format(table=table.info.schema.table, cost=float(cost), half=half)
 
 
 def within_cost(  # noqa: PLR0913, PLR0917 - what was asked, by whom, and what was foreseen
@@ -144,6 +146,8 @@ def within_cost(  # noqa: PLR0913, PLR0917 - what was asked, by whom, and what w
             raise
     raised = max(*caps, least)
     found = attempt(tuple(replace(part, epsilon_cap=raised) for part in parts))
+    if smallest_cap(asked) is not None:
+        return found, ""
     return found, LEAST_NOTE.format(cost=float(least), table=table.info.schema.table)
 
 

@@ -55,9 +55,11 @@ def test_a_table_shows_what_it_is_about(page: Page) -> None:
     for words in (
         "Who spent it", "By group", "Limits in force", "When", "Where on each column", "Answers",
         "Parameters", "Plain Laplace", "wider than promised", "Not guaranteed", "Keyed fingerprint",
-        "one row for each person", "18 measured, 1 raised", "Made with", "recomputed", "exactly",
+        "one row for each person", "pure ε-differential privacy",
+        "18 measured, 1 raised", "Made with", "recomputed", "exactly",
     ):  # fmt: skip
         assert words in seen
+    assert "Unit of privacy, neighbours all rows of one" not in seen, "no unit has several rows"
     assert "at 38 … 57" in seen, "the dearest ages by their names"
     assert "at 2020-02-01 … 2020-02-29" in seen
 
