@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 PACKAGES := cube accountant inference synthesis local_dp streams planner proxy tacit_client
 
-.PHONY: demo test doctest quick test-slow test-spark test-superset check docs format protocol release clean
+.PHONY: demo test doctest quick mutations test-slow test-spark test-superset check docs format protocol release clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -26,6 +26,10 @@ doctest: $(READY)
 # The tests of what differs from main, nearest first, in a minute and a half.
 quick: $(READY)
 	$(BIN)/python -m tests.quick
+
+# Faults that are put into a copy of the last commit, and which test catches each.
+mutations: $(READY)
+	$(BIN)/python -m tests.mutations
 
 # The long statistical tests, and every example of every property, of which `make test` tries a quarter.
 test-slow: export TACIT_EVERY_EXAMPLE := 1
