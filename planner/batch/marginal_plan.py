@@ -57,7 +57,6 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from accountant.cost import profile_of
@@ -398,6 +397,8 @@ def _correction(tried: list[tuple[float, float]]) -> float:
 def _closest(model: MarginalModel, cost: float, logits: Floats) -> Floats:
     """The shares of a cost at which the worst query is closest to its goal."""
     for sharpness in SHARPNESS:
+        from scipy.optimize import minimize  # noqa: PLC0415 - a tenth of a second of every start
+
         found = minimize(
             _smoothed,
             logits,

@@ -6,6 +6,7 @@ let through, and a CASE branch by branch.
 
 from collections.abc import Iterator
 
+import duckdb
 import pytest
 
 from cube.refusals import UnsupportedSql
@@ -82,13 +83,20 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
         yield engine
 
 
+@pytest.fixture(scope="module")
+def rows() -> Iterator[duckdb.DuckDBPyConnection]:
+    with world.database(world.positions()) as database:
+        database.execute("SET integer_division = true")
+        database.execute("SET error_on_division_by_zero = false")  # it evaluates before FILTER
+        yield database
+
+
 @pytest.mark.parametrize("sql", statements(GUARDED))
-def test_what_a_guard_leaves_out_is_not_evaluated(engine: Engine, sql: str) -> None:
+def test_what_a_guard_leaves_out_is_not_evaluated(
+    engine: Engine, rows: duckdb.DuckDBPyConnection, sql: str
+) -> None:
     found = rows_of(engine.answer(QueryRequest(sql=sql)).data)
-    database = world.database(world.positions())
-    database.execute("SET integer_division = true")
-    database.execute("SET error_on_division_by_zero = false")  # it evaluates before FILTER
-    expected = oracle_rows(database, sql)
+    expected = oracle_rows(rows, sql)
     missing = [row for row in expected if not any(agree(row, other) for other in found)]
     assert not missing, (missing[:3], found[:3])
 

@@ -3,13 +3,14 @@
 import os
 import re
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.support.forked import Forked
 
 WAIT_SECONDS = 60.0
 CONFIGURATION = """\
@@ -38,13 +39,13 @@ class Workers:
 
     Parameters
     ----------
-    process : Popen
+    process : Forked
         The one that started the others.
     address, postgres, metrics : str
     log : Path
     """
 
-    process: subprocess.Popen[str]
+    process: Forked
     address: str
     postgres: str
     metrics: str
@@ -93,16 +94,13 @@ def serving_workers(configuration: Path, n_workers: int = 2) -> Iterator[Workers
     log = configuration.with_name("server.log")
     with (
         log.open("w") as log_file,
-        subprocess.Popen(  # noqa: S603 - our own command
-            command(configuration, "--workers", str(n_workers)),
-            stdout=subprocess.PIPE,
-            stderr=log_file,
-            text=True,
+        Forked(
+            "serve", str(configuration), "--workers", str(n_workers), stderr=log_file.fileno()
         ) as process,
     ):
         try:
             lines = []
-            for line in process.stdout or ():
+            for line in process.stdout:
                 lines.append(line)
                 if "Ctrl-C" in line:
                     break

@@ -11,6 +11,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -24,6 +25,7 @@ from proxy.cli.shared import client as cli_client
 from proxy.cli.shared.client import ServerAddress
 from proxy.cli.shared.failures import Declined
 from proxy.protocol import tacit_pb2
+from tests.support.forked import Forked
 
 pytestmark = pytest.mark.processes
 
@@ -48,7 +50,7 @@ SUPPORT = Path(__file__).parents[2] / "support"
 
 
 class Served(NamedTuple):
-    process: subprocess.Popen[str]
+    process: Forked | subprocess.Popen[str]
     address: str
     greeting: str
 
@@ -59,14 +61,14 @@ def command(*arguments: str) -> list[str]:
 
 def tacit(*arguments: str, token: str | None = None) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if name != "TACIT_TOKEN"}
-    return subprocess.run(  # noqa: S603 - our own command
-        command(*arguments),
-        capture_output=True,
-        text=True,
-        timeout=WAIT_SECONDS,
-        check=False,
-        env=environment if token is None else {**environment, "TACIT_TOKEN": token},
-    )
+    if token is not None:
+        environment["TACIT_TOKEN"] = token
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as errors:
+        with Forked(*arguments, stderr=errors.fileno(), environment=environment) as process:
+            out = process.stdout.read()
+            code = process.wait(WAIT_SECONDS)
+        errors.seek(0)
+        return subprocess.CompletedProcess(arguments, code, out, errors.read())
 
 
 def issued(configuration: Path, *options: str) -> tuple[str, str]:
@@ -97,14 +99,19 @@ def becomes(expected: str, address: str, token: str) -> bool:
     return False
 
 
-@contextmanager
-def serving(configuration: Path) -> Iterator[Served]:
-    with subprocess.Popen(  # noqa: S603 - our own command
+def started(configuration: Path) -> subprocess.Popen[str]:
+    """A server as a person starts it, from nothing."""
+    return subprocess.Popen(  # noqa: S603 - our own command
         command("serve", str(configuration)),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-    ) as process:
+    )
+
+
+@contextmanager
+def serving(configuration: Path, *, afresh: bool = False) -> Iterator[Served]:
+    with started(configuration) if afresh else Forked("serve", str(configuration)) as process:
         try:
             if process.stdout is None:
                 raise RuntimeError("the process was started without a pipe")
@@ -130,7 +137,7 @@ def configuration(tmp_path: Path) -> Path:
 def test_a_server_answers_stops_when_told_and_remembers(configuration: Path) -> None:
     ledger = configuration.with_name("people.ledger")
     token, _ = issued(configuration, "--analyst", "ann")
-    with serving(configuration) as served:
+    with serving(configuration, afresh=True) as served:
         assert "people: epsilon 1 of 1 left" in served.greeting
         assert f"grpc://{served.address}" in served.greeting
         assert "Clients need a token" in served.greeting
