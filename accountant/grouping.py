@@ -2,7 +2,7 @@
 
 Rows that tell no difference between two levels need no count of each: COUNT(*) with a condition on
 four columns is two runs of levels along each, whatever the number of rows. A `Grouping` is a few
-runs of levels for each axis. It says nothing of data; it is made of what was charged
+runs of levels for each axis. It says nothing about data; it is made from charged rows
 (`exact/counted_together.py`), and each source answers it in its own way.
 
 Proof that answers stay the same: proofs/noise.md, "Exact answers".

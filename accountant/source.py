@@ -63,7 +63,7 @@ class UnitCells:
     def __post_init__(self) -> None:
         arrays = (*self.levels, self.units, self.digests, self.were_cut)
         if any(array.dtype != np.int64 or array.ndim != 1 for array in arrays):
-            raise TypeError("what is said of units are vectors of int64")
+            raise TypeError("what is said about units are vectors of int64")
         if any(array.shape != self.units.shape for array in arrays):
             raise ValueError("one level of each axis, and one of all else, for each pair")
 
@@ -74,7 +74,7 @@ class UnitCells:
 class Source(Protocol):
     """A private table: an immutable snapshot of at most ``n_records_max`` records.
 
-    There may be several ways to make its digests, of which each digest says one. One that is
+    There may be several ways to make its digests; each digest names its own. One that is
     compared is made `like` the other; by default in the newest way.
     """
 
@@ -83,7 +83,7 @@ class Source(Protocol):
         ...
 
     def rows_fingerprint(self, key: bytes, like: str = "") -> str:
-        """A keyed digest of what is read from the data: of every cell with its count."""
+        """A keyed digest of the rows that are read: of every cell with its count."""
         ...
 
     def measure(self, grouping: Grouping) -> CellCounts:
@@ -132,13 +132,13 @@ class ReadRows(Protocol):
         ...
 
     def period_fingerprint(self, start: int, end: int, key: bytes, like: str = "") -> str:
-        """A keyed digest of what was read of some levels: of every cell with its count."""
+        """A keyed digest of the rows at some levels: of every cell with its count."""
         ...
 
 
 @runtime_checkable
 class GrowingSource(Protocol):
-    """A private table of which more and more can be read.
+    """A private table whose readable part grows.
 
     Which rows of a unit are kept does not depend on its rows of later levels.
     """

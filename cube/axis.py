@@ -1,7 +1,7 @@
 """Axes: the public columns of a private table, each with a declared, finite list of levels.
 
 In SQL, a level is a value of the column's type. Besides the regular levels there may be two special
-ones, by declaration and never because of what the data holds: OTHER, a declared value that stands
+ones, by declaration and never because of the data: OTHER, a declared value that stands
 for everything outside the domain, and NULL. A row with a value that has no level is left out of the
 protected table altogether, so that every total agrees with the sum of its parts.
 

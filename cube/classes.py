@@ -380,7 +380,7 @@ class Tiles:
         return int(left)
 
     def with_values(self, values: Whole) -> "Tiles":
-        """Other numbers on the same products of classes, of which fewer may be told apart."""
+        """Other numbers on the same products of classes, perhaps with fewer told apart."""
         return tiled(self.along, values)
 
 

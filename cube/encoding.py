@@ -1,4 +1,4 @@
-"""The vocabulary as plain JSON values: how a ledger records what was measured, and of what table.
+"""The vocabulary as plain JSON values: how a ledger records measurements and their tables.
 
 Blocks and statistics are written and read back. Arrays are run-length encoded (``runs``:
 ``[length, value, length, value, ...]``), so a predicate on an ordered axis is a few numbers that a

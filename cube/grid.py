@@ -121,7 +121,7 @@ class Grid:
         """The coefficient of a factor on each cell, in the form of `labels`.
 
         Those of higher powers are multiplied with the largest value of the power: what a query is
-        off by at a level is at most the sum of what its coefficients are off by.
+        off by at a level is at most the sum of its coefficients' errors.
         """
         classes = [self.classes[self.position[name]] for name in factor.axes]
         if len(classes) == 1:

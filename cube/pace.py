@@ -120,7 +120,7 @@ def take_longer() -> None:
 def note_paid() -> None:
     """Something was charged for the statement: now only steps that name a time can be refused.
 
-    So nobody pays for an answer that they do not get, and nothing more is charged out of time.
+    So no one pays for an answer that they do not get, and nothing more is charged out of time.
     """
     pace = _pace.get()
     if pace is not None:
@@ -189,7 +189,7 @@ class Deadline:
         self.is_paid = True
 
     def note_work(self, seconds: float) -> None:
-        """Nothing: nobody shares a deadline."""
+        """Nothing: no one shares a deadline."""
 
     def take_longer(self) -> None:
         """Nothing: this deadline is fixed."""

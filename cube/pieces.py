@@ -1,4 +1,4 @@
-"""Whole numbers along one axis, as pieces on each of which they are a polynomial of the place.
+"""Whole numbers along one axis, as pieces; on each they are a polynomial of the place.
 
     value at place p  =  a + b p + c p (p - 1) / 2        with whole a, b and c for each piece
 
@@ -164,7 +164,7 @@ _FIRST: Whole = np.zeros(1, dtype=np.int64)
 
 
 def magnitudes(pieces: Pieces) -> tuple[Pieces, bool]:
-    """Absolute values, on pieces of which none is concave; and whether they are exact.
+    """Absolute values, on pieces that are not concave; and whether they are exact.
 
     A polynomial is cut where its sign changes. Where its magnitude is concave then, it is replaced
     by the largest magnitude, which is nowhere below it.

@@ -9,8 +9,8 @@ cost are computed from these numbers.
 
 A block is linear queries that are asked and measured together. A GROUP BY is one query and a
 partition of cells into groups: row ``i`` is the query on group ``i`` and zero elsewhere. Rows of
-one block share no cell, so a block costs what one row costs (parallel composition follows from the
-cost per cell; it needs no rule of its own). Rows may be restricted to some levels of an axis:
+one block share no cell, so a block costs as much as a single row (parallel composition follows from
+the cost per cell; it needs no rule of its own). Rows may be restricted to some levels of an axis:
 coefficients elsewhere are 0.
 
 Nothing here touches data, noise or budget, knows what was measured, or decides to which levels rows
@@ -258,7 +258,7 @@ class LinearQuery:
 
 
 def rational_gcd(a: Fraction, b: Fraction) -> Fraction:
-    """The largest rational of which both are whole multiples.
+    """The largest rational that divides both into whole numbers.
 
     >>> rational_gcd(Fraction(1, 2), Fraction(3, 4))
     Fraction(1, 4)

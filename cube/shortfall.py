@@ -31,7 +31,7 @@ _SMALLER_OR_DEARER: Final = "Ask for a smaller epsilon, or raise tacit.epsilon."
 
 @dataclass(frozen=True, slots=True)
 class OfferedWidth:
-    """Half-widths that could be asked for instead of those that were.
+    """Half-widths that could be asked for instead.
 
     Both numbers have four digits and are rounded up, so that asking for just this much works.
 

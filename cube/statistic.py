@@ -143,7 +143,7 @@ class UnitCount:
     groups_max : int
         The most groups in which one unit counts.
     only_cut : bool
-        Whether only those units count of which some rows were left out.
+        Whether only units that have rows left out count.
     """
 
     block: QueryBlock

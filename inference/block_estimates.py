@@ -87,7 +87,7 @@ class BlockPosteriors(Sequence[Posterior]):
 
     @cached_property
     def _each(self) -> tuple[Posterior, ...]:
-        """Every row by itself: made once, since whoever compares them does so by identity."""
+        """Every row by itself: made once, since anyone who compares them does so by identity."""
         terms, laws = self.terms.split(self.ends), self.laws
         return tuple(
             Posterior(value, laws[law], widening, self.low, self.high, own)

@@ -56,7 +56,7 @@ class ErrorTerms:
             raise ValueError(f"terms of shapes {place.shape}, {row.shape} and {coefficient.shape}")
         if not (place.dtype == row.dtype == INTEGER and coefficient.dtype == REAL):
             raise TypeError("places and rows are int64, coefficients float64")
-        # Copies, so that an answer keeps no other answer's array alive, and nobody changes them.
+        # Copies, so that an answer keeps no other answer's array alive, and no one changes them.
         object.__setattr__(self, "place", _locked(place))
         object.__setattr__(self, "row", _locked(row))
         object.__setattr__(self, "coefficient", _locked(coefficient))

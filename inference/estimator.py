@@ -49,7 +49,7 @@ from inference.memory import (
 from inference.posterior import RowEstimate
 from inference.scaling import Scaling, posteriors_of, split_dust
 
-# Times the deviation of what is known: with more, an estimate is wider at any usual confidence,
+# Times the known deviation: with more, an estimate is wider at any usual confidence,
 # whatever the laws are, and sums of a thousand noises are not tried.
 DEVIATION_MAX = 1.5
 BIAS_SHARE_MAX = 1e-6  # of the half-width; beyond this the factorisation is refreshed
@@ -101,7 +101,7 @@ class Estimator:
                 self.answers.keep(name, answer)
 
     def fork(self) -> "Estimator":
-        """A short-lived copy, for forecasts of what would be known after some purchases."""
+        """A short-lived copy, for forecasts after some purchases."""
         return self._forked(n_opened_with=0, lasts=False)
 
     def _forked(self, n_opened_with: int | None, *, lasts: bool) -> "Estimator":

@@ -6,7 +6,7 @@ never the answer. What is measured is not counted: it is the history itself.
 Answers are cached for dashboards that repeat their queries; a dropped answer is estimated again.
 
 Earlier histories are for what was promised before this process began. An estimator combines a
-limited number of rows, and rows that are bought later may take the places of those that an earlier
+limited number of rows, and rows that are bought later may take the places of rows that an earlier
 answer rested on. An estimator remembers its answers; one that begins with a long history remembers
 none, and looks back here: to estimates from the history as it was. What an earlier history says is
 still an estimate.

@@ -9,7 +9,7 @@ the same: `respondent.mjs` does, for a web page (`tests/local_dp/vectors.json`).
 A kept answer is given again and never redrawn, and what all kept answers lose is added up: a
 campaign that comes back under another name finds the limit spent.
 
-Whether something is answered is no function of what a row says, only of the names it has: what a
+Whether something is answered depends on the names that a row has, not on its values: what a
 campaign does not list is answered as well, and the respondent alone is told.
 
 The argument is in `proofs/channels.md` and `proofs/campaigns.md`.
@@ -32,7 +32,7 @@ Level: TypeAlias = str | int | bool | None
 FORMAT: Final = 1
 N_CHARACTERS_MAX = 2**24
 INTEGER_MAX = 2**53 - 1  # a larger one is not the same number in every reader of JSON
-N_ATTRIBUTES_MAX = 1000  # as all limits here, a server's: nobody is asked for more
+N_ATTRIBUTES_MAX = 1000  # as all limits here, a server's: no one is asked for more
 N_COMBINATIONS_MAX = N_VIEWS_MAX = 10_000
 N_LEVELS_MAX = 2**20
 N_CELLS_MAX = 2**16
@@ -86,7 +86,7 @@ class AnswerStore(Protocol):
         """The kept answer to a campaign; if there is none, the one that is made now.
 
         `make` gets the epsilon of all kept answers together, and may raise. What it returns is kept
-        durably before it is returned, and nobody else makes an answer in between. With it is kept
+        durably before it is returned, and no one else makes an answer in between. With it is kept
         `token`, or one of the store's own; it stays that of this answer, whatever is passed later.
         """
 
@@ -135,7 +135,7 @@ class Asked:
         return tuple(dict.fromkeys(name for scope in self.scopes for name in scope))
 
     def unlisted(self, row: Mapping[str, Level]) -> tuple[str, ...]:
-        """The attributes of which a row has a level that is not among the campaign's."""
+        """The attributes where a row has a level that the campaign lacks."""
         return tuple(
             name
             for name in self.names
@@ -145,7 +145,7 @@ class Asked:
     def cells(self, row: Mapping[str, Level], below: Below) -> list[int]:
         """The cell of a row in each combination; a level is looked for once, and not in each.
 
-        A level that is not listed is as one of those that are, each as likely. To refuse it would
+        A level that is not listed counts as a listed one, each as likely. To refuse it would
         tell the server that the row has none of them: exactly, and for no epsilon.
         """
         for name in self.names:

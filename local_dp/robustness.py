@@ -140,7 +140,7 @@ class Flip:
     Parameters
     ----------
     probability, standard_error : float
-        Of a different decision; the error is that of the simulation.
+        Of a different decision; the error is the simulation's.
     statistic, critical : float
         Of the table that was given, and from where on it counts as dependent.
     """
@@ -152,7 +152,7 @@ class Flip:
 
     @property
     def is_dependent(self) -> bool:
-        """What the test says of the table that was given."""
+        """What the test says about the table that was given."""
         return self.statistic >= self.critical
 
 
@@ -196,7 +196,7 @@ def doubt_of_release(
     level: float = 0.05,
     n_draws: int = N_DRAWS,
 ) -> Flip:
-    """The probability that the test says of a noisy table what it would not say of the true one.
+    """The probability that the test decides otherwise on a noisy table than on the true one.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ round; in wider ones the error would have to be several half-widths. So the erro
 most three halves of d, and intervals and purchases of a search use two thirds of the requested
 error probability.
 
-The sum neglects that the widths of rounds also depend on earlier noise, of which later noise is a
+The sum neglects that the widths of rounds also depend on earlier noise; later noise is a
 refinement, and that a relative target near 1 may have several rounds close to its end. Both are
 simulated, where the first round may be the last one
 (`tests/proxy/engine/test_optional_stopping.py`, and through the whole engine in
@@ -75,7 +75,7 @@ class ChangedValues:
     said : str
         A sentence on what they count as.
     rows_said : str
-        What is said of the rows that `rows` counts, after their number.
+        What is said about the rows that `rows` counts, after their number.
     rows : QueryBlock
         Counts the rows with a value that others count as, in one row. A row whose value is exactly
         a bound is among them.
@@ -254,7 +254,7 @@ class Wanted:
     """A block of linear queries and the accuracy target of each of its rows.
 
     With `groups_max`, not its rows are wanted but how many units have a row in each group, each
-    unit in at most so many of them; with `only_cut`, of those of which rows were left out
+    unit in at most so many of them; with `only_cut`, of the units that have rows left out
     (`cube.statistic.UnitCount`).
 
     With `is_searched`, the target is one of several that follow each other, and only rows are
@@ -386,7 +386,7 @@ class Aggregate:
     groups_max : int, optional
         For a count of units, not of rows: the most groups in which one unit counts.
     only_cut : bool
-        Whether only those units count of which rows were left out.
+        Whether only units that have rows left out count.
     """
 
     name: str
@@ -562,7 +562,7 @@ class Outer:
     reads : tuple of str
         Every relation, as often as it is named; joins may multiply them with each other.
     n_made : int
-        The rows of what it makes of constants, multiplied with each other.
+        The numbers of rows of tables made of constants, multiplied.
     n_characters : int
         The most characters of a text that it makes.
     """

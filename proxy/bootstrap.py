@@ -175,7 +175,7 @@ def _counts_file(settings: Settings) -> Path | None:
 def _collections(
     settings: Settings, ledger: Ledger, names: Sequence[str], crew: Crew
 ) -> CollectionService:
-    """The collections of a server; what one worker opens or closes, the others know at once."""
+    """The collections of a server; when a worker opens or closes one, the others know at once."""
     tell_others = partial(crew.tell_others, NEWS_OF_COLLECTIONS)
     collections = CollectionService(ledger, _counts_file(settings), names, tell_others)
     if not crew.seat.is_alone:
@@ -254,5 +254,5 @@ def _snapshot(table: TableSettings, ledger: Ledger) -> Source:
 
 
 def _extract_made(table: str, why: WhyMade) -> None:
-    """Whoever runs the server learns why a start took its time: what was unlike, not how."""
+    """Anyone who runs the server learns why a start took its time: what was unlike, not how."""
     write_log(logging.INFO, "extract_made", table=table, code=why.value)

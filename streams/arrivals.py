@@ -25,7 +25,7 @@ class Arrivals:
         Whether they arrived, or which of them; the others left.
     where : mapping of str to (bool or (n,) ndarray of bool)
         By predicate, whether it held for those who arrived, or for which of them. Predicates that
-        are not there held for nobody.
+        are not there held for no one.
     """
 
     ids: NDArray[np.int64]

@@ -19,7 +19,7 @@ class DeclaredStream(Protocol):
 
     @property
     def universe(self) -> int:
-        """The number of users there can be; 0 if nobody knows, and users fall into buckets."""
+        """The number of users there can be; 0 if no one knows, and users fall into buckets."""
 
     @property
     def n_places(self) -> int:

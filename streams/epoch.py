@@ -6,7 +6,7 @@ in the release; they are looked at together and released together, and their los
 
 A value: `released` gives the epoch that follows. Who keeps it makes the release durable before
 anybody reads it, charges for the epoch before that, and erases the state behind it. A state that
-was not released yet may be counted again after a crash, as nobody has seen what was drawn then.
+was not released yet may be counted again after a crash, as no one has seen what was drawn then.
 """
 
 import hashlib
@@ -78,7 +78,7 @@ class Epoch:
         return hashlib.sha256(len(self.stream).to_bytes(4, "little") + text).digest()
 
     def observe(self, state: BitState, arrivals: Arrivals) -> None:
-        """Note users who arrived, or who left: of those that have a place, the bit is drawn anew.
+        """Note users who arrived, or who left: the bits of users with a place are drawn anew.
 
         Parameters
         ----------
@@ -90,7 +90,7 @@ class Epoch:
         Raises
         ------
         InvalidRequest
-            If the epoch is over, or an id is nobody's, or a predicate was not declared, or users
+            If the epoch is over, or an id is no one's, or a predicate was not declared, or users
             leave a stream that was declared without departures. Then nothing was noted.
         """
         if not self.is_open:
@@ -132,7 +132,7 @@ class Epoch:
         return replace(self, noisy_ones=noisy)
 
     def count(self, predicate: str | None = None) -> ReleasedCount:
-        """What the release says of the users of a predicate, or of everybody."""
+        """What the release says about the users of a predicate, or of everybody."""
         if self.is_open:
             raise ValueError("nothing of this epoch is released yet")
         ones = self.noisy_ones[self.estimators.index(predicate)]

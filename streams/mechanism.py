@@ -1,7 +1,7 @@
 """A state and its release together: what both lose, exactly, and how an epsilon is divided.
 
-An intruder sees the state once, at a moment that nobody announced, and reads the release later.
-The ratio of the probabilities of what was seen, between any two streams that differ in one user's
+An intruder sees the state once, at a moment that no one announced, and reads the release later.
+The ratio of the probabilities of an observation, between any two streams that differ in one user's
 arrivals and departures, is at most
 
     loss = p1 / p0 * (p0 + p1 / alpha)
@@ -94,7 +94,7 @@ class Mechanism:
         return epsilon_units_of(self.loss)
 
     def variance_of_ones(self, n_bits: int) -> Fraction:
-        """The variance of the noisy number of ones, whoever is present.
+        """The variance of the noisy number of ones, no matter who is present.
 
         It is the same for all: a bit has the variance ``p0 p1`` whether its user is present or not.
         """

@@ -6,10 +6,10 @@ of occupied places tells of the number of users. All of it is public, and chosen
 A sample is the first places of a keyed permutation of a universe: a Feistel network over a
 rectangle of whole numbers, with rounds from tables that SHAKE-256 makes of the key. Any set of ids,
 all even ones for example, is sampled like any other; a linear hash would sample arithmetic
-progressions. Who is in the sample is public to whoever has the key, and has to be independent of
+progressions. Who is in the sample is public to anyone who has the key, and has to be independent of
 the stream alone: privacy never depends on it.
 
-Buckets are for a universe that nobody knows: each id has one, by a keyed hash. A user touches one
+Buckets are for a universe that no one knows: each id has one, by a keyed hash. A user touches one
 bucket however often they come, so a bucket's bit protects them as their own bit would
 (proofs/pan_privacy.md, "Buckets"). Double tabulation: two layers of four tables each, from
 SHAKE-256 of the key, which spread any set of ids as random functions would.
@@ -114,7 +114,7 @@ class KeyedPermutation:
 
 
 def keyed_words(key: bytes, label: bytes, n: int) -> NDArray[np.uint64]:
-    """Words that look random to whoever lacks the key, the same for the same key and label."""
+    """Words that look random to anyone who lacks the key, the same for the same key and label."""
     sponge = hashlib.shake_256(len(key).to_bytes(4, "little") + key + label)
     return np.frombuffer(sponge.digest(8 * n), dtype="<u8").astype(np.uint64)
 
@@ -139,7 +139,7 @@ class KeyedBuckets:
     key: bytes
 
     def __post_init__(self) -> None:
-        if not 2 <= self.n_buckets <= N_BUCKETS_MAX:  # noqa: PLR2004 - one bucket counts nobody
+        if not 2 <= self.n_buckets <= N_BUCKETS_MAX:  # noqa: PLR2004 - one bucket counts no one
             raise ValueError(f"there are 2 to {N_BUCKETS_MAX} buckets")
         if len(self.key) < KEY_BYTES_MIN:
             raise ValueError(f"a key has at least {KEY_BYTES_MIN} bytes")
@@ -180,7 +180,7 @@ def _tabulated(words: NDArray[np.uint64], tables: NDArray[np.uint64]) -> NDArray
 
 
 class Population(Protocol):
-    """Who has which bit, and what the bits say of everybody."""
+    """Who has which bit, and what the bits say about everybody."""
 
     @property
     def n_bits(self) -> int:
@@ -361,7 +361,7 @@ def _check_universe(universe: int) -> None:
 
 
 def _check_ids(ids: NDArray[np.int64], universe: int) -> None:
-    """Refuse ids of nobody. Which ones they were is not said: a message may end in a log."""
+    """Refuse ids of no one. Which ones they were is not said: a message may end in a log."""
     if ids.size and not 0 <= int(ids.min()) <= int(ids.max()) < universe:
         raise InvalidRequest(
             f"An id lies outside the universe of the stream, which is 0 to {universe - 1}.",

@@ -135,7 +135,7 @@ class GeometricNoise:
 
     @property
     def rate(self) -> float:
-        """``-ln(alpha)``: what one unit of difference loses."""
+        """``-ln(alpha)``: the loss for a unit of difference."""
         return (
             -math.log(self.alpha)
             if self.alpha < Fraction(1, 2)

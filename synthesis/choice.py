@@ -8,8 +8,8 @@ for; the accountant sets prices and limits.
 What noisy scores of many tables say together: each is drawn towards what is usual among them.
 
 Of many noisy scores the largest owe their rank to noise, so their values promise more than
-measuring the tables would give. Post-processing of what is paid for; what is bought with the result
-is decided in `synthesis.choice`.
+measuring the tables would give. Post-processing of paid measurements; what is bought with the
+result is decided in `synthesis.choice`.
 """
 
 from dataclasses import dataclass
@@ -222,7 +222,7 @@ def tells_more_than_noise(table: TableEstimate) -> bool:
     Parameters
     ----------
     table : TableEstimate
-        Of two columns; nobody chose it because of what it shows.
+        Of two columns, and not chosen because of its counts.
 
     Notes
     -----

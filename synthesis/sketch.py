@@ -60,7 +60,7 @@ def nested_estimate(
     Notes
     -----
     The weighted least-squares estimate [1]_, if the partitions are nested: upwards, each group's
-    estimate is combined with the sum of what is below it; downwards, what a group's estimate
+    estimate is combined with the sum of those below it; downwards, what a group's estimate
     differs from that sum is shared out in proportion to the variances. Estimates over a partition
     that is not one of the groups of the finer ones are not used.
 

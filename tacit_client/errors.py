@@ -63,7 +63,7 @@ class OfferedWidth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detail:
-    """What a program is told of a refusal; what there is nothing to say of is None.
+    """What a program is told of a refusal; what there is nothing to say about is None.
 
     Parameters
     ----------

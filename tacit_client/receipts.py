@@ -43,7 +43,7 @@ class ColumnReceipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renewal:
-    """A budget that renews: it bounds what one window adds, and the guarantee is the sum.
+    """A budget that renews: it bounds how much a window adds, and the guarantee is the sum.
 
     Parameters
     ----------

@@ -133,7 +133,7 @@ def _given_before(  # noqa: PLR0913, PLR0917 - what was asked, and what became o
 ) -> Given:
     """The answer of a respondent who never heard whether it was counted.
 
-    Whoever gave none is too late, and nothing is drawn for them.
+    Anyone who gave none is too late, and nothing is drawn for them.
     """
     try:
         return respondent.kept(_asked(asking, [*request, (3, 1)]), token)

@@ -7,11 +7,11 @@ Which budget and limits were in force when a charge was made, and what was left:
     limit  = in its window, and for one charge, of the analyst and of each of their groups
 
 A limit for each analyst applies to those without a limit of their own. What an account spent is the
-sum of what its charges added to the table's cost. Proof: proofs/ledger.md, "Budgets, limits,
+sum that its charges added to the table's cost. Proof: proofs/ledger.md, "Budgets, limits,
 noise"; proofs/gate.md, "Budgets that renew".
 
 Of the rows of each charge there is one measurement. A charge that was taken over is measured in its
-latest turn, so that nobody can choose between draws. Finer noise for a row that was measured before
+latest turn, so that no one can choose between draws. Finer noise for a row that was measured before
 (a raise) is on the same lattice, smaller, and made once: see proofs/refinement.md. A raise with
 Gaussian noise is another value of the row, with noise of its own: only what the two cost together
 is limited.
@@ -121,7 +121,7 @@ class Purchases:
     def charge(self, seq: int, charge: Charge) -> tuple[Row, ...]:
         """The rows paid for, with the weights that were added; Wrong if they are not valid."""
         if not (charge.bought or charge.statistics):
-            raise Wrong("a charge for nothing")
+            raise Wrong("the charge pays for nothing")
         rows = [self._row(bought, charge.terms) for bought in charge.bought]
         for statistic in charge.statistics:
             for array in statistic.arrays:
@@ -156,18 +156,18 @@ class Purchases:
     def take_over(self, seq: int, body: TakenOver) -> None:
         """Begin a new turn to measure a charge; Wrong if the charge is not pending."""
         if body.charge not in self.pending:
-            raise Wrong(f"{body.charge} taken over, which is not a pending charge")
+            raise Wrong(f"{body.charge} is taken over, but is no pending charge")
         self._turns[body.charge] = seq
 
     def measure(self, seq: int, body: Measured) -> None:
         """Apply the measurement of one charge; Wrong if it does not fit the charge."""
         charge = self.pending.get(body.charge)
         if charge is None:
-            raise Wrong(f"a measurement under {body.charge}, which is not a pending charge")
+            raise Wrong(f"the measurement names {body.charge}, which is no pending charge")
         if body.turn != self._turns.pop(body.charge, 0):
-            raise Wrong("a measurement of a turn that was taken over")
+            raise Wrong("the measurement's turn was taken over by another process")
         if [len(values) for values in body.values] != [one.block.n_rows for one in charge.bought]:
-            raise Wrong("a measurement without exactly one value for each charged row")
+            raise Wrong("the measurement must have one value for each charged row")
         self._measure_statistics(charge, body)
         del self.pending[body.charge]
         self.completed.append(seq)
@@ -179,7 +179,9 @@ class Purchases:
     def _measure_statistics(self, charge: Charge, body: Measured) -> None:
         """Apply the released numbers of a charge's statistics."""
         if len(body.released) != sum(one.n_released for one in charge.statistics):
-            raise Wrong("a measurement without exactly one number for each statistic, or row of it")
+            raise Wrong(
+                "the measurement must have one number for each statistic, or each of its rows"
+            )
         place = 0
         for statistic in charge.statistics:
             numbers = body.released[place : place + statistic.n_released]
@@ -202,7 +204,7 @@ class Purchases:
             return Row(bought.block.share, self._price(noise.weight_units))
         before = earlier.bought.noise
         if not isinstance(before, Noise):
-            raise Wrong("a measurement raised with noise of another kind")
+            raise Wrong("a measurement is raised with noise of another kind")
         added = refined_by(noise, before, may_be_clamped=earlier.may_be_clamped)
         return Row(bought.block.share, self._price(added))
 
@@ -220,9 +222,11 @@ class Purchases:
         """The price of a value with Gaussian noise, the first of its row or a further one."""
         check_row_noise(noise)
         if self._precision(bought) > PRECISION_UNITS_MAX:
-            raise Wrong(f"a measurement raised to a precision of {self._precision(bought)} units")
+            raise Wrong(
+                f"a measurement is raised to a precision of {self._precision(bought)} units"
+            )
         if terms is None:
-            raise Wrong("Gaussian noise without terms")
+            raise Wrong("the Gaussian noise has no terms")
         return price_per_square(noise, terms, self._unit.times_squared(bought.block))
 
     def _precision(self, bought: Bought) -> int:
@@ -238,14 +242,14 @@ class Purchases:
         if place is None:
             return None
         if place >= len(self.measurements):
-            raise Wrong("a measurement raised that was never made")
+            raise Wrong("the raised measurement was never made")
         if place in self._raised:
-            raise Wrong("a measurement raised twice")
+            raise Wrong("the same measurement is raised twice")
         earlier = self.measurements[place]
         if earlier.bought.block is not bought.block:
-            raise Wrong("a measurement raised for other rows than it is of")
+            raise Wrong("a measurement is raised under other rows than its own")
         if type(earlier.bought.noise) is not type(bought.noise):
-            raise Wrong("a measurement raised with noise of another kind")
+            raise Wrong("a measurement is raised with noise of another kind")
         self._raised.add(place)
         return earlier
 
@@ -323,7 +327,7 @@ class Accounts:
             )
         units = charge.units_after - charge.units_before
         if units < 0:
-            raise Wrong("a charge that lowers what is spent")
+            raise Wrong("the charge lowers the epsilon spent")
         tables = (self, *sharing)
         self._check_budget(units, at, tables)
         for account in charge.accounts:
@@ -334,11 +338,11 @@ class Accounts:
         self._spent.append((seq, charge.units_after, at))
 
     def accept(self, seq: int, at: str, before: int, after: int) -> None:
-        """Spend more, on nobody's account and beyond any budget, as closed rows have changed."""
+        """Spend more, on no one's account and beyond any budget, as closed rows have changed."""
         if before != self.units_spent:
             raise Wrong(f"accepted on top of {before} units, but {self.units_spent} were spent")
         if after < before:
-            raise Wrong("accepted changes that lower what is spent")
+            raise Wrong("the accepted changes lower the epsilon spent")
         self._count(EVERYBODY, at, after - before)
         self._spent.append((seq, after, at))
 
@@ -422,7 +426,7 @@ class Book:
         """
         match body:
             case Opened():
-                raise Wrong("a table opened twice")
+                raise Wrong("the table is opened twice")
             case Pinned():
                 self._pin(body)
             case Budget():
@@ -450,14 +454,14 @@ class Book:
     def _pin(self, body: Pinned) -> None:
         """Note that the rows read from the data are recorded, which happens once only."""
         if self._is_pinned:
-            raise Wrong("what is read from a table's data is recorded twice")
+            raise Wrong("the fingerprint of a table's rows is recorded twice")
         self._is_pinned = True
         self._generations.pin(body.rows_fingerprint)
 
     def _join(self, body: Joined) -> None:
         """Spend from a shared budget from now on."""
         if self.shared_budget:
-            raise Wrong("a table that leaves a shared budget, where its spending counts")
+            raise Wrong("the table leaves a shared budget that its spending counts towards")
         self.shared_budget = body.shared_budget
 
     def _grow(self, entry: Entry, body: Advanced | Accepted | Begun) -> None:
@@ -465,7 +469,7 @@ class Book:
         if isinstance(body, Begun):
             self._begin(entry, body)
         elif self._readable is None:
-            raise Wrong("periods of a table that does not grow")
+            raise Wrong("the entry has periods, but the table does not grow")
         elif isinstance(body, Advanced):
             self._readable.advance(body)
         else:
@@ -481,7 +485,9 @@ class Book:
         rows = [row for one in self._paid for row in one.rows]
         inside = changed.inside(rows)
         if self._unit.at_level is not None and any(row.price.power > 1 for row in inside):
-            raise Wrong("changes under Gaussian noise, of units bounded by level")
+            raise Wrong(
+                "changes under Gaussian noise cannot be accepted if units are bounded by level"
+            )
         lost = Paid(seq, inside, self._unit.times * body.weight_units)
         of_cells = replace(self._unit, at_level=None)
         before = [(self._unit, self._paid), (of_cells, [lost])]
@@ -496,7 +502,7 @@ class Book:
     def _begin(self, entry: Entry, body: Begun) -> None:
         """Go on with other data, and with all that is spent."""
         if self._readable is not None:
-            raise Wrong("a generation of a table that grows")
+            raise Wrong("a table that grows has no generations")
         seq = entry.seq
         self._accounts.accept(seq, entry.at, body.units_before, body.units_before)
         self._paid_before.append(_Stretch(self._generations.present, self._unit, self._paid))
@@ -520,7 +526,7 @@ class Book:
         units = body.units_after - self._gaussian.units - self._purchases.unit_counts.units
         units -= self._generations.units
         if units < (self._paid[-1].units if self._paid else 0):
-            raise Wrong("a charge that does not pay for its Gaussian noise or counts of units")
+            raise Wrong("the charge does not pay for its Gaussian noise or counts of units")
         self._paid.append(Paid(seq, rows, units))
 
     def add_up(self, n_entries: int, watch: Callable[[int], None]) -> tuple[int, str] | None:
@@ -547,7 +553,7 @@ class Book:
         return None
 
     def verdict(self, table: str, n_entries: int, at: str, *, has_columns: bool) -> TableVerdict:
-        """The verdict on the table, after the first entries, of which the last has time `at`."""
+        """The verdict on the table, after the first entries; the last has time `at`."""
         every = (*self._purchases.earlier, *self._purchases.measurements)
         measured = [one for one in every if one.seq <= n_entries]
         n_given_up = sum(seq <= n_entries for seq in self._n_given_up)

@@ -54,7 +54,7 @@ class Chain:
             raise Wrong(f"number {entry.seq!r} stands in its place")
         texts = (entry.at, entry.kind, entry.table, entry.body, entry.digest)
         if any(type(one) is not str for one in texts):
-            raise Wrong("something in it is no text")
+            raise Wrong("a part that must be text is none")
         if entry.digest != self._linked(entry):
             raise Wrong("its digest does not match its content and the entries before it")
         check_moment(entry.at, "its time")
@@ -109,11 +109,13 @@ def read_rollback(value: Json) -> RollbackAccepted:
     vouched = optional(fields, "vouched_entries", whole)
     vouched_digest = optional(fields, "vouched_digest", text)
     if (vouched is None) != (vouched_digest is None):
-        raise Wrong("entries vouched for without a digest, or the other way round")
+        raise Wrong(
+            "a number of vouched entries must come with a digest, and a digest with a number"
+        )
     found_digest = text(fields, "found_digest")
     for one in (vouched_digest, found_digest):
         if one is not None and not _DIGEST.fullmatch(one):
-            raise Wrong("a digest that is not 64 hexadecimal digits")
+            raise Wrong("a digest must have 64 hexadecimal digits")
     found = whole(fields, "found_entries")
     return RollbackAccepted(vouched, vouched_digest, found, found_digest, text(fields, "by"))
 
@@ -137,14 +139,16 @@ class Events:
     def take(self, entry: Entry, body: EventBody, *, digest: str, at: str) -> None:
         """Apply an entry that follows a digest and a time; Wrong if it states them differently."""
         if entry.table:
-            raise Wrong("an entry about the ledger itself that names a table")
+            raise Wrong("an entry about the ledger itself must not name a table")
         if isinstance(body, ClockCorrected):
             if body.was != at:
-                raise Wrong(f"a clock corrected from {body.was!r}, and the entry before has {at!r}")
+                raise Wrong(
+                    f"the clock is corrected from {body.was!r}, but the entry before has {at!r}"
+                )
             self.clocks.append((entry, body))
         else:
             if (body.found, body.found_digest) != (entry.seq - 1, digest):
-                raise Wrong("a rollback accepted of another ledger than it stands in")
+                raise Wrong("the accepted rollback is about another ledger")
             self.rollbacks.append((entry, body))
 
     def covering(self, n_entries: int) -> tuple[Entry, RollbackAccepted] | None:

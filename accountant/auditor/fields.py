@@ -61,7 +61,7 @@ def parsed(body: str) -> Json:
         if canonical_json(value) == body:
             return value
     except (ValueError, RecursionError):
-        raise Wrong("its body is no JSON of whole numbers, texts, lists and objects") from None
+        raise Wrong("its body must be JSON of whole numbers, texts, lists and objects") from None
     raise Wrong("its body is not written in the canonical way")
 
 
@@ -118,7 +118,7 @@ def fraction(fields: Fields, name: str) -> Fraction:
     """An exact number, written as ``3`` or ``3/7``."""
     found = _exact(text(fields, name))
     if found is None:
-        raise Wrong(f"{name} is no exact number in lowest terms")
+        raise Wrong(f"{name} must be an exact number in lowest terms")
     return found
 
 
@@ -136,21 +136,21 @@ def check_moment(written: str, name: str) -> str:
         except ValueError:
             is_one = False
     if not is_one:
-        raise Wrong(f"{name} is no moment like 2026-11-21T20:07:49.123+00:00")
+        raise Wrong(f"{name} must be a moment like 2026-11-21T20:07:49.123+00:00")
     return written
 
 
 def check_name(name: str) -> str:
     """A name, on one line."""
     if not 0 < len(name) <= NAME_LENGTH_MAX or not name.isprintable() or name != name.strip():
-        raise Wrong(f"a name that is not 1 to {NAME_LENGTH_MAX} printable characters")
+        raise Wrong(f"a name must have 1 to {NAME_LENGTH_MAX} printable characters")
     return name
 
 
 def check_set(names: Sequence[str], name: str) -> tuple[str, ...]:
     """Sorted texts, without repeats."""
     if list(names) != sorted(set(names)):
-        raise Wrong(f"{name} are not in order, or one is there twice")
+        raise Wrong(f"{name} must be in order, each once")
     return tuple(names)
 
 

@@ -52,27 +52,29 @@ class Readable:
         """Make more levels readable; Wrong if that leaves a gap, or goes back."""
         for start, end in body.periods:
             if start != self.n_levels:
-                raise Wrong(f"a period from level {start} where {self.n_levels} were readable")
+                raise Wrong(
+                    f"the period begins at level {start}, but {self.n_levels} levels were readable"
+                )
             if end > self.n_all:
-                raise Wrong(f"a period up to level {end} of {self.n_all}")
+                raise Wrong(f"the period ends at level {end} of {self.n_all}")
             self.n_levels = end
             self.closed.append((start, end))
 
     def check_closed(self, periods: Sequence[tuple[int, int]]) -> None:
         """Raise Wrong unless these are periods of the table, each once."""
         if len(set(periods)) < len(periods) or not set(periods) <= set(self.closed):
-            raise Wrong("changes of what was never closed, or of a period twice")
+            raise Wrong("changes are to a period that was never closed, or twice to one period")
 
     def check(self, charge: Charge) -> None:
         """Raise Wrong if a charge is for something beyond the readable levels."""
         if any(isinstance(one, Choice) for one in charge.statistics):
-            raise Wrong("a choice on a table that grows: it is about every row")
+            raise Wrong("a choice is about every row, so a table that grows has none")
         if any(isinstance(one, UnitCount) and one.only_cut for one in charge.statistics):
-            raise Wrong("units with rows left out, on a table that grows: these change")
+            raise Wrong("units with rows left out cannot be counted on a table that grows")
         shares = [one.block.share for one in charge.bought]
         shares += [one.share for one in charge.statistics if not isinstance(one, Choice)]
         if not all(map(self._ends_within, shares)):
-            raise Wrong(f"rows beyond the {self.n_levels} readable levels of {self.axis}")
+            raise Wrong(f"rows are beyond the {self.n_levels} readable levels of {self.axis}")
 
     def _ends_within(self, share: Share) -> bool:
         """Whether every term is 0 beyond the readable levels, or no cell beyond is inside."""

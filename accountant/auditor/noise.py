@@ -84,9 +84,9 @@ def refined_by(after: Noise, before: Noise, *, may_be_clamped: bool) -> int:
     `may_be_clamped` says whether that can be told from the earlier values.
     """
     if after.weight_units <= before.weight_units:
-        raise Wrong("a measurement raised to a weight that is no larger")
+        raise Wrong("a measurement is raised to a weight that is not larger")
     if may_be_clamped or after.lattice_bits != before.lattice_bits or after.scale >= before.scale:
-        raise Wrong("a measurement raised to noise that is no refinement of its own")
+        raise Wrong("a measurement is raised to noise that does not refine its own")
     return after.weight_units - before.weight_units
 
 
@@ -98,7 +98,7 @@ def scale_of(fields: Fields, name: str) -> float:
     except (ValueError, OverflowError):
         scale = math.nan
     if not 0 < scale < math.inf or scale.hex() != written:
-        raise Wrong(f"{name} is no positive number in hexadecimal")
+        raise Wrong(f"{name} must be a positive number in hexadecimal")
     return scale
 
 
@@ -193,7 +193,7 @@ class GaussianAccount:
     def charge(self, seq: int, terms: Terms, rho_units: int) -> None:
         """Add Gaussian noise; Wrong if on other terms."""
         if self._terms not in (None, terms):
-            raise Wrong("Gaussian noise on other terms than the table's")
+            raise Wrong("the Gaussian noise has other terms than the table's")
         self._terms = terms
         self._rho_units += self._rows_per_unit**2 * rho_units
         self._steps.append((seq, cost_units(terms, self._rho_units)))

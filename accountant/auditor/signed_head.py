@@ -57,9 +57,9 @@ class Head:
 
     def __post_init__(self) -> None:
         if type(self.n_entries) is not int or self.n_entries < 0:
-            raise Wrong(f"a head of {self.n_entries!r} entries")
+            raise Wrong(f"the head states {self.n_entries!r} entries")
         if not _DIGEST.fullmatch(self.digest):
-            raise Wrong("a head whose digest is not 64 hexadecimal digits")
+            raise Wrong("the head's digest must have 64 hexadecimal digits")
         check_moment(self.at, "the time of a head")
 
     @property
@@ -87,7 +87,7 @@ class SignedHead:
 
 
 def generate_keys(private_path: Path, public_path: Path) -> None:
-    """Create a pair of keys; the private one in a file that nobody else may read.
+    """Create a pair of keys; the private one in a file that no one else may read.
 
     Raises
     ------
@@ -111,7 +111,7 @@ def read_private_key(path: Path) -> Ed25519PrivateKey:
         if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
             raise CannotStart(
                 f"Others may read the private key {path}, so it proves nothing.",
-                hint=f"Make new keys; or, if nobody has read it yet: chmod 600 {path}",
+                hint=f"Make new keys; or, if no one has read it yet: chmod 600 {path}",
             )
         content = file.read()
     try:

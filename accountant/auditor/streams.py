@@ -84,32 +84,36 @@ def read_stream(value: Json) -> StreamOpened:
     universe, n_places = whole(fields, "universe"), whole(fields, "n_places", 1)
     n_bits = n_places * (1 + n_predicates)
     if max(universe, n_bits) > N_PLACES_MAX or (universe and n_places > universe):
-        raise Wrong("a stream with more users or places than there can be")
+        raise Wrong("the stream has more users or places than are possible")
     key = text(fields, "key")
     if (universe == n_places) != (not key) or (key and not _KEY.fullmatch(key)):
-        raise Wrong("a key is for a sample or for buckets: 16 to 64 bytes in hexadecimal")
+        raise Wrong(
+            "a sample or buckets, and only they, must have a key of 16 to 64 bytes in hexadecimal"
+        )
     departs = fields["has_departures"]
     if type(departs) is not bool or (departs and not universe):
-        raise Wrong("departures are true or false, and false for buckets")
+        raise Wrong("departures must be true or false, and false for buckets")
     units = whole(fields, "epsilon_units", 1)
     lost = (1 + n_predicates) * lost_units(whole(fields, "p1"), whole(fields, "alpha"))
     if units != lost:
-        raise Wrong(f"an epoch is said to lose {units} units, and its bits and noise lose {lost}")
+        raise Wrong(
+            f"the entry says that an epoch loses {units} units, but its bits and noise lose {lost}"
+        )
     budget = whole(fields, "budget_units", units) if "budget_units" in fields else None
     return StreamOpened(units, one_of(fields, "epochs", EPOCHS), budget, n_predicates)
 
 
 def _predicates(fields: Fields, column: str) -> list[str]:
-    """The names of predicates; no two are alike, nor is one that of the users."""
+    """The names of predicates; all differ from each other and from the users' column."""
     if "predicates" not in fields:
         return []
     names: list[str] = list_of(fields, "predicates", str)
     for name in names:
         check_name(name)
     if not 1 <= len(names) <= N_PREDICATES_MAX:
-        raise Wrong(f"predicates are 1 to {N_PREDICATES_MAX}, if there are any")
+        raise Wrong(f"a stream must have 1 to {N_PREDICATES_MAX} predicates, or no list of them")
     if len({name.casefold() for name in (column, *names)}) <= len(names):
-        raise Wrong("a predicate with the name of another one, or of the users")
+        raise Wrong("a predicate has the name of another one, or of the users' column")
     return names
 
 
@@ -149,7 +153,7 @@ def lost_units(p1: int, alpha: int) -> int:
     True
     """
     if not GRID // 2 < p1 < GRID or not 0 < alpha < GRID:
-        raise Wrong("bits or noise that have no law")
+        raise Wrong("no law fits these bits and this noise")
     p0 = GRID - p1
     return units_of_logarithm(Fraction(p1, p0) * (Fraction(p0, GRID) + Fraction(p1, alpha)))
 
@@ -172,7 +176,7 @@ def units_of_logarithm(ratio: Fraction) -> int:
     high = low + k * n_two + n_part
     ends: set[int] = {-(-one * UNITS_PER_EPSILON >> DIGITS) for one in (low, high)}
     if len(ends) > 1:
-        raise Wrong("a loss so near to a whole number of units that it is not decided")
+        raise Wrong("the loss is too near to a whole number of units to be compared")
     return ends.pop()
 
 
@@ -202,10 +206,10 @@ class StreamBook:
     def take(self, entry: Entry, body: StreamBody) -> None:
         """Apply an entry about the stream; Wrong if it cannot follow those before it."""
         if self.dropped_by is not None:
-            raise Wrong("an entry about a stream that was dropped")
+            raise Wrong("the stream was dropped before this entry")
         match body:
             case StreamOpened():
-                raise Wrong("a stream opened twice")
+                raise Wrong("the stream is opened twice")
             case EpochBegun():
                 self._begin(entry, body)
             case EpochReleased():
@@ -236,20 +240,22 @@ class StreamBook:
         spent = len(self.begun) * self.opened.epsilon_units
         after = spent + self.opened.epsilon_units
         if (body.units_before, body.units_after) != (spent, after):
-            raise Wrong(f"an epoch that says what else is lost than {spent} units, then {after}")
+            raise Wrong(
+                f"the epoch's recorded loss should be {spent} units before it, and {after} after it"
+            )
         if self.opened.budget_units is not None and after > self.opened.budget_units:
-            raise Wrong(f"{after} units are lost, and the stream's budget is less")
+            raise Wrong(f"the stream's budget is below the {after} units that are lost")
         self.begun.append((entry.seq, body.epoch))
 
     def _release(self, entry: Entry, body: EpochReleased) -> None:
         if not any(epoch == body.epoch for _, epoch in self.begun):
-            raise Wrong(f"a release of the epoch {body.epoch!r}, which was not begun")
+            raise Wrong(f"the released epoch {body.epoch!r} was not begun")
         if any(epoch == body.epoch for _, epoch in self.released):
-            raise Wrong(f"a second release of the epoch {body.epoch!r}")
+            raise Wrong(f"the epoch {body.epoch!r} is released twice")
         if body.n_predicates != self.opened.n_predicates:
-            raise Wrong(f"a release of {body.epoch!r} without a number for each predicate")
+            raise Wrong(f"the release of {body.epoch!r} must have a number for each predicate")
         if self.opened.epochs != "never" and body.epoch == self._epoch_at(entry.at):
-            raise Wrong(f"a release of the epoch {body.epoch!r} before its end")
+            raise Wrong(f"the epoch {body.epoch!r} is released before its end")
         self.released.append((entry.seq, body.epoch))
 
     def _epoch_at(self, at: str) -> str:

@@ -102,7 +102,7 @@ def _value(line: str, place: int, *, is_over: bool) -> Fields:
         raise Wrong("there is something after the last line" if is_over else "it was cut off")
     value = parsed(line[:-1])
     if place == 1 and value != HEADER:
-        raise Wrong("this is not an export of a ledger in a known version")
+        raise Wrong("this must be an export of a ledger in a known version")
     if type(value) is not dict:
         raise Wrong("it is not an entry")
     return value

@@ -124,7 +124,7 @@ class StreamVerdict:
     n_epochs, n_released : int
         How many were begun, and how many of these released.
     n_predicates : int
-        For each of which an epoch loses as much as for everybody.
+        An epoch loses as much for each as for the count of all users.
     """
 
     stream: str

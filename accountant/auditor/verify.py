@@ -5,7 +5,7 @@ and limit, the noise that each weight allows, and the cost of the rows for the m
 after every charge. None of the server's code for these is used (a test checks this), so that a
 mistake there is not repeated here.
 
-Proof of what this shows and what it does not: proofs/ledger.md. For auditors: docs/auditing.md.
+What this proves and what it does not: proofs/ledger.md. For auditors: docs/auditing.md.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -113,7 +113,7 @@ class _Audit:
                 self._found(max(1, head.n_entries), f"{rewritten} on {head.at}")
 
     def _lost(self, head: Head) -> int | None:
-        """The entry, if any, by which the owner accepted the loss of what a head states."""
+        """The entry, if any, by which the owner accepted that entries under a head are lost."""
         n_entries = head.n_entries
         if (
             n_entries <= self._chain.n_entries
@@ -172,7 +172,7 @@ class _Audit:
     def _take(self, entry: Entry, body: Body) -> None:
         if isinstance(body, Granted | Revoked):
             if entry.table:
-                raise Wrong("access is granted and revoked in entries that are about no table")
+                raise Wrong("an entry about access must not name a table")
             self._access.take(body)
         elif isinstance(body, RollbackAccepted | ClockCorrected):
             self._take_event(entry, body)
@@ -194,17 +194,17 @@ class _Audit:
 
     def _take_collection(self, entry: Entry, body: CollectionBody) -> None:
         if entry.table:
-            raise Wrong("an entry about a collection that names a table")
+            raise Wrong("an entry about a collection must not name a table")
         taken = self._books.keys() | self._streams.keys()
         if isinstance(body, CollectionOpened) and body.name in taken:
-            raise Wrong("a collection with the name of a table or a stream")
+            raise Wrong("the collection has the name of a table or a stream")
         self._collections.take(entry.seq, body)
 
     def _take_stream(self, entry: Entry, body: StreamBody) -> None:
         if not entry.table or entry.table in self._books:
-            raise Wrong("a stream without a name, or with that of a table")
+            raise Wrong("the stream has no name, or a table's name")
         if entry.table in self._collections.names():
-            raise Wrong("a stream with the name of a collection")
+            raise Wrong("the stream has the name of a collection")
         if entry.table in self._streams:
             self._streams[entry.table].take(entry, body)
         elif isinstance(body, StreamOpened):
@@ -230,9 +230,9 @@ class _Audit:
 
     def _open(self, entry: Entry, body: Opened) -> None:
         if entry.table in self._collections.names():
-            raise Wrong("a table with the name of a collection")
+            raise Wrong("the table has the name of a collection")
         if entry.table in self._streams:
-            raise Wrong("a table with the name of a stream")
+            raise Wrong("the table has the name of a stream")
         self._check_data(entry.table, body.data_fingerprint, body.shared_budget)
         self._books[entry.table] = Book(entry.seq, body)
 
@@ -241,7 +241,9 @@ class _Audit:
         for table, book in self._books.items():
             is_shared = shared_budget and shared_budget == book.shared_budget
             if data in book.data_fingerprints and not is_shared and table != name:
-                raise Wrong(f"the data of {table} under another name, with another budget")
+                raise Wrong(
+                    f"the data of {table} is opened under another name, with another budget"
+                )
 
     def _tell(self, table: str, n_charges: int) -> None:
         if n_charges % N_BETWEEN_REPORTS == 0:

@@ -93,7 +93,7 @@ class CellFunction:
 
     @cached_property
     def stored_bound(self) -> int:
-        """The largest magnitude of what is stored."""
+        """The largest stored magnitude."""
         return max(abs(int(self.values.min())), abs(int(self.values.max())))
 
     @property

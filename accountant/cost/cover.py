@@ -16,7 +16,7 @@ product, a share only says whether it is positive anywhere in the class.
 In a box, a row costs at most C, and where a class has a smaller share than the largest of the box,
 in proportion less. So with any division of C over the axes of the row, a cell pays at most the sum,
 over axes, of each axis's portion times the share there. Summed over the rows that depend on an
-axis, each axis has a worst class; a bound is the sum of what is paid there, over axes.
+axis, each axis has a worst class; a bound is the sum, over axes, of the cost there.
 
 Which division is good is found by float arithmetic: portions are moved from axes on whose worst
 class a row is paid to others. The bound itself is computed from the division in whole numbers, and
@@ -360,7 +360,7 @@ class Cover:
     n_known : (n_boxes,) ndarray
         The number of rows there were when the box was last looked at.
     portions : sequence of (n_boxes, n_rows) ndarray
-        For each axis, the portions by which each box was bounded last, or the box of which it is a
+        For each axis, the portions by which each box was bounded last, or the box that it is a
         part; 0 where there are none. Rows and axes that came later are missing. They only decide
         where the search for better ones starts.
     """

@@ -4,9 +4,9 @@
     Gaussian    k**2 * order * precision * coefficient**2, rounded up
 
 for a unit whose k rows are all in that cell. Where a unit has at most m rows at each level of an
-axis, what one row of the unit costs: the first without k, the second with the number of the unit's
-rows that the measured row can be about in place of its square (summed_costs.py adds them up). These
-are functions of the cells, which are nowhere below the cost.
+axis, the cost of a single row of the unit: the first without k, the second with the number of the
+unit's rows that the measured row can be about in place of its square (summed_costs.py adds them
+up). These are functions of the cells, which are nowhere below the cost.
 
 What one unit of weight on every row of a block costs each cell is the block's profile. The rows of
 a block share no cell, so a cell pays for the one row that contains it: the profile is the magnitude
@@ -281,7 +281,7 @@ def row_cost(
     rows_per_unit: int = 1,
     by: RowsByLevel | None = None,
 ) -> Profile:
-    """What measuring a block costs each cell, in units; `profile` is that of the block.
+    """What measuring a block costs each cell, in units; `profile` is the block's.
 
     For all rows of a unit; for one of them, where they are bounded `by` levels too.
     """

@@ -42,7 +42,7 @@ Runs = tuple[Whole, Indices]  # costs of levels in a row, and where each run of 
 
 @dataclass(frozen=True, eq=False)
 class _Range:
-    """The levels ``start .. end - 1``, and the elimination of what cells with them cost."""
+    """The levels ``start .. end - 1``, and the elimination of the costs of their cells."""
 
     start: int
     end: int
@@ -181,7 +181,7 @@ class LevelCosts:
         return [*first, *self._cut(middle, end, room - len(first))]
 
     def _eliminated(self, start: int, end: int) -> tuple[Elimination, list[CellFunction]]:
-        """The elimination at some levels, and of what."""
+        """The elimination at some levels, and the functions it is of."""
         functions = self._between(self.functions, start, end)
         return eliminated(functions, self.n_cells_max, self.bound.axis), functions
 

@@ -176,7 +176,7 @@ def _with(reached: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.i
 
 
 def _undominated(reached: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The states that no other state matches in both values; one of those that are equal."""
+    """The states that no other state matches in both values; one of several equal ones."""
     order = np.lexsort((-reached[1], -reached[0]))
     ones = reached[1, order]
     best_before = np.append(-1, np.maximum.accumulate(ones)[:-1])

@@ -105,7 +105,7 @@ def _runs(name: str, classes: AxisClasses, blocks: Sequence[QueryBlock]) -> Leve
 
 
 def _joined(n_levels: int, starts: NDArray[np.int64], counted_as: NDArray[np.int64]) -> LevelRuns:
-    """Runs of which neighbours that are counted alike are one."""
+    """Runs, with neighbours joined where they are counted alike."""
     changes = np.append(True, counted_as[1:] != counted_as[:-1])
     return LevelRuns(n_levels, starts[changes], counted_as[changes])
 

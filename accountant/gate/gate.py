@@ -158,7 +158,7 @@ class Gate:
             raise RuntimeError("a charge that another process is about to measure")
         return measured
 
-    def charge(  # noqa: PLR0913 - what is to be paid for, by whom, and on what it was decided
+    def charge(  # noqa: PLR0913 - the purchase, its payer, and the history that it was planned on
         self,
         plan: Sequence[PlannedMeasurement],
         payer: Payer,
@@ -202,7 +202,7 @@ class Gate:
         """Measure what was charged, in this process's turn, and return the measurements.
 
         None if the turn has been used, or another process has taken it over: one draw is made in
-        a turn, and only that of the latest turn is ever kept. Statistics are in the history then.
+        a turn, and only the latest turn's draw is ever kept. Statistics are in the history then.
 
         Raises
         ------

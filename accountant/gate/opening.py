@@ -5,7 +5,7 @@ it has spent stays spent when its owner replaces the data. Proof: proofs/gate.md
 
 When the owner replaces it, a new generation begins, under the budget that there is. The new data is
 read and fingerprinted first, then one entry is decided on the latest history. The declaration stays
-what it was, and so do the neighbours, the bounds on a unit's rows, and all that is spent. Proof:
+unchanged, and so do the neighbours, the bounds on a unit's rows, and all that is spent. Proof:
 proofs/generations.md.
 """
 
@@ -72,7 +72,7 @@ def open_table(
     ledger : Ledger
     schema : Schema
     funds : Funds or Fraction
-        A budget of its own, in epsilon, or what else is to be said of it.
+        A budget of its own, in epsilon, or what else is to be said about it.
     source : Source
     noise : NoiseSource
 
@@ -121,7 +121,7 @@ def open_table(
 
 
 def as_seen(schema: Schema, funds: Funds, data: str, rows: str | None) -> TableOpened:
-    """A table as it is declared, with the fingerprints of its data and of what is read of it."""
+    """A table as it is declared, with the fingerprints of its file and of its rows."""
     return TableOpened(
         _schema_digest(schema),
         data,
@@ -160,7 +160,7 @@ def check_declared(table: str, opened: TableOpened, seen: TableOpened) -> None:
 
 
 def _check_same_data(table: str, ledger: Ledger, seen: TableOpened) -> None:
-    """Refuse other data than that of the present generation."""
+    """Refuse data of another than the present generation."""
     # What a growing table's data was is known by its periods, which the gate compares.
     known = ledger.history(table).generations.data[-1:]
     if seen.grows or all(hmac.compare_digest(one, seen.data_fingerprint) for one in known):
@@ -236,7 +236,7 @@ def check_new_data(
 
 
 def _schema_digest(schema: Schema) -> str:
-    """A digest of what gives the coefficients of a row their meaning: table, axes, neighbours.
+    """A digest of the declarations that give coefficients their meaning: table, axes, neighbours.
 
     The order of the columns and the public cap on records do not change it, and are left out.
     """
@@ -248,7 +248,7 @@ def _schema_digest(schema: Schema) -> str:
 def renew_table(ledger: Ledger, schema: Schema, funds: Funds, source: Source, by: str) -> bool:
     """Begin a generation of a table with what a source reads; whether this did.
 
-    Nothing is done if the data is what it was.
+    Nothing is done if the data is unchanged.
 
     Parameters
     ----------

@@ -10,7 +10,8 @@ changed byte, another ledger's file, other code, or anybody's who lacks the key,
 read. So it is if some entries, drawn at random, say something else than the state, or if a kept sum
 of costs is below what the rows themselves cost a cell that is drawn at random. Each is looked at
 alone: an entry is read as a start reads it, a cost is added up from what rows are. This finds
-mistakes of whoever wrote or read a checkpoint; that it was not forged is for the seal to show.
+mistakes of the program that wrote or read a checkpoint; that it was not forged is for the seal to
+show.
 
 The state is a pickle of values. Nothing but the values that a history consists of is ever written
 or read: frozen dataclasses and enumerations of the modules named below, by their fields alone, and

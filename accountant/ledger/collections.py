@@ -2,7 +2,7 @@
 
     collection_opened  what respondents are asked and how they randomise it, as the one text that
                        they read, too: what each of them loses at most follows from it alone
-    collection_closed  how many answered, and a digest of what their answers are counted as
+    collection_closed  how many answered, and a digest of the counts of their answers
 
 A respondent loses epsilon on their own device, so nothing here is spent of a table's budget. Both
 entries are about no table. Values only; what a campaign means is known to `local_dp` and, on its
@@ -46,7 +46,7 @@ class CollectionOpened:
     def __post_init__(self) -> None:
         check_name(self.name)
         if self.n_respondents_max < 1:
-            raise ValueError("a collection for nobody")
+            raise ValueError("a collection must take at least one respondent")
 
     @property
     def name(self) -> str:

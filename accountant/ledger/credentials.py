@@ -5,7 +5,7 @@ guessed. A certificate is identified by the name in it. Callers with neither hav
 credential gives access only to the tables that it names.
 
 Values only. How a call presents a credential is defined in the proxy; proofs/credentials.md has why
-nobody gets in with what is stored here.
+no one gets in with what is stored here.
 """
 
 import re

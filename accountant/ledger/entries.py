@@ -9,7 +9,7 @@
     changes_accepted  closed rows of some periods are others now: what was measured of the earlier
                     ones is no history of these, and what it cost stays spent
     generation_begun  all of the data of a table that does not grow is other data now, under the
-                    same budget. Nothing is known of its rows, and nothing is forgotten of what the
+                    same budget. Nothing is known of its rows, and everything is kept that the
                     earlier ones cost: a person may have had other rows in each generation, and has
                     paid for all of them. Here, too, is what a history keeps of those there were
     limit_set       the owner changed what an analyst or a group may spend
@@ -185,7 +185,7 @@ class ClockCorrected:
     def check_follows(self, end: LedgerEnd) -> None:
         """Raise ValueError unless it states correctly the time of the entry before."""
         if self.was != end.at:
-            raise ValueError("a clock corrected from another time than that of the entry before")
+            raise ValueError("a clock must be corrected from the time of the entry before")
 
 
 EventBody: TypeAlias = RollbackAccepted | ClockCorrected

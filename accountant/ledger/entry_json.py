@@ -1,6 +1,6 @@
 """The text of ledger entries: each body as canonical JSON, and back.
 
-Of a charge, these are its rows and statistics with their noise. The text of what is about a
+Of a charge, these are its rows and statistics with their noise. The text of entries about a
 collection or a stream is in collections.py and streams.py.
 
 The result of `read` is checked for types, and each value checks itself; whether entries agree with

@@ -1,11 +1,11 @@
-"""Limits: what one analyst or one group may spend of a table's budget, in a window of time.
+"""Limits: how much of a table's budget an analyst or a group may spend, in a window of time.
 
-The table's budget is the guarantee: it applies to the sum of what everybody spends, because
+The table's budget is the guarantee: it applies to the sum that all analysts spend, because
 analysts may pool what they know; for ever, or, if the budget renews, in each of its windows. A
 limit only divides it. When the window of a limit ends, every day or month, its holder may spend
 again; a limit is no promise about what is learnt in total.
 
-What an analyst spent is the sum of what their charges added to the table's cost. Values only; the
+What an analyst spent is the sum that their charges added to the table's cost. Values only; the
 history (history/table_history.py) keeps the sums and refuses a charge beyond a limit. Proof:
 proofs/gate.md, "Limits".
 """

@@ -10,7 +10,7 @@ stands where other entries have their table. An entry checks itself, the epsilon
 laws as well; the auditor computes the epsilon on its own.
 
 An epoch is paid for once and released once, and only after it was begun; its name is that of its
-time, so nobody can pay for a day again or in advance. Values only.
+time, so no one can pay for a day again or in advance. Values only.
 Proof: streams/proofs/pan_privacy.md, "What a ledger notes".
 """
 
@@ -42,7 +42,7 @@ class StreamOpened:
     column : str
         What its users are called in a statement.
     universe : int
-        The number of users there can be; 0 if nobody knows, and users fall into buckets.
+        The number of users there can be; 0 if no one knows, and users fall into buckets.
     n_places : int
         The bits of a state: of everybody, of a sample, or of buckets.
     p1, alpha : int

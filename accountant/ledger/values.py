@@ -4,11 +4,11 @@ The fields of an entry's JSON text are each of exactly the type that is expected
 
 Sequences and sets grow without being copied, each of them immutable to its holder. A history has
 tens of thousands of measurements, and every entry makes a new history. A successor of the longest
-sequence shares its list; a successor of a shorter one gets a list of its own, so nobody ever sees
+sequence shares its list; a successor of a shorter one gets a list of its own, so no one ever sees
 an item that is not in their sequence.
 
 The value that follows an immutable one is the same but for some fields. `dataclasses.replace` calls
-the constructor with every field, which takes longer than the rest of what most entries do to a
+the constructor with every field, which takes longer than everything else that most entries do to a
 history; `successor` copies the fields. It is for values that do not check themselves when they are
 made, and have no slots; others are replaced as usual.
 """
@@ -114,7 +114,7 @@ Value = TypeVar("Value")
 
 
 def successor(before: Value, **changed: object) -> Value:
-    """A value with other content in some of its fields, all of which it has.
+    """A value with other content in some of its fields, which must exist.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """Which measured rows are combined to estimate a block, and the workspace that combines them.
 
-Where few rows are related to a block, it has a workspace of its own; else it shares that of the
+Where few rows are related to a block, it has a workspace of its own; else it shares the one of the
 relevant scopes. Rows are chosen by what they are, never by their noisy values.
 
 Which queries a history clearly cannot determine is found from where rows change, without algebra.
@@ -126,7 +126,7 @@ class CutIndex:
         return CutIndex(self._layers)
 
     def snapshot(self) -> "CutIndex":
-        """An index of what this one holds now, for another thread; this one may grow meanwhile.
+        """A copy of this index for another thread; this one may grow meanwhile.
 
         No block is added to the shared layers again. Layers of similar size are merged, so that
         there are few, however many snapshots are taken.

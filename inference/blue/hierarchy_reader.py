@@ -182,7 +182,7 @@ class NestedGroups:
         With ``M`` the sum over levels of precision times the levels' Gram matrices, the solution of
         ``M x = c``, summed over each group and multiplied by its precision, is the group's
         coefficient. A level adds the same number to all pairs within a group, so that the inverse
-        follows from that of the finer levels (Sherman and Morrison): on the way up, `ones` and
+        follows from the finer levels' (Sherman and Morrison): on the way up, `ones` and
         `sums` are those of ``M_g^-1 1`` and ``M_g^-1 c`` over each group; on the way down, what the
         coarser groups have explained is taken off.
         """
@@ -345,7 +345,7 @@ class HierarchyReader:
 
 
 def finest_groups(family: Sequence[QueryBlock]) -> Grid | None:
-    """The groups of the finest partition of a family, of which a reader's rows are sums."""
+    """The groups of a family's finest partition; a reader's rows are sums of them."""
     divisible = [block for block in family if divided(block) is not None]
     finest = max(divisible, key=lambda block: block.n_rows, default=None)
     classes = None if finest is None else divided(finest)
@@ -356,7 +356,7 @@ _DIVIDED: WeakKeyDictionary[QueryBlock, Classes | None] = WeakKeyDictionary()
 
 
 def divided(block: QueryBlock) -> Classes | None:
-    """The partition along each axis of which a block counts all products; None if it is none."""
+    """The partitions, one for each axis, whose products a block counts; None if there are none."""
     if block not in _DIVIDED:
         _DIVIDED[block] = _divided(block)
     return _DIVIDED[block]

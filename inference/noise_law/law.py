@@ -101,7 +101,7 @@ class ContourLaw:
     -----
     Computes ``(1 / 2 pi i) int exp(-s z) M(s) / s ds`` with
     ``M(s) = exp((s sigma)**2 / 2) prod_k 1 / (1 - (s b_k)**2)``: the transform of Xiao & Xiong 2012
-    (Lemma 4.1) continued to the complex plane, times that of the Gaussian part.
+    (Lemma 4.1) continued to the complex plane, times the Gaussian part's.
 
     Examples
     --------
@@ -545,7 +545,7 @@ def law_of_noise(  # noqa: PLR0913 - each method has its one knob, all keyword-o
 
 
 def law_of_noises(scales: NDArray[np.float64], is_gaussian: NDArray[np.bool_]) -> NoiseLaw:
-    """The law of a sum of independent noises, some of which are Gaussian.
+    """The law of a sum of independent noises; some are Gaussian.
 
     Parameters
     ----------

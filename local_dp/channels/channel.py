@@ -57,7 +57,7 @@ class Channel(Protocol):
     def share_variance(self, share: float | None = None) -> float:
         """Of one answer's part in the estimated share of a cell, the largest that there can be.
 
-        Over all cells, and over whatever shares the other cells have. `share` is that of the cell;
+        Over all cells, and over whatever shares the other cells have. `share` is the cell's;
         without it, over all that it could be. As of `variances`, it contains that answers are of
         people drawn from a population.
         """

@@ -160,7 +160,7 @@ class LocalHashing(Categorical):
         return rates / self.n_seeds
 
     def adjoint(self, values: Floats) -> Floats:
-        """``((1 - p) / g`` of all values ``+ p`` of those that support the cell ``) / n_seeds``."""
+        """``((1 - p) / g`` of all values ``+ p`` of those supporting the cell ``) / n_seeds``."""
         fake = float(1 - self.keep) / self.n_buckets * float(values.sum())
         return (fake + float(self.keep) * self.supports(values)) / self.n_seeds
 

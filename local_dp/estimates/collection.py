@@ -1,4 +1,4 @@
-"""All combinations of a campaign together: what they say of a query that none asks alone.
+"""All combinations of a campaign together: what they say about a query that none asks alone.
 
 Values of the combinations of a campaign, by place, each made when it is first asked for.
 
@@ -8,8 +8,8 @@ Linear queries on groups as coefficients over the cells of a combination.
 
 Tables of overlapping combinations are made to agree by the weighted projection that marginals have,
 with weights that depend on channels and numbers of answers alone. So every combination that shares
-attributes with a query makes its answer better, and it stays unbiased. The variance is that of the
-projected answer, from each table's own covariance.
+attributes with a query makes its answer better, and it stays unbiased. The variance is the one of
+the projected answer, from each table's own covariance.
 
 A query that no combination covers has a model, of greatest entropy, and no interval.
 
@@ -282,8 +282,9 @@ class CollectionEstimates:
     def tabled(self, block: QueryBlock, shape: tuple[int, ...]) -> AnsweredTable:
         """A block of counts as a table, with the law of tables that are collected in the same way.
 
-        Of the combinations that have all of its columns, whoever answered one of them. Others
-        that share a column have no part: what they say of it would be noise of other respondents.
+        Of the combinations that have all of its columns, anyone who answered one of them. Others
+        that share a column have no part: what they say about it would be noise of other
+        respondents.
 
         Parameters
         ----------
@@ -415,7 +416,7 @@ class CollectionEstimates:
         ]
 
     def _overlaps(self, places: list[int]) -> Overlaps | None:
-        """Who answers two of these combinations: the expected number, as nobody counted them."""
+        """Who answers two of these combinations: the expected number, as no one counted them."""
         if self.campaign.n_answered == 1:
             return None
         n_answers = np.array([self.estimates[place].n_answers for place in places])

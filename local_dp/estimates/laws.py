@@ -2,7 +2,7 @@
 
 The law of the error of an estimate: exact where answers are few, normal where they are many.
 
-Three laws, each of which says which it is:
+Three laws; each names itself:
 
 - *binomial*: an answer counts for the query or does not, so the count is binomial and its interval
   is that of Clopper and Pearson, mapped from rates to values: never below its confidence.

@@ -25,7 +25,7 @@ N_COUNTS_AT_ONCE = 2**20  # of all tables that are drawn at once: 8 MB
 
 @dataclass(frozen=True, eq=False)
 class CellsOfTable:
-    """What a combination says of the cells of a table.
+    """What a combination says about the cells of a table.
 
     Parameters
     ----------

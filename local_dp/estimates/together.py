@@ -176,7 +176,7 @@ class TablesTogether:
 
     @cached_property
     def _weights(self) -> Floats:
-        """The part of each table in the mean of those that have the same attributes of the scope.
+        """The part of each table in the mean of the tables with the same attributes of the scope.
 
         (n_merged, n_tables); 0 where a table has others.
         """
@@ -232,7 +232,7 @@ class TablesTogether:
         ]
 
     def _distinct(self, scope: Scope, columns: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Queries with all margins on a scope that there are, and which of these each query has."""
+        """Distinct queries with all margins on a scope, and which of them each query has."""
         n_queries = columns.shape[1]
         if scope == self.scope:
             return np.arange(n_queries), np.arange(n_queries)

@@ -25,9 +25,9 @@ A candidate is only a block.
 A batch in numbers: the variance of each query, and the cost, as functions of blocks' weights.
 
 Two kinds of blocks may be measured: marginals, on the scopes of the queries and on unions of them;
-and queries themselves. What all marginals together say of a query has a variance in closed form;
+and queries themselves. What all marginals together say about a query has a variance in closed form;
 what the query's own rows say beside that is combined with it as two independent estimates are. So
-the variance is never less than that of the best estimate from everything, and equal to it where
+the variance is never less than the best estimate's from everything, and equal to it where
 only marginals are measured.
 
 The model is numbers only, and knows neither SQL nor budgets.
@@ -109,7 +109,7 @@ def interactions(block: QueryBlock, grid: Grid) -> dict[Scope, Floats]:
 
 
 def _own_part(within: dict[Scope, Floats], chosen: Scope) -> Floats:
-    """The square of what these columns say and no fewer do, from the squares of averages."""
+    """The squared part that these columns have and no fewer, from the squares of averages."""
     signs = {fewer: (-1.0) ** (len(chosen) - len(fewer)) for fewer in subsets(chosen)}
     found = sum(sign * within[fewer] for fewer, sign in signs.items())
     return np.maximum(found, 0.0)
@@ -193,7 +193,7 @@ def marginal_candidates(
 
 
 def _common_classes(rows: Sequence[QueryBlock], schema: Schema) -> Grid:
-    """The classes that the queries distinguish, on the columns of those that can be read."""
+    """The classes that the queries distinguish, on the columns of readable queries."""
     read = [row for row in rows if _is_on_classes(row, schema)]
     axes = tuple(sorted({name for row in read for name in row.scope}))
     return Grid.undivided(axes, schema.sizes(axes)).refined(read)
@@ -354,7 +354,7 @@ N_COSTS_MAX = 12  # that are tried; without a history the second is right
 CLOSE = 1e-4  # the worst query is this close to its goal, relative
 FADED = (2e-3, 2e-4, 2e-5)  # relative to the largest weight; lighter blocks are not bought ..
 MISSED_MAX = 1.02  # .. if the goals are met, or nearly, without them
-STEEPEST = 4.0  # of the guessed change of the cost, as a power of what is missed
+STEEPEST = 4.0  # of the guessed change of the cost, as a power of the shortfall
 
 
 def least_weights(model: MarginalModel, starts: Iterable[Floats]) -> Floats:

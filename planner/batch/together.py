@@ -40,7 +40,7 @@ from planner.batch.promise import promised, with_kept_promises
 from planner.measuring import ONLY_LAPLACE, Forecast, PricingContext, Strategy, plan_purchases
 from planner.workload import Wanted
 
-NOBODY: Final = Payer("nobody")  # whoever pays, rows and prices are the same
+NOBODY: Final = Payer("nobody")  # rows and prices are the same for every payer
 
 
 def bought_one_by_one(

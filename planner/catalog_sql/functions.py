@@ -197,7 +197,7 @@ def _is_visible(arguments: Arguments, facts: CatalogFacts) -> exp.Expr:
 
 
 def _number_of(kind: str | None) -> Builder:
-    """``to_regclass('t')`` and its like: NULL of what there is not."""
+    """``to_regclass('t')`` and its like: NULL for an unknown name."""
 
     def build(arguments: Arguments, facts: CatalogFacts) -> exp.Expr:
         number = number_named(arguments[0].name, kind, facts)

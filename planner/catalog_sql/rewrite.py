@@ -230,7 +230,7 @@ def _cast(node: exp.Expr, facts: CatalogFacts) -> exp.Expr | None:
 
 
 def _cast_to_number(node: exp.Expr, kind: str, inner: exp.Expr, facts: CatalogFacts) -> exp.Expr:
-    """A name as the number of what has it, or such a number as the name."""
+    """A name as the number of its object, or such a number as the name."""
     relation, wanted, numbers = _KINDS[kind]
     if isinstance(inner, exp.Literal) and inner.is_string:
         number = number_named(inner.name, numbers, facts)
@@ -420,7 +420,7 @@ def _called_function(node: exp.Expr) -> str | None:
 
 
 def _called_weakly(node: exp.Expr) -> str | None:
-    """The type of a cast of what has no name, and ``case``."""
+    """The type of a cast of an expression without a name, and ``case``."""
     if isinstance(node, exp.Case):
         return "case"
     if isinstance(node, exp.Cast):

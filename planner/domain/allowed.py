@@ -1,8 +1,8 @@
-"""Which scalar SQL is evaluated, and what to say instead of what is not.
+"""Which scalar SQL is evaluated, and what to write instead of the rest.
 
 What to say instead of a function that is not answered: the nearest thing that is.
 
-First by a table of what other dialects call it, then by the likeness of the names.
+First by a table of other dialects' names, then by the likeness of names.
 
 Listed are operators and functions that give one value for one combination of levels, the same one
 every time, and whose result cannot be much longer than the text that asked for it. So there is no

@@ -373,11 +373,11 @@ class PublicDomain:
     Attributes
     ----------
     notes : dict
-        What is to be said of the expressions, as keys.
+        What is to be said about the expressions, as keys.
     warnings : dict
         Those of them on values that are no levels.
     caveats : dict
-        The values that count as others than they are, by what is said of them.
+        The values that count as others than they are, by what is said about them.
     refuses_unknown_values : bool
         Whether an equality with a value that is no level is refused, and not only noted.
     """
@@ -661,7 +661,7 @@ class PublicDomain:
         return None if evaluated.null.item() else float(evaluated.values.item())
 
     def is_binned(self, expression: exp.Expr) -> bool:
-        """Whether an expression is a bare column of which only bins are public."""
+        """Whether an expression is a bare column with public bins only."""
         return isinstance(expression, exp.Column) and isinstance(
             self.schema.by_name[expression.name], NumericAxis
         )

@@ -3,7 +3,7 @@
 The levels of a number column as exact numbers: whole multiples of one unit.
 
 A level of 19.99 is a double in results, and 1999 hundredths here, so that comparisons and sums are
-of what the owner declared and not of its nearest double. Columns of bins have no exact levels: a
+exact, and not of the nearest doubles. Columns of bins have no exact levels: a
 bin is not one number.
 
 Comparisons of one column with plain constants, worked out without a database.
@@ -23,9 +23,9 @@ Division of whole numbers, which truncates, and casts that round are none.
 
 Finds literals that a column can never hold: they are often typing errors, or out of date.
 
-``sex = 'Femal'`` counts nobody, which a note says, or a refusal if the statement wants that. Of a
+``sex = 'Femal'`` counts no one, which a note says, or a refusal if the statement wants that. Of a
 column with OTHER it is refused: rows with the value may be among those that count as OTHER. Order
-comparisons are always or never true beyond the domain, and nothing is said of them.
+comparisons are always or never true beyond the domain, and nothing is said about them.
 """
 
 import datetime as dt
@@ -133,7 +133,7 @@ def is_level(axis: IntegerAxis | MeasureAxis, value: Fraction) -> bool:
 
 
 def stored_type(axis: Axis) -> str:
-    """The type of a column in the scratchpad: that of the column in SQL, but decimals are exact."""
+    """The type of a column in the scratchpad: its SQL type, but decimals are exact."""
     if not isinstance(axis, MeasureAxis) or axis.is_whole or axis.decimal_places is None:
         return axis.sql_type
     largest = int(max(abs(Fraction(axis.low)), abs(Fraction(axis.high))))
@@ -552,7 +552,7 @@ def foreign_literals(
 
 
 def foreign_notes(found: Sequence[ForeignLiteral]) -> Iterator[str]:
-    """What is said of literals that no row equals, once for each column."""
+    """What is said about literals that no row equals, once for each column."""
     by_name: dict[str, list[ForeignLiteral]] = {}
     for one in found:
         by_name.setdefault(one.axis.name, []).append(one)
@@ -626,7 +626,7 @@ def _day_of_text(text: str) -> dt.date | None:
 
 
 def _moment(text: str) -> dt.datetime | None:
-    """A moment without an offset; what one with an offset means is not said here."""
+    """A moment without an offset; the caller gives an offset its meaning."""
     try:
         moment = dt.datetime.fromisoformat(text)
     except ValueError:

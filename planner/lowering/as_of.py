@@ -72,7 +72,7 @@ def _written(moment: str, axis: Axis) -> exp.Expr:
 
 
 def _is_day(moment: exp.Expr) -> bool:
-    """Whether it is a day, of which all moments are meant."""
+    """Whether it is a day, which means all of its moments."""
     text = moment.this if isinstance(moment, exp.Cast) else moment
     if isinstance(moment, exp.Cast) and moment.to.this == exp.DType.DATE:
         return True

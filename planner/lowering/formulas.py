@@ -201,7 +201,7 @@ def share_range(node: exp.Div, part: PartBuilder) -> Range | None:
 
 
 def divisors(formula: exp.Expr, uses: Sequence[int]) -> tuple[int, ...]:
-    """The aggregates, of those that a formula uses, by which it divides."""
+    """The aggregates that a formula divides by."""
     found: list[int] = []
     for division in nodes_of(formula, exp.Div):
         divisor = division.expression

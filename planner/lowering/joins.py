@@ -331,7 +331,7 @@ def _keyed(
 
 
 def _is_joined_by(table: PublicRelation, joined: Sequence[str]) -> str:
-    """What is said of a join that does not name the whole key."""
+    """What is said about a join that does not name the whole key."""
     key = ", ".join(table.key)
     if len(table.key) == 1:
         return f"is joined by {joined[0]}, and not by its key, {key}"

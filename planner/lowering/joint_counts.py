@@ -158,7 +158,7 @@ def lower_test(select: exp.Select, part: PartBuilder) -> None:
     if part.requested.relative is not None:
         raise InvalidTarget(
             "A test has no relative target.",
-            hint="Name a half_width: it is that of the counts of its table.",
+            hint="Name a half_width: it applies to the counts of the test's table.",
         )
     keys = [rows.resolved(argument).unnest() for argument in _arguments(test)]
     for key in keys:

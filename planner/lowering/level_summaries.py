@@ -370,7 +370,7 @@ def _by_bin(
         along = list(groups.along)
     place = axes.index(axis.name)
     every = bins.of_level(axis.size)
-    of_bin = np.where(every < 0, bins.n_bins, every)  # one more class, of what is no number
+    of_bin = np.where(every < 0, bins.n_bins, every)  # one more class, for NULL and OTHER
     along.insert(place, runs_of(of_bin))
     numbers = np.arange(bins.n_bins, dtype=np.int64)
     if int(of_bin[-1]) == bins.n_bins:

@@ -1,8 +1,8 @@
 """Keys and items of a SELECT as linear queries.
 
 GROUP BY is a partition of public cells, with the key values of each row. An item is a sum of counts
-and sums, times constants. Beside them stands what is said of values that count as others than they
-are: clamped ones, and OTHER.
+and sums, times constants. Beside them stands what is said about values that count as others than
+they are: clamped ones, and OTHER.
 """
 
 import math
@@ -53,7 +53,7 @@ from planner.workload import ChangedValues, GroupKey
 def changed_in_sum(
     summand: exp.Expr, conditions: Sequence[LevelArray], schema: Schema
 ) -> Iterator[ChangedValues]:
-    """What is said of the columns whose values are summed.
+    """What is said about the columns whose values are summed.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def changed_in_sum(
 def changed_in_key(
     key: KeyArray, conditions: Sequence[LevelArray], schema: Schema
 ) -> Iterator[ChangedValues]:
-    """What is said of the columns of a group key, in whose groups OTHER may be."""
+    """What is said about the columns of a group key, in whose groups OTHER may be."""
     for place, name in enumerate(key.axes):
         axis = schema.by_name[name]
         other = axis.other_position
@@ -514,7 +514,7 @@ def _aggregate(
             if domain.is_binned(summand):
                 raise unsupported(
                     node,
-                    f"needs values of {shown(summand)}, of which only bins are public",
+                    f"needs values of {shown(summand)}, but only its bins are public",
                     "Sum a CASE that gives each bin a value, or declare the column as integer.",
                 )
     return products

@@ -1,6 +1,6 @@
 """Groups that a SELECT lists, and groups that an answer chose.
 
-SELECTs that list groups without asking for their records, and counts of what they list.
+SELECTs that list groups without asking for their records, and counts of the listed groups.
 
     SELECT DISTINCT city FROM customers
     SELECT COUNT(*) FROM (SELECT DISTINCT city, plan FROM customers) AS x
@@ -150,7 +150,7 @@ def count_of_list(select: exp.Select, listed: ListedGroups) -> bool:
     Raises
     ------
     UnsupportedSql
-        If it has counts beside an aggregate that is only of what is listed.
+        If it has counts beside an aggregate over listed groups only.
     """
     every = list(_aggregates(select))
     counts = [one for one in every if isinstance(one, exp.Count | exp.CountIf | exp.ApproxDistinct)]

@@ -197,7 +197,7 @@ def count_of_units(node: exp.Expr, rows: Rows) -> exp.Expr:
     else:
         found = exp.Count(this=exp.Star(), big_int=True)
         found.meta.update(counted.meta)
-        own = conditions  # of which WAS_CUT is refused, as everywhere else
+        own = conditions  # WAS_CUT in them is refused, as everywhere else
     if own:
         where = exp.and_(*(rows.resolved(one.copy()) for one in own))
         found = exp.Filter(this=found, expression=exp.Where(this=where))

@@ -1,4 +1,4 @@
-"""Sums over the answers of a subquery, and what one private row adds to such an answer.
+"""Sums over the answers of a subquery, and how much a private row adds to such an answer.
 
 What one private row adds to a linear answer: ``1`` to COUNT(*), ``x`` to SUM(x).
 

@@ -125,7 +125,7 @@ def public_types(public: Mapping[str, PublicRelation]) -> RelationTypes:
 
 
 def check_run(nodes: Sequence[exp.Expr]) -> None:
-    """Raise TooLarge if DuckDB would make too many nodes of a tree, of which all are given.
+    """Raise TooLarge if DuckDB would make too many nodes of a tree; all its nodes are given.
 
     No interrupt works while it makes them.
     """

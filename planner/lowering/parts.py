@@ -3,7 +3,7 @@
 How accurate each answer is to be: as the statement says, or else a default for its kind.
 
 A count's default is its table's half-width, in records. A sum's default is a fraction of itself, or
-what its measure's owner declared; it costs at most a stated multiple of what counts cost, since it
+what its measure's owner declared; it costs at most a stated multiple of a count's cost, since it
 is never asked for at less than a floor that follows from public bounds. Nothing here measures.
 
 A `PartBuilder` collects groups, linear queries, answers and the columns of the noisy relation, each
@@ -53,7 +53,7 @@ from planner.workload import (
     surer,
 )
 
-DEFAULT_RELATIVE: Final = 0.05  # of a sum, where nobody says
+DEFAULT_RELATIVE: Final = 0.05  # of a sum, where no one says
 AT_LEAST_RECORDS: Final = 2  # times the half-width of counts: records of the largest value
 
 _UNDECLARED: Final = SumTarget(relative=DEFAULT_RELATIVE)
@@ -143,7 +143,7 @@ class TargetRules:
 
     @property
     def _undeclared_floor(self) -> float:
-        """The narrowest half-width of sums where nobody declares one, in records."""
+        """The narrowest half-width of sums where no one declares one, in records."""
         return DEFAULT_RELATIVE * AT_LEAST_RECORDS * self.default.half_width
 
     def _relative(self, query: LinearQuery, relative: float, floor: float) -> AnswerTarget:
@@ -185,7 +185,7 @@ def summed_columns(query: LinearQuery) -> list[str]:
 
 
 def counts_records(query: LinearQuery) -> bool:
-    """Whether a query is a count, of which no true value is below 0."""
+    """Whether a query is a count, whose true value is never below 0."""
     is_sum = bool(summed_columns(query)) or bool(query.constant)
     return not is_sum and coefficient_range(query)[0] >= 0
 
@@ -449,7 +449,7 @@ class PartBuilder:
             self._is_searched |= target.is_searched
         else:
             self._check_draws(answer.sql, self.confidence, answer)
-            # A floor that nobody named is in the unit of counts, which is not that of a formula.
+            # A floor that no one named is in the unit of counts, which is not that of a formula.
             floor = 0.0 if asked.at_least is None else self.targets.requested_floor
             width = asked.half_width if asked.relative is None else None
             answer = replace(answer, half_width=width, relative=asked.relative, width_floor=floor)

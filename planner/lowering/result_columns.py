@@ -65,7 +65,7 @@ def has_limit_zero(query: exp.Query) -> bool:
 
 
 def shown_columns(item: exp.Expr, rows: Rows) -> Iterator[tuple[str, exp.Expr]]:
-    """Names and meanings of what one item of a SELECT list shows of private rows."""
+    """Names and meanings of the columns that an item of a SELECT list shows."""
     if isinstance(item, exp.Star):
         yield from rows.every_column()
     elif isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
@@ -227,7 +227,7 @@ _BESIDE: Final = ("joins", "where", "group", "having", "distinct", "qualify", "w
 
 
 def chosen_among(tree: exp.Query, pick: Pick | None) -> Iterator[str]:
-    """What is said of a statement that shows the largest, or the first, of noisy answers.
+    """What is said about a statement that shows the largest, or the first, of noisy answers.
 
     Parameters
     ----------

@@ -600,7 +600,7 @@ class Splitter:
 
 
 def _chooses_rows(held: Held, clause: str) -> bool:
-    """Whether a subquery is part of what is evaluated for each row, and not beside an answer."""
+    """Whether a subquery is evaluated for each row, and not beside an answer."""
     above = held.parent
     while isinstance(above, exp.Paren):
         above = above.parent

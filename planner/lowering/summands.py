@@ -103,7 +103,7 @@ def multiplied(arrays: Sequence[LevelArray], schema: Schema, allowance: Allowanc
 def independent(
     arrays: Sequence[LevelArray], schema: Schema, allowance: Allowance
 ) -> list[LevelArray]:
-    """Arrays with the same product, no two of which share an axis."""
+    """Arrays with the same product that share no axis."""
     groups = connected([array.axes for array in arrays])
     return [multiplied([arrays[member] for member in group], schema, allowance) for group in groups]
 

@@ -265,7 +265,7 @@ def as_text(call: Call, value: Value) -> Value:
     Raises
     ------
     UnsupportedSql
-        If it is a number of which PostgreSQL would show digits that are not computed.
+        If PostgreSQL would show digits of the number that are not computed.
     """
     kind = value.type.kind
     if kind in (Kind.TEXT, Kind.LITERAL):

@@ -20,7 +20,7 @@ from planner.sql import Written, children, constant_value, every_node, position,
 
 N_CHARACTERS_COLUMN: Final = 256  # of a text in a column; longer ones are few
 N_CHARACTERS_MAX: Final = 2**22  # of one value
-N_MATCHED_MAX: Final = 2**28  # characters of a text times those of what is sought in it
+N_MATCHED_MAX: Final = 2**28  # characters of a text times those of the text sought in it
 N_A_GROUP: Final = 100  # texts that an aggregate puts together: more are made in many calls
 N_SERIES_MAX: Final = 10_000  # numbers of a series
 N_BYTES_AN_ITEM: Final = 16  # of a list
@@ -47,7 +47,7 @@ COPIES: Final[Copies] = {
     exp.In: _n_compared,
     exp.SplitPart: lambda _node: 2,
     exp.ArrayToString: lambda _node: 2,
-    exp.Initcap: lambda _node: 60,  # with the list of what stands between words
+    exp.Initcap: lambda _node: 60,  # with the list of characters between words
     exp.DecodeCase: lambda node: len(node.expressions),
 }
 

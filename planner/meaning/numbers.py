@@ -111,7 +111,7 @@ def _added(call: Call, one: Value, other: Value) -> Value | None:
 
 def _moved(call: Call, sign: str, one: Value, interval: Value) -> Value:
     """A moment moved by an interval: first by its months, then by its days and its time."""
-    if one.type.kind is Kind.TIMESTAMPTZ:  # of which DuckDB takes the time away first
+    if one.type.kind is Kind.TIMESTAMPTZ:  # DuckDB subtracts the time first
         template = f"timezone('UTC', timezone('UTC', {{0}}) {sign} {{1}})"
         return call.sql(template, one.type, one, interval)
     gives = TIMESTAMP if one.type.kind is Kind.DATE else one.type
@@ -278,7 +278,7 @@ def write_int_div(call: Call) -> Value:
 
 
 def write_mod(call: Call) -> Value:
-    """``%`` and MOD: of the sign of what is divided."""
+    """``%`` and MOD: with the sign of the dividend."""
     one, other, gives = _numbers(call)
     if gives.kind is Kind.FLOAT:
         raise call.refused(

@@ -334,7 +334,7 @@ def _shown(call: Call, value: Value) -> Value:
 
 
 def write_joined(call: Call) -> Value:
-    """``||``, one side of which is a text."""
+    """``||`` with a text on one side."""
     one, other = call.value("this"), call.value("expression")
     kinds = {one.type.kind, other.type.kind}
     if Kind.OTHER in kinds:

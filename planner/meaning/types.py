@@ -220,7 +220,7 @@ def _digits(one: SqlType) -> int | None:
 
 
 def common_type(types: Iterable[SqlType]) -> SqlType | None:
-    """The type of which values of several types are compared; None if there is none.
+    """The type in which values of several types are compared; None if there is none.
 
     Of texts between quotes alone it is text.
     """

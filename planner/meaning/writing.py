@@ -2,7 +2,7 @@
 
 `written_expression` is for a scalar expression, whose columns somebody resolves; `written_query`
 for a whole query, whose SELECTs are passed through from the inside, with the columns of FROM. Of
-a column that nobody knows nothing is known, and DuckDB decides what its operators mean.
+a column that no one knows nothing is known, and DuckDB decides what its operators mean.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -178,7 +178,7 @@ class _Scope:
                 if name in columns:
                     return columns[name]
                 if not columns:
-                    return UNKNOWN  # a relation of which nothing is known may have it
+                    return UNKNOWN  # an unknown relation may have it
         return None if self.outer is None else self.outer.type_of(column)
 
 

@@ -13,7 +13,7 @@ everything anew every day costs N of them.
     new         of groups by time, the rows that are not known well enough
 
 Headroom. With N a power of two, most days buy the newest stretch alone, which costs what cells cost
-that nobody has paid for yet: nothing, until they cost as much as the others. On the day after N is
+that no one has paid for yet: nothing, until they cost as much as the others. On the day after N is
 reached, all are raised to ``w(2 N)``, a price that is divided by the days that it serves: ``N`` of
 them, as many as were seen before. This is ski rental once more: what was asked for N days is taken
 to be asked for N more.
@@ -201,7 +201,7 @@ def plan_purchases(
     ----------
     wanted : sequence of Wanted
     estimates : sequence of (sequence of Posterior or NotEstimable)
-        What the history says of the rows of each block.
+        What the history says about the rows of each block.
     context : PricingContext
     every_offer : bool
         Also price the offers that cannot be chosen, for EXPLAIN. The choice is the same.
@@ -297,7 +297,7 @@ def _chosen(offers: Sequence[Offer]) -> Offer:
 
 
 class _Chooser:
-    """The offers for one aggregate, on top of what is already planned for the request."""
+    """The offers for one aggregate, on top of the rows already planned for the request."""
 
     def __init__(
         self,

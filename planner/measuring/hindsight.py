@@ -16,8 +16,8 @@ units of that of one count, is at least
 
     sum over cells of coefficient**2  /  sum over levels of the largest group's size
 
-That takes no algebra of groups, and says of most wide purchases that they cost too much. Where the
-family has intervals in place of cells, only those cells count that lie in whole intervals.
+That takes no algebra of groups, and says about most wide purchases that they cost too much. Where
+the family has intervals in place of cells, only those cells count that lie in whole intervals.
 
 `Reach` sees without reading a row which wide purchases cannot be worth their price. At a given
 weight a family of counts answers at most the rows for which their least width leaves it that
@@ -91,7 +91,7 @@ def demand_of(rows: RentedRows, confidence: float) -> Demand:
 
 
 def _half_width_of(rows: RentedRows, confidence: float) -> float:
-    """What a measurement alone says of its rows."""
+    """What a measurement alone says about its rows."""
     if rows.terms is None:
         scale: float = UNITS_PER_EPSILON / rows.weight_units
         return -math.log1p(-confidence) * scale
@@ -107,7 +107,7 @@ def _family_of(blocks: Sequence[QueryBlock], kind: NoiseKind) -> _Family:
 
 
 class Hindsight:
-    """What families of blocks would say of rows, had nothing else been measured. Thread-safe.
+    """What families of blocks would say about rows, had nothing else been measured. Thread-safe.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ class Hindsight:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Alone:
-    """A family of blocks, read as the estimator reads them, of which nothing else is known.
+    """A family of blocks, read as the estimator reads them when nothing else is known.
 
     What intervals leave of a row is taken to be measured beside them. Groups are read by cells only
     where these are few.
@@ -272,7 +272,7 @@ def _kept_mean_squares(finest: QueryBlock, block: QueryBlock, schema: Schema) ->
 def _mean_squares(finest: QueryBlock, block: QueryBlock, schema: Schema) -> float:
     """The sum of squared coefficients over the cells of whole groups, of the mean row.
 
-    0 where it does not follow from single factors, so that nothing is said of the rows.
+    0 where it does not follow from single factors, so that nothing is said about the rows.
     """
     if len(block.query.terms) != 1 or finest.partition is None:
         return 0.0

@@ -123,7 +123,7 @@ class PricingContext:
     def rent(self, rented: Sequence[RentedRows], alone: Fraction) -> Fraction:
         """What the table's cost would fall by, had some rows not been bought; at most `alone`.
 
-        That is what `rent_alone` says of them: it bounds the fall where costs are upper bounds.
+        That is what `rent_alone` says about them: it bounds the fall where costs are upper bounds.
         """
         if not rented:
             return Fraction(0)

@@ -149,7 +149,7 @@ class Savings:
     def best(self, candidate: Candidate, kind: NoiseKind, *, every_offer: bool) -> Saving | None:
         """The largest of a few weights that is worth its price.
 
-        None if the candidate says nothing of what is asked now, if no weight is worth it, or if
+        None if the candidate says nothing about the question, if no weight is worth it, or if
         its scope is not due; with `every_offer`, then that which is needed for what is asked now.
         """
         due = self._is_due(candidate.scope)
@@ -255,7 +255,7 @@ class Savings:
         return reach.worth_at_most(first, case.added, evidence, self._limit, rent)
 
     def _falls_short(self, case: _Case, rented: tuple[RentedRows, ...], reach: Reach) -> bool:
-        """Whether no weight that may be worth its price says enough of what is asked now.
+        """Whether no weight that may be worth its price says enough about the question.
 
         Of scopes that are held already the least weight beside the history takes a search, and most
         are further from it than one forecast, at the largest weight, shows.
@@ -296,7 +296,7 @@ class Savings:
     def _needed(
         self, case: _Case, rented: tuple[RentedRows, ...], first: int
     ) -> dict[RentedRows, int]:
-        """The units at which a candidate would have answered rows, of those that it would have."""
+        """The units at which a candidate would have answered those rows that it covers."""
         needed = {}
         for rows in rented:
             units = self._units(case, demand_of(rows, self._weighing.target.confidence))

@@ -3,13 +3,13 @@
 Earlier horizons: what a block was when it was bought, on a table that has grown since.
 
 A table is cut at its horizon. When the horizon moves, what was measured of everything becomes a
-measurement of the levels that there were. As evidence of what analysts ask, it is still of
+measurement of the levels at that time. As evidence of analysts' questions, it is still of
 everything: a whole scope that was counted then was a wide purchase; and a total up to that day is
 no sign that the days before it will be asked for again, since today's total needs the new ones.
 
 The ledger's charges come in order, so the horizon at each of them is, as far as any charge shows,
 the last level that anything bought so far is about. On a table that does not grow, every block is
-what it was.
+unchanged.
 
 Whether to buy every cell of a scope, or only the row that is asked for, is the ski-rental problem
 (Karlin et al. 1988, "Competitive snoopy caching"). The rent of a scope is what the table's cost
@@ -21,7 +21,7 @@ less noise than it has stay rented.
 What a wide purchase may cost follows from the rent of the rows that it would have answered, and
 from what speaks for its scope (`Evidence`). At which weight it is priced is in `savings.py`.
 
-Proved: as long as everything is asked on one scope, the cells of which may be counted whole, at
+Proved: as long as everything is asked on one scope whose cells may be counted whole, at
 most three times the rent is spent, that of rows bought and of rows that a wide purchase came
 instead of. A wide purchase costs at most the row that was due, or twice what that row and others
 that it would have answered add to the table's cost; these are replaced, so that no row is counted
@@ -364,7 +364,7 @@ class Evidence:
         held: Fraction,
         of_table: Fraction,
     ) -> "Evidence":
-        """The evidence of rent for rows before, and of what the scope as a whole has cost."""
+        """The evidence of rent for rows before, and of the cost of the scope as a whole."""
         due = of_table + rent_now
         share = min(Fraction(1), (rent_now + rent + held) / due) if due else Fraction(1)
         return cls(rent_now, n_purchases, share)

@@ -41,7 +41,7 @@ def unit_count_of(wanted: Wanted) -> UnitCount | None:
 def known_unit_count(
     wanted: Wanted, count: UnitCount, known: UnitCounts, schema: Schema
 ) -> RowEstimates:
-    """What the history says of each number of a count of units."""
+    """What the history says about each number of a count of units."""
     place = known.latest.get(name_of(count))
     if place is None:
         return (NotEstimable("these units were never counted"),) * wanted.block.n_rows
@@ -50,7 +50,7 @@ def known_unit_count(
 
 @dataclass(frozen=True, slots=True)
 class CountWanted:
-    """A count of units as the ledger has it, its target, and what the history says of it."""
+    """A count of units as the ledger has it, its target, and what the history says about it."""
 
     count: UnitCount
     target: AccuracyTarget

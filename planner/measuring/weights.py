@@ -12,7 +12,7 @@ here draws noise, or knows what was measured.
 first Gaussian noise of a table pays a constant, and fixes the order at which all of it is accounted
 for good. An owner who says what they expect to be spent has chosen the order, and it is begun at
 once. Otherwise it is begun once as much was spent on rows as the constant costs: as with ski
-rental, at most twice is then spent of what Laplace noise alone would have cost.
+rental, at most twice as much is then spent as Laplace noise alone would have cost.
 
 Decided from charges and settings alone. Nothing here buys anything.
 """

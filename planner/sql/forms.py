@@ -25,7 +25,7 @@ DECODE as other databases have it, written as CASE.
     DECODE(x, 'a', 1, NULL, 2, 0)
     CASE WHEN x IS NULL THEN 2 ELSE CASE x WHEN 'a' THEN 1 ELSE 0 END END
 
-NULL is found by NULL, unlike in CASE. PostgreSQL's own DECODE(text, 'hex') makes bytes, of which no
+NULL is found by NULL, unlike in CASE. PostgreSQL's own DECODE(text, 'hex') makes bytes, and no
 column is; it is left as it is, and refused as other functions are.
 
 Patterns of LIKE as one text, where clients put them together of several.

@@ -346,8 +346,8 @@ def parameter_types(tree: exp.Expr, columns: ColumnTypes) -> tuple[ParameterType
     >>> [one.sql_type for one in parameter_types(tree, lambda _: ValueType("BIGINT"))]
     ['VARCHAR', 'BIGINT[]', 'BIGINT']
 
-    What a CASE compares has the type of what it is compared with; what it gives, of what else it
-    gives.
+    What a CASE compares has the type that it is compared with; what it gives has the type that it
+    else gives.
 
     >>> tree = parse_one("SELECT CASE a WHEN $1 THEN $2 WHEN 2 THEN 'x' ELSE $3 END, "
     ...                  "CASE $4 WHEN 2 THEN 'x' END, CASE WHEN $5 THEN 1 END", read="postgres")
@@ -428,7 +428,7 @@ def _of_place(node: exp.Expr, columns: ColumnTypes) -> ValueType | None:  # noqa
 
 
 def _beside(above: exp.Expr, node: exp.Expr, columns: ColumnTypes) -> ValueType | None:
-    """The first known type of what stands beside a node."""
+    """The first known type beside a node."""
     others = (one for one in above.iter_expressions() if one is not node)
     return next(_known(others, columns), None)
 

@@ -122,7 +122,7 @@ def _check_nesting(words: Iterable[Token]) -> None:
         if n_brackets > N_BRACKETS_MAX:
             raise TooLarge(
                 f"The SQL has more than {N_BRACKETS_MAX} lists between [ and ].",
-                hint="Lists are no part of what is answered: leave them out.",
+                hint="Lists are not answered: leave them out.",
                 position=position_at(word.line, word.col),
             )
         depth += _DEEPER.get(word.token_type, 0)

@@ -32,7 +32,7 @@ SETTING_NAMES: Final = (
 _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d)?)?|-?\d{1,18}", re.ASCII)
 N_WORDS_MAX = 1000  # of one setting
 
-# What drivers and tools send when they connect, and what SHOW says of it. A wire that takes one
+# What drivers and tools send when they connect, and what SHOW says about it. A wire that takes one
 # obeys it or refuses its value.
 SHOWN: Final[Mapping[str, str]] = {
     "application_name": "",
@@ -221,7 +221,7 @@ class ResetAll:
 
 @dataclass(frozen=True, slots=True)
 class ShowSetting:
-    """Say what one of our settings is."""
+    """Show the value of one of Tacit's settings."""
 
     name: str
     verb: ClassVar[str] = "SHOW"
@@ -263,7 +263,7 @@ def default_of(name: str) -> str:
 
 
 def every_default() -> dict[str, str]:
-    """Every setting that has a name of one word, and what it is where nobody has set it."""
+    """Every setting that has a name of one word, and what it is where no one has set it."""
     every = {**SHOWN, **IGNORED, **READ_ONLY}
     return {name: every[name] for name in sorted(every) if name not in _PHRASES}
 

@@ -7,7 +7,7 @@
     DROP STREAM [IF EXISTS] name
 
 A universe is known: its users are 0 to one less than its number, and each has a bit, or a sample of
-`bits` of them. Buckets are for one that nobody knows: any 64-bit id is a user. A predicate is told
+`bits` of them. Buckets are for one that no one knows: any 64-bit id is a user. A predicate is told
 with each arrival; who came while it held is counted too.
 """
 
@@ -44,7 +44,7 @@ class CreateStream:
     column : str
         What its users are called.
     universe : int, optional
-        The number of users; None if nobody knows it.
+        The number of users; None if no one knows it.
     n_bits : int
         Of everybody, of a sample, or buckets; for each predicate as many again.
     predicates : tuple of str
@@ -180,7 +180,7 @@ def _created(  # noqa: PLR0913 - the parts of a statement, each read by itself
         n_bits = whole("BUCKETS", size, 2, BITS_MAX)
         if "bits" in found or found.get("departures"):
             raise InvalidTarget(
-                "Buckets are the bits, and nobody leaves one, as users share it.",
+                "Buckets are the bits, and no one leaves one, as users share it.",
                 hint="Say UNIVERSE if it is known; else leave out bits and departures.",
             )
     n_bits_max = BITS_MAX // (1 + len(predicates))

@@ -6,8 +6,8 @@
         [WITH (epsilon => 1, target => income, workload => 'SELECT ..; SELECT ..', evaluate => .05)]
     DROP SYNTHETIC TABLE [IF EXISTS] [source.]name
 
-Without an epsilon a table is made of what is known already, for nothing. What a method does, which
-names are taken and what a column is called are for whoever carries a statement out.
+Without an epsilon a table is made from the history, for nothing. What a method does, which
+names are taken and what a column is called are decided where a statement is carried out.
 """
 
 from collections.abc import Sequence
@@ -212,7 +212,7 @@ def _created(
         table=table,
         is_replacing=is_replacing,
         epsilon=_spending(
-            "epsilon", found.get("epsilon"), "0 makes the table of what is known, for nothing."
+            "epsilon", found.get("epsilon"), "0 makes the table from the history, for nothing."
         ),
         delta=delta if isinstance(delta, Fraction) else None,
         method=method if isinstance(method, str) else None,

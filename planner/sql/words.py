@@ -87,7 +87,7 @@ FILE: Final = TextLimits(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WordedStatement:
-    """The words of one statement, of which there is at least one.
+    """The words of one statement; there is at least one.
 
     Parameters
     ----------
@@ -475,7 +475,7 @@ class StatementReader(WordReader):
         return word.text
 
     def next_expected(self, what: str) -> Token:
-        """The next word, of which there has to be one."""
+        """The next word; there has to be one."""
         word = self.next_word()
         if word is None:
             raise self.what_is_next(what)

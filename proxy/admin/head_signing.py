@@ -1,6 +1,6 @@
 """The server signs the head of its ledger, if its owner gave it a key for that.
 
-Each time the ledger has grown, a new signed head replaces the previous one in a file. Whoever
+Each time the ledger has grown, a new signed head replaces the previous one in a file. Anyone who
 copies that file elsewhere from time to time can show later that no tail of the ledger is missing.
 Before a head is replaced, the ledger is checked to contain what it vouches for: a head is evidence,
 and is never replaced by a shorter one.

@@ -179,7 +179,7 @@ def limits_of(ledger: Ledger, table: str) -> list[LimitStatus]:
 
 
 def unused_limits(ledger: Ledger, table: str, known: Iterable[Subject] = ()) -> list[str]:
-    """The subjects of limits that nobody's spending counts towards, as sentences for the owner.
+    """The subjects of limits that no one's spending counts towards, as sentences for the owner.
 
     Parameters
     ----------

@@ -203,7 +203,7 @@ class GenerationStatus:
 def renew(
     ledger: Ledger, tables: Sequence[TableSettings], *, by: str
 ) -> list[GenerationStatus | None]:
-    """Begin a generation of each table with its data as it is now; None where it is what it was.
+    """Begin a generation of each table with its present data; None where it is unchanged.
 
     All of it is read first: if one table cannot go on, none does.
 
@@ -233,7 +233,7 @@ def renew(
 
 
 def generation(ledger: Ledger, table: TableSettings) -> tuple[GenerationStatus, bool]:
-    """The present generation of a table that does not grow, and whether its data is what it was.
+    """The present generation of a table that does not grow, and whether its data is unchanged.
 
     Raises
     ------

@@ -87,7 +87,7 @@ _UPWARDS: Final = Context(prec=3, rounding=ROUND_CEILING)  # an interval is no n
 
 
 def notice_lines(receipt: Receipt) -> tuple[str, ...]:
-    """The lines of a receipt, each of which may be sent as a notice of its own."""
+    """The lines of a receipt; each may be sent as a notice of its own."""
     return (*_cost_lines(receipt), *map(_column_line, receipt.columns), *receipt.notes)
 
 

@@ -165,7 +165,7 @@ class Caller:
         return EVERY_TABLE in self.tables or table in self.tables
 
 
-LOCAL: Final = Caller(Payer("local"), Role.OWNER, (EVERY_TABLE,))  # whoever runs the process
+LOCAL: Final = Caller(Payer("local"), Role.OWNER, (EVERY_TABLE,))  # the person who runs the process
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +182,7 @@ class QueryRequest:
     parameters : tuple of Parameter
         Values for the parameters of the statement.
     caller : Caller
-        The caller; by default whoever runs the process.
+        The caller; by default the person who runs the process.
     settings : tuple of (str, str)
         What the client has set for its session and changes no answer, by lower-case names; the
         catalog shows it.
@@ -305,7 +305,7 @@ class Receipt:
     table that answers by itself, and there is no budget. `notes` are sentences on how the answer
     was made, such as that a column has no interval; `warnings` are those of them that a client is
     told of unasked, such as that a filter names a value that no row has; `caveats` are those on
-    what of the data is left out or counts as something else, of which a session is told once.
+    what of the data is left out or counts as something else; a session is told once.
     """
 
     table: str

@@ -6,7 +6,7 @@ A relation that is not here is empty: there are no functions, triggers, sequence
 
 Relations of our own, which functions that look something up are written out with.
 
-Nobody can name them: their schema is no schema of the catalog.
+No one can name them: their schema is no schema of the catalog.
 """
 
 from collections.abc import Callable, Iterator, Mapping

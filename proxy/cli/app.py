@@ -141,7 +141,7 @@ class Commands(DeferredGroup):
         ),
         "plan-robustness": Deferred(
             "proxy.cli.planning",
-            "How often noise changes what a test of dependence says of a table.",
+            "How often noise changes what a test of dependence says about a table.",
             attribute="robustness",
         ),
         "token": Deferred(

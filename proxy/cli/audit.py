@@ -71,7 +71,7 @@ def verify_ledger(
 
     A ledger cannot show by itself that its last entries are missing, or that all of it was
     rewritten. To detect that, keep the head that this prints, or a head that the owner signed
-    (`tacit audit sign`), where nobody who can write the ledger can reach it.
+    (`tacit audit sign`), where no one who can write the ledger can reach it.
     """
     verdict = _verified(location, read_heads(public_key, signed_heads or ()))
     for warning in verdict.warnings:
@@ -138,7 +138,7 @@ def sign(
 ) -> None:
     """Verify a ledger, and sign its current head.
 
-    Whoever has the signed head can check later that the ledger still contains everything it
+    Anyone who has the signed head can check later that the ledger still contains everything it
     contained today: `tacit audit verify --signed-head`. The signed head contains nothing about the
     data or the queries.
     """
@@ -234,7 +234,7 @@ def renewals_told(verdict: Verdict) -> Iterator[str]:
             end = Window(window).end(verdict.at)[: len("2027-01-01")]
             yield (
                 f"{name}: epsilon {float(tables[0].budget):.6g} a {window}, {in_window:.6g} of it "
-                f"spent in that of the last entry; {renewal_words(end, in_year, in_all)}."
+                f"spent in the window of the last entry; {renewal_words(end, in_year, in_all)}."
             )
 
 

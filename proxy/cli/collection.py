@@ -330,7 +330,7 @@ def _given_before(
 ) -> Given:
     """The answer of a respondent who never heard whether it was counted.
 
-    Whoever gave none is too late, and nothing is drawn for them.
+    Anyone who gave none is too late, and nothing is drawn for them.
     """
     if late.code() is not grpc.StatusCode.INVALID_ARGUMENT:
         raise late

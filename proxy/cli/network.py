@@ -124,7 +124,7 @@ class Told:
     Parameters
     ----------
     step, line : callable
-        Of what is done now, and of what stays to be read.
+        The present step, and what remains to be read.
     """
 
     step: Callable[[str], None]
@@ -140,7 +140,7 @@ def source_of(  # noqa: PLR0913 - what is learned, how, for how much, and who is
     epsilon: str,
     told: Told,
 ) -> tuple[TableSource, str]:
-    """The tables that a network is learned from, and what is to be said of their cost.
+    """The tables that a network is learned from, and what is to be said about their cost.
 
     Raises
     ------

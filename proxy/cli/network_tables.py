@@ -270,7 +270,7 @@ class AnsweredSource:
     Raises
     ------
     InvalidRequest
-        If nobody has answered about some of them together.
+        If no one has answered about some of them together.
     """
 
     def __init__(
@@ -305,7 +305,7 @@ class AnsweredSource:
         """The nearest shares to those of the combinations that have these columns.
 
         Combinations are made to agree, so that what a wide table adds to a narrow one is not the
-        difference between two groups of respondents. It leaves what columns say of each other as
+        difference between two groups of respondents. It leaves what columns say about each other as
         uncertain as their own combinations make it, which is what the law of the table says.
         """
         names = [self._names[place] for place in sorted(places)]
@@ -323,7 +323,7 @@ class AnsweredSource:
         return self._estimates.agreeing(self._names)
 
     def answered(self, places: Sequence[int]) -> AnsweredTable:
-        """What the combinations that have these columns say of them; made anew, as it is large."""
+        """What combinations with these columns say about them; made anew, as it is large."""
         scope = tuple(self._names[place] for place in sorted(places))
         sizes = tuple(self.columns[place].size for place in sorted(places))
         cells = np.arange(math.prod(sizes), dtype=np.int64).reshape(sizes)
@@ -371,24 +371,24 @@ def check_readable(campaign: Campaign) -> None:
 def check_together(
     campaign: Campaign, names: Sequence[str], width: int, covered: Sequence[Scope]
 ) -> None:
-    """Refuse columns of which some were not asked about together, or are not answered yet.
+    """Refuse columns that were not asked about together, or are not answered yet.
 
     Raises
     ------
     InvalidRequest
     """
     if not covered:
-        raise InvalidRequest(f"Nobody has answered {campaign.name} yet.")
+        raise InvalidRequest(f"No one has answered {campaign.name} yet.")
     for scope in combinations(sorted(names), width):
         if not any(set(scope) <= set(one) for one in covered):
             known = "; ".join(", ".join(one) for one in covered)
             if campaign.covering(scope):
                 raise InvalidRequest(
-                    f"Nobody has answered about {listed(scope)} yet.",
+                    f"No one has answered about {listed(scope)} yet.",
                     hint=f"Answered until now: {known}.",
                 )
             raise InvalidRequest(
-                f"Nobody was asked about {listed(scope)} together.", hint=f"Asked about: {known}."
+                f"No one was asked about {listed(scope)} together.", hint=f"Asked about: {known}."
             )
 
 

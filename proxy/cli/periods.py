@@ -120,7 +120,7 @@ def renew(
 
 def _say_begun(table: str, begun: periods.GenerationStatus | None) -> None:
     if begun is None:
-        typer.echo(f"The data of {table} is what it was.")
+        typer.echo(f"The data of {table} is unchanged.")
         return
     typer.echo(f"{table} begins generation {begun.number}, with its data as it is now.")
     budget, renewing_on = begun.budget, ""
@@ -161,7 +161,7 @@ def status(
     ] = None,
     config: ConfigOption = DEFAULT_CONFIG,
 ) -> None:
-    """Show how far tables are readable, and whether their data is what it was.
+    """Show how far tables are readable, and whether their data is unchanged.
 
     Exits with 1 if some is not: nothing is measured of such a table.
     """

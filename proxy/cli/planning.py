@@ -69,7 +69,7 @@ def plan_collection(  # noqa: PLR0913, PLR0917 - one parameter per option
 ) -> None:
     """Plan a collection: give two of --epsilon, --respondents and --half-width.
 
-    Nobody is asked, and nothing is spent. Half-widths hold whatever the shares of cells
+    No one is asked, and nothing is spent. Half-widths hold whatever the shares of cells
     are: they are those of the least favourable share, which is a large one. Small shares are more
     precise; with --share the plan is for cells of that share.
     """
@@ -169,7 +169,7 @@ def plan_robustness(  # noqa: PLR0913, PLR0917 - options of a command
         typer.Option("--out", metavar="FILE", help="Also draw it, into a file that ends in .svg."),
     ] = None,
 ) -> None:
-    """How often noise changes what a test of dependence says of a table.
+    """How often noise changes what a test of dependence says about a table.
 
     The test is the usual one (likelihood ratio), which knows nothing of noise. Nothing is spent. If
     it changes its mind often, use DP_CHI2_TEST, which knows the noise, or more epsilon.

@@ -1,6 +1,6 @@
 """Collections as a feature: tables, `data_privacy.collections`, calls, their order forgotten.
 
-A collection is a table of what its answers say at one moment. Nothing of the answers is read before
+A collection is a table of its answers at one moment. No answer is read before
 a statement asks: anybody may answer, and statements about other tables must not wait for that. One
 whose attributes are no columns is not among the tables: other statements go on, and its own service
 says what is wrong. Where counts cannot be read, those who ask for them are told so.
@@ -8,7 +8,7 @@ says what is wrong. Where counts cannot be read, those who ask for them are told
 The calls of `tacit.v1`: messages to the service's values and back. Owners and analysts call
 `Tacit`, like everybody with a credential. Respondents call `Respondents`, which has no other
 methods, and asks for no credential. Plans of collections and of noise are computed from public
-numbers alone. Larger ones are made where nobody else waits for them: `tacit plan-collection` and
+numbers alone. Larger ones are made where no one else waits for them: `tacit plan-collection` and
 `tacit plan-robustness`.
 """
 
@@ -105,7 +105,7 @@ class CollectionCalls:
     def EstimateCollection(
         self, request: tacit_pb2.EstimateCollectionRequest, context: grpc.ServicerContext
     ) -> tacit_pb2.EstimateCollectionReply:
-        """What the answers say of some attributes."""
+        """What the answers say about some attributes."""
         estimates = self._collections.estimates(caller_of(context), request.name)
         if request.likeliest:
             if request.HasField("confidence"):
@@ -212,7 +212,7 @@ def _message(status: CollectionStatus) -> tacit_pb2.Collection:
 
 N_ATTRIBUTES_MAX: Final = 32
 N_COUNTS_MAX: Final = 64  # of a table that is simulated: up to here, a second or two
-N_CELLS_MAX: Final = 1024  # larger campaigns are planned where nobody else waits
+N_CELLS_MAX: Final = 1024  # larger campaigns are planned where no one else waits
 
 
 class PlanningCalls:
@@ -334,7 +334,7 @@ VIEW_SCHEMA: Final = pa.schema(
     ]
 )
 N_KEPT_MAX: Final = 1024
-BYTES_OF_PLACE: Final = 32  # of what was read: counts as they are stored, tallies, and shares
+BYTES_OF_PLACE: Final = 32  # of memory: counts as they are stored, tallies, and shares
 BYTES_KEPT_MAX: Final = BYTES_OF_PLACE * N_PLACES_MAX  # one of the largest, or many
 
 

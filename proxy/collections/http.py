@@ -5,7 +5,7 @@
     POST /collections/NAME/answers      {"counted_before": false}, once the answer is durable
 
 A token comes as ``Authorization: Bearer TOKEN``. Pages of any origin may call: there are no cookies
-nor credentials here that a page could misuse, and whoever has a token may answer from anywhere.
+nor credentials here that a page could misuse, and anyone who has a token may answer from anywhere.
 Refusals are ``{"code", "message", "hint"}``.
 
 It listens on loopback only; a reverse proxy of the owner's adds TLS, and should not log addresses.

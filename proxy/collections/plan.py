@@ -7,7 +7,7 @@ A plan for a collection: of epsilon, respondents and precision, two determine th
 How much a test of dependence is worth on noisy counts, of a server's noise and of respondents'.
 
 Before a release for a table that is public or made up, and after it for the release. No data is
-read. What is simulated protects nobody, so that the same question has the same answer.
+read. What is simulated protects no one, so that the same question has the same answer.
 """
 
 from collections.abc import Sequence

@@ -26,7 +26,7 @@ argument for who may submit is in docs/threat_model.md.
 What a closing left behind is cleared away: the order in which answers came, after a crash.
 
 A closing does it itself (`traces`). Where the process ends before, or the disk is full, or the file
-is a backup from before the closing, it is found here, and nobody has to close anything again.
+is a backup from before the closing, it is found here, and no one has to close anything again.
 """
 
 import logging
@@ -390,9 +390,9 @@ class CollectionService:
         return [known.tokens.invitation() for _ in range(n)]
 
     def assignment(self, name: str, token: str, *, is_for_kept: bool = False) -> Assignment:
-        """What a respondent is asked; for whoever has a token, without a credential.
+        """What a respondent is asked; for anyone who has a token, without a credential.
 
-        Refused where an answer would not be counted, so that nobody loses epsilon for nothing. A
+        Refused where an answer would not be counted, so that no one loses epsilon for nothing. A
         token that was counted gets it again; and with `is_for_kept` everybody does, who has an
         answer from before and wants to know whether it was counted.
         """
@@ -514,7 +514,7 @@ class CollectionService:
 
     def read_again(self) -> None:
         """Another process of this server has written to the ledger."""
-        with suppress(LedgerUnavailable):  # it is read again by whoever asks, too
+        with suppress(LedgerUnavailable):  # it is read again by anyone who asks, too
             self._ledger.refresh()
 
     @property

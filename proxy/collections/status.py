@@ -2,8 +2,8 @@
 
 How large a collection may be: at how many places its answers are counted, of all combinations.
 
-Respondents decide which of them have answers, so whoever opens a campaign makes its servers hold
-that many numbers, and whoever reads its counts is sent them.
+Respondents decide which of them have answers, so anyone who opens a campaign makes its servers hold
+that many numbers, and anyone who reads its counts is sent them.
 
 What a new collection may be called: a table's name that SQL needs no quotes for, and no other's.
 
@@ -81,7 +81,7 @@ class Assignment:
     Parameters
     ----------
     campaign : str
-        The campaign's text, of which the respondent's device checks everything on its own.
+        The campaign's text; the respondent's device checks all of it on its own.
     digest : str
         Its SHA-256, which an answer has to say.
     """

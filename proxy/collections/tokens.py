@@ -3,7 +3,7 @@
 A token is 64 hexadecimal digits. A respondent makes one of fresh entropy; or, for a collection by
 invitation, the owner hands out tokens that prove by their second half that this server made them.
 Nothing is kept of tokens that were handed out, and of spent ones a digest under a key that is not
-in the file of counts: whoever has that file cannot tell whether a token is spent.
+in the file of counts: anyone who has that file cannot tell whether a token is spent.
 """
 
 import hmac

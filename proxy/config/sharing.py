@@ -1,4 +1,4 @@
-"""The configuration's choices of what a table shows: its history, and rows to look at."""
+"""The configuration's choices: whether a table shows its history, and synthetic rows."""
 
 from enum import StrEnum
 

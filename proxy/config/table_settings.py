@@ -1,6 +1,6 @@
-"""What the configuration says of one private table, checked and complete.
+"""What the configuration says about one private table, checked and complete.
 
-`per_unit` makes a second table of it, with one row for each unit, that nobody has to write. The
+`per_unit` makes a second table of it, with one row for each unit, that no one has to write. The
 second is a private table like any other, about the same units and read from the same data, so both
 spend from one budget: the one that the first names, or one that gets the first's name. That costs
 add up is the ledger's work; that the columns are the same in all rows of a unit is checked when the

@@ -21,7 +21,7 @@ Found = TypeVar("Found")
 
 N_WIDENED_MAX: Final = 4
 WIDENED: Final = 1.03  # times what is lacking
-SHARE_OF_LEFT: Final = Fraction(1, 20)  # of what is left, that a statement costs at most
+SHARE_OF_LEFT: Final = Fraction(1, 20)  # of the remaining budget, that a statement costs at most
 SHARE_FOR_LEAST: Final = Fraction(1, 10)  # the same, where it has a price that no width is below
 NOTE: Final = (
     "The statement names no half_width, relative or epsilon, so it may spend epsilon {cost:.3g} on "
@@ -41,7 +41,7 @@ def at_default_cost(
     elsewhere: Fraction = Fraction(0),
     rounds: int = 1,
 ) -> tuple[tuple[Part, ...], str | None]:
-    """The parts with the targets that the default cost pays, and what is said of them.
+    """The parts with the targets that the default cost pays, and what is said about them.
 
     Nothing (None) is said where nothing is paid; an empty note, where half of the widths are free
     or the statement itself names an epsilon.
@@ -102,7 +102,7 @@ def within_cost(  # noqa: PLR0913, PLR0917 - what was asked, by whom, and what w
     elsewhere: Fraction,
     said: str | None,
 ) -> tuple[Found, str | None]:
-    """What an attempt gives to answer parts at the default cost, and what is said of that.
+    """What an attempt gives to answer parts at the default cost, and what is said about that.
 
     What is bought together may cost more than was foreseen, since a search begins wider: then it
     is attempted at wider widths. Where none is cheap enough, the least price may be paid.

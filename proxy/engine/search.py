@@ -8,7 +8,7 @@ largest number of records does otherwise. Nothing is charged here.
 
 What to ask instead: the way out that comes with a refusal for want of budget.
 
-Two things are said of the answers that were asked for: how well history knows them now, for
+Two things are said about the answers that were asked for: how well history knows them now, for
 nothing, and what accuracy what is left would pay for. Both follow from weights, targets and
 budgets, never from data. Where either takes long to find, it goes unsaid.
 """
@@ -78,7 +78,7 @@ def opened(
 
 
 def _remembered(known: Known, asked: Sequence[Asked]) -> Sequence[RowEstimates] | None:
-    """What was last said of every block, however roughly, if nothing was measured since."""
+    """What was last said about every block, however roughly, if nothing was measured since."""
     if not isinstance(known, ServedTable):
         return None
     return known.recalled(at_widths(asked, dict.fromkeys(range(len(asked)), WIDEST), None))
@@ -186,12 +186,12 @@ def _largest(
     return sizes
 
 
-FACTOR_MAX: Final = 2.0**20  # of the width asked for; beyond it nobody is helped
+FACTOR_MAX: Final = 2.0**20  # of the width asked for; beyond it no one is helped
 SECONDS_MAX: Final = 0.5  # of a refusal's time: it comes without advice rather than late
-N_TRIED_MAX: Final = 3  # factors, each of which takes as long as planning the request
+N_TRIED_MAX: Final = 3  # factors; each takes as long as planning the request
 FIRST_GUESS: Final = 1.001  # times what is lacking: most prices are in inverse proportion
-AIMED: Final = 0.97  # of what is left, for the price of the next guess
-CLOSE: Final = 0.9  # of what is left: no narrower width is worth another look
+AIMED: Final = 0.97  # of the remaining budget, for the price of the next guess
+CLOSE: Final = 0.9  # of the remaining budget: no narrower width is worth another look
 WIDER: Final = 2.0  # times a guess that may not be paid
 
 

@@ -10,8 +10,9 @@ stopping depended on noise gets a higher confidence for that (`planner.workload`
 
 Before each round, the first included, it is priced what the search will probably ask for in the
 end; a search that cannot be paid so far ends before the round. And until a search is known to end,
-whatever the truth is within the noisy intervals, it spends a tenth of what is left at most. What a
-search paid for is given, with the intervals that it bought, also when it ends short of its targets.
+whatever the truth is within the noisy intervals, it spends at most a tenth of the remaining budget.
+What a search paid for is given, with the intervals that it bought, also when it ends short of its
+targets.
 """
 
 from collections.abc import Sequence
@@ -42,11 +43,11 @@ from proxy.outer_sql.postprocessing import OuterSql
 from proxy.tables import ANSWER_SECONDS, EmptyHistory, ServedTable, note_if_large
 
 N_ROUNDS_MAX: Final = 256  # budgets and deadlines end a search before
-UNSURE_SHARE: Final = Fraction(1, 10)  # of what is left, for a search that may not end
-WORTH_A_LOOK: Final = 4  # of that share, a part of which is worth another round
+UNSURE_SHARE: Final = Fraction(1, 10)  # of the remaining budget, for a search that may not end
+WORTH_A_LOOK: Final = 4  # times less than that share is still worth another round
 UNSURE: Final = (
     "It will probably cost epsilon {:.3g} and may cost more than the {:.3g} that was left: until "
-    "the price is sure, a search spends a tenth of what is left."
+    "the price is sure, a search spends a tenth of the remaining budget."
 )
 N_WIDENED_MAX: Final = 3
 WIDENED: Final = 1.03  # times what is lacking: prices are about in inverse proportion to widths
@@ -215,7 +216,7 @@ class _Search:
         The price is not foreseen for an answer that does not narrow as its parts do. The forecast
         of the first round that may be the last one is kept; until then, each is compared with the
         one before. A look that was wider than the table's defaults is little but noise, and
-        foretells nothing: an average of a skewed column may be a hundredth of what it seemed.
+        foretells nothing: an average of a skewed column may be a hundredth of its first estimate.
         """
         is_searched = any(part.is_searched for part in self._parts)
         guide = self._empty_history or self._table
@@ -246,7 +247,7 @@ class _Search:
         return False
 
     def _is_as_foreseen(self, needed: Fraction) -> bool:
-        """Whether the price of the search stays about what it was."""
+        """Whether the price of the search has hardly changed."""
         if self._n_with_targets == 0 or _may_cost_more(self._parts):
             return True
         # What was free tells nothing of prices.

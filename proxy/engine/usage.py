@@ -1,7 +1,7 @@
 """Answers counted for the ledger, and free answers that are given again.
 
 An answer is one linear query of a statement, with all its rows. Its plain price is what Laplace
-noise would have cost for the same accuracy without a history: that of the target that applied when
+noise would have cost for the same accuracy without a history, at the target that applied when
 its search ended. A statement that ends without reaching its target gave no answer. The counts are
 written to the ledger periodically; a crash may lose some of them, but no charge and no answer.
 

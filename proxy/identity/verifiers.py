@@ -8,9 +8,9 @@ As the password of a PostgreSQL client a token has the keys of SCRAM (RFC 5802, 
 exchange of messages is in scram.py). The salt is a function of the analyst's name that anybody can
 compute. A salt is there to make guessing passwords dearer, and a token of 256 random bits is not
 guessed; a salt that is public lets the server answer the same to a name that exists and to one that
-does not, and gives all tokens of an analyst one salt. Whoever has a verifier and hears a login with
-it can log in, and ledgers are made to be read. So what is stored of a verifier is sealed with the
-ledger's key: accountant/proofs/credentials.md.
+does not, and gives all tokens of an analyst one salt. Anyone who has a verifier and hears a login
+with it can log in, and ledgers are made to be read. So what is stored of a verifier is sealed with
+the ledger's key: accountant/proofs/credentials.md.
 
 Arithmetic only.
 """
@@ -44,7 +44,7 @@ class Verifier:
 
 
 def salt_of(analyst: str) -> bytes:
-    """The salt for the tokens of whoever goes by a name, known or not.
+    """The salt for the tokens of a name, known or not.
 
     >>> salt_of("ann").hex()
     '40758f9271ea0dec13d0d451e993802d'

@@ -313,7 +313,7 @@ def _total(request: MarginalsRequest) -> float | None:
 
 
 def _check_covered(sets: Sequence[MarginalSet], scopes: Sequence[Scope]) -> None:
-    """Refuse columns of which nothing is known and nothing will be bought."""
+    """Refuse columns without a known or planned measurement."""
     asked = {name for one in sets for name in one.columns}
     unknown = sorted(asked - {name for scope in scopes for name in scope})
     if unknown or not scopes:

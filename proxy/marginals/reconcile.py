@@ -274,7 +274,7 @@ def _rows(  # noqa: PLR0913, PLR0917 - everything that describes the cells of a 
     highest: float,
     source: str,
 ) -> MarginalRows:
-    """The cells of a set, with intervals of what is possible where the cell is."""
+    """The cells of a set, with intervals of the values possible there."""
     cells = in_order(values, one.columns)
     nothing = np.full(cells.size, np.nan)
     if error is None:

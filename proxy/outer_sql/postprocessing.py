@@ -1,6 +1,6 @@
 """SQL on answers and public tables: where it runs, and which of it is short whatever it says.
 
-Which SQL is short whatever it says: a small grammar, and the size of what it reads.
+Which SQL is short whatever it says: a small grammar, and the size of its input.
 
 SQL that callers wrote runs in a process of its own, since one call may take a gigabyte or an hour.
 What this grammar makes cannot, so it needs none:

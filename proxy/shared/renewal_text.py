@@ -1,4 +1,4 @@
-"""What is said of a budget that renews, wherever one is shown: when, and the sums beyond a window.
+"""The text about a budget that renews: when it does, and the sums beyond a window.
 
 The same words for the server's own lines and for the command line, which knows messages alone.
 Numbers are rounded for people; programs read them where they stand. A budget that does not renew

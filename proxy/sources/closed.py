@@ -81,7 +81,7 @@ class Flow:
         Raises
         ------
         Exception
-            What stopped the batches, if something did, instead of what that caused.
+            What stopped the batches, if something did, instead of the error that followed.
         """
         try:
             keep(self.reader(schema))

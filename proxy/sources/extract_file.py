@@ -46,7 +46,7 @@ SETTLED_NS: Final = 2 * 10**9
 
 
 class WhyMade(StrEnum):
-    """Why an extract was made: which of two things were unlike, and nothing of what is in them."""
+    """Why an extract was made: which digest differed, and nothing about contents."""
 
     ABSENT = "absent"  # there was none
     DAMAGED = "damaged"  # it is not what was written under this key
@@ -61,7 +61,7 @@ Told: TypeAlias = Callable[[str, WhyMade], None]  # of a table, that its extract
 
 
 def untold(table: str, why: WhyMade) -> None:
-    """Nobody is told."""
+    """No one is told."""
 
 
 class _Unlike(Exception):
@@ -287,7 +287,7 @@ def _opened(
 def _digests(header: Mapping[str, Any]) -> Mapping[str, Any]:
     """The digests of the data and of the rows, by how they are made.
 
-    A file of an earlier release has one of each, and may hold rows that nobody has any more.
+    A file of an earlier release has one of each, and may hold rows that no one has any more.
     """
     earlier = {DigestKind.CELLS.name: (header.get("data"), header.get("rows"))}
     found: Mapping[str, Any] = header.get("digests", earlier)
@@ -317,7 +317,7 @@ def _as_json(states: States) -> list[dict[str, Any]]:
 
 
 def _key(place: ExtractPlace, salt: bytes) -> bytes:
-    """The key of one file: nobody else's, since its salt was drawn for it."""
+    """The key of one file: no one else's, since its salt was drawn for it."""
     made: bytes = HKDF(SHA256(), 32, salt, MAGIC).derive(place.key)
     return made
 
@@ -331,7 +331,7 @@ def _make_folder(folder: Path) -> None:
 
 @contextmanager
 def _locked(place: ExtractPlace, table: str) -> Iterator[None]:
-    """Whoever else makes or opens this extract waits: of several servers, one makes it for all."""
+    """Others that make or open this extract wait: of several servers, one makes it for all."""
     _make_folder(place.folder)
     path = place.path(table).with_suffix(".lock")
     try:

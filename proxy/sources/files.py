@@ -1,7 +1,7 @@
 """Source files as something that DuckDB can select from, and the fingerprint of their bytes.
 
-The format of a file is what its owner says of it, not guessed from its rows or its folder: text is
-UTF-8 with commas, double quotes and one header line unless other is said, and an empty field is
+The format of a file is what its owner says about it, not guessed from its rows or its folder: text
+is UTF-8 with commas, double quotes and one header line unless other is said, and an empty field is
 NULL. DuckDB reads UTF-8; text in another encoding is decoded into memory first, and never into a
 file.
 
@@ -185,7 +185,7 @@ def reachable(states: Mapping[Path, FileState]) -> Iterator[str]:
 def decoded(
     locations: Iterable[SourceLocation | SourceFiles], states: Mapping[Path, FileState]
 ) -> Iterator[Mapping[Path, FileState]]:
-    """The states of files, with the text of those that are not UTF-8 in memory, for as long.
+    """The states of files; those that are not UTF-8 are in memory as text meanwhile.
 
     Raises
     ------
@@ -419,7 +419,7 @@ def csv_relation(
 
 
 def _field(name: str, written: str, empty: Mapping[str, bool]) -> str:
-    """SQL for a field, of which NULL and an empty text were told apart if any column wants that."""
+    """SQL for a field; NULL and an empty text were told apart if any column wants that."""
     if not empty:
         return name
     has_null = empty.get(written.casefold())

@@ -119,7 +119,7 @@ class SparkTable:
         return f"{SCHEME}{self.address}/;{';'.join(given)}"
 
 
-HIDDEN: Final = (".", "_")  # how names begin of what other tools keep beside their data
+HIDDEN: Final = (".", "_")  # how names of other tools' own files begin
 
 
 class Extract(StrEnum):
@@ -350,7 +350,7 @@ class PostgresRows:
 
     @property
     def what(self) -> str:
-        """What is read there, as text: it tells apart what one database holds."""
+        """What is read there, as text: it tells apart the relations of a database."""
         return f"table {self.table}" if self.query is None else f"query {self.query.strip()}"
 
     @property

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 STREAM: Final = "streamed"
 KIND: Final = (
-    b"POSTGRESQL:type"  # what the driver says of a column; of a domain, what it is made of
+    b"POSTGRESQL:type"  # what the driver says about a column; of a domain, what it is made of
 )
 MODIFIER: Final = b"POSTGRESQL:typmod"
 ONE_SNAPSHOT: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"

@@ -74,7 +74,7 @@ from proxy.sources.text_format import IS_PARQUET, fault_of, what_file_is
 
 
 class StreamedRows:
-    """What is kept of the rows of one table, and of which columns a value had another type.
+    """The kept rows of one table, and the columns where a value had another type.
 
     Parameters
     ----------
@@ -253,7 +253,7 @@ def _set_up(
 
 
 N_ROWS_AT_ONCE = 2**17
-N_PARTS = 64  # of the units, of which one is in memory at a time
+N_PARTS = 64  # of the units; one is in memory at a time
 PART = "part_of_units"
 TYPES = {"TINYINT": pa.int8(), "SMALLINT": pa.int16(), "INTEGER": pa.int32()}
 
@@ -371,7 +371,7 @@ def _of_units(  # noqa: PLR0913, PLR0917 - what is read, how, and where problems
     rows: str,
     folder: Path | None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows that are kept of a table with units, of which problems are recorded."""
+    """The kept rows of a table with units; problems are recorded."""
     n_units = 0
     for encoded in _parts(reading, rows, folder):
         is_of_units = isinstance(location, UnitRows)
@@ -534,7 +534,7 @@ def unreadable(location: Location) -> ConfigurationInvalid:
 def wrong_with(path: Path, location: SourceLocation | SourceFiles) -> tuple[str, str] | None:
     """What is wrong with one file of a location, and what to do; None if nothing seems to be.
 
-    It reads the file once more, and says no word of what is in it.
+    It reads the file once more, and quotes nothing from it.
     """
     if not path.exists():
         return (

@@ -1,7 +1,7 @@
 """How a text file of rows is written: its delimiter, decimal sign, encoding, and its first line.
 
-The format of a file is what its owner says of it, and otherwise what its name says: commas, or tabs
-in a `.tsv` file, points, UTF-8 and a line of names. It is never taken from its rows.
+The format of a file is what its owner says about it, and otherwise what its name says: commas, or
+tabs in a `.tsv` file, points, UTF-8 and a line of names. It is never taken from its rows.
 """
 
 import codecs
@@ -258,7 +258,7 @@ def what_file_is(path: Path) -> tuple[str, str] | None:
 def fault_of(path: Path, text: TextFormat) -> tuple[str, str] | None:
     """What is wrong with a file that could not be read as it is said to be, and what to do.
 
-    It looks at the whole file, and says no word of what is in it, nor where. None if nothing seems
+    It looks at the whole file, and says neither a value nor its place. None if nothing seems
     to be wrong.
     """
     compression = compression_of(path)

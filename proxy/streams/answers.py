@@ -1,10 +1,10 @@
-"""A stream as a table, whoever holds its states.
+"""A stream as a table, no matter which process holds its states.
 
-A stream whose states this process does not hold: whoever does is asked for what needs one.
+A stream whose states this process does not hold: the process that does is asked for what needs one.
 
 Of several workers the first holds all states, since a state is one file of one process. What
 follows from the ledger is answered here; arrivals and releases go to that one, which says nothing
-but that it is done, or why not: what was released is read from the ledger. Where nobody holds
+but that it is done, or why not: what was released is read from the ledger. Where no one holds
 states, all of that is refused.
 
 A stream as a table: COUNT(DISTINCT user) for each of its epochs that is over; free, as paid for.
@@ -12,7 +12,7 @@ A stream as a table: COUNT(DISTINCT user) for each of its epochs that is over; f
 What was paid when an epoch began covers its release too, so asking costs nothing, and the answer of
 an epoch is the same for ever. WHERE one of its predicates is answered from the estimator of that.
 How many users came in several epochs together is not known, nor for how many two predicates held:
-nobody can tell who came again.
+no one can tell who came again.
 """
 
 from collections.abc import Callable, Sequence
@@ -99,7 +99,7 @@ class StreamElsewhere(NotedStream):
         Which has it opened.
     name : str
     folder : Path, optional
-        Where the holder keeps states; None if nobody does.
+        Where the holder keeps states; None if no one does.
     ask : callable
         Has something done by the holder, after which the ledger here has what follows from it;
         raises its refusals.
@@ -279,11 +279,11 @@ class StreamTable:
         asked = [self._asked(one) for one in wanted]
         names = {row.epoch for one in asked for row in one if row is not None}
         epochs = {name: self._stream.release(name) for name in sorted(names)}
-        nobody = Posterior(0.0, law_of_noise(np.empty(0)))
+        absent = Posterior(0.0, law_of_noise(np.empty(0)))
 
         def answered(row: Counted | None) -> Posterior:
             if row is None:
-                return nobody
+                return absent
             count = epochs[row.epoch].count(row.predicate)
             return Posterior(count.n_users, ReleaseLaw(count))
 
@@ -302,7 +302,7 @@ class StreamTable:
         """
         del block, question
         raise UnsupportedSql(
-            f"{self._stream.name} is a stream, of which nothing is tested for independence.",
+            f"{self._stream.name} is a stream: tests of independence are not answered on it.",
             hint=f"Ask for COUNT(DISTINCT {self._stream.history.opened.column}), which is free.",
         )
 
@@ -312,7 +312,7 @@ class StreamTable:
         return epoch_of(self._stream.name, history.opened, name, history.released[name])
 
     def _asked(self, wanted: Wanted) -> list[Counted | None]:
-        """What each row of a block counts; None of a row that counts nobody.
+        """What each row of a block counts; None of a row that counts no one.
 
         Raises
         ------
@@ -322,7 +322,7 @@ class StreamTable:
         name, opened = self._stream.name, self._stream.history.opened
         if wanted.groups_max is None or wanted.only_cut:
             raise UnsupportedSql(
-                f"{name} is a stream, of which only distinct users are counted.",
+                f"{name} is a stream: only COUNT(DISTINCT user) is answered on it.",
                 hint=f"Ask for COUNT(DISTINCT {opened.column}), which is free.",
             )
         if not self._epochs:

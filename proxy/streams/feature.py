@@ -114,7 +114,7 @@ def _truth(values: pa.ChunkedArray, name: str) -> NDArray[np.bool_]:
 
 def _check_given(values: pa.ChunkedArray) -> None:
     if values.null_count:
-        raise InvalidRequest("A value is NULL: nobody of the upload was noted.")
+        raise InvalidRequest("A value is NULL: no one of the upload was noted.")
 
 
 VIEW: Final = "streams"
@@ -197,7 +197,7 @@ class Streams(Feature):
         return _carried_out(self.service, statement, caller)
 
     def columns_of(self, statement: StreamStatement) -> pa.Schema:
-        """The columns of what is said of the stream."""
+        """The columns of the reply about the stream."""
         return _columns_of(statement)
 
     def new_table(self, statement: StreamStatement) -> str | None:

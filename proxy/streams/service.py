@@ -2,13 +2,13 @@
 
 What may be known of a stream: how it counts, and what its epochs lost. No number of users.
 
-All of it is in the ledger, so it can be said of a stream that was dropped, and by a server that
+All of it is in the ledger, so it can be said about a stream that was dropped, and by a server that
 cannot keep states.
 
-The streams of one server: who may create, observe and drop one, and those that there are.
+The streams of one server: who may create, observe and drop one, and the list of all.
 
 To a caller, streams that they may not know of do not exist. Streams are in the ledger; their states
-are in a folder beside it, which nobody but the server's user may read. Of several workers the first
+are in a folder beside it, which no one but the server's user may read. Of several workers the first
 holds them, and the others ask that one.
 
 Epochs turn by the clock: what is over is released, and what has come is begun, without a call.
@@ -53,7 +53,7 @@ from streams import erase_file
 
 @dataclass(frozen=True, slots=True)
 class StreamStatus:
-    """A stream, as whoever opens its name sees it.
+    """A stream, as those see it who open its name.
 
     Parameters
     ----------
@@ -204,8 +204,8 @@ class StreamService(Mapping[str, StreamTable]):
         stream = self.find(caller, name)
         if caller.role not in WHO_OBSERVES:
             raise NotAllowed(
-                f"Who comes to the stream {name} is told by collectors and owners: whoever tells "
-                "it decides what is counted.",
+                f"Only collectors and owners report who comes to the stream {name}: the reporter "
+                "decides what is counted.",
                 hint="Call with a collector's credential that opens this stream alone.",
             )
         return stream

@@ -4,7 +4,7 @@ Respondents have spent their own epsilon, so everything about their answers is p
 there is no budget, no gate and no history. The pairwise method takes the tables as it takes what a
 history knows; the method privbayes chooses parents by the tables themselves.
 
-A synthetic table stays what it was when more people answer: its record says how many had.
+A synthetic table does not change when more people answer: its record says how many had.
 """
 
 import math
@@ -110,7 +110,7 @@ def planned(table: CollectedTable, request: SynthesisRequest) -> tuple[PlannedSt
 
 
 def make_of_answers(table: CollectedTable, request: SynthesisRequest, watch: Watch) -> MadeTable:
-    """Make a synthetic table of what respondents answered until now. Free.
+    """Make a synthetic table from all answers until now. Free.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def make_of_answers(table: CollectedTable, request: SynthesisRequest, watch: Wat
     unknown = known_sketch(columns, known).unknown
     if len(unknown) == len(columns):
         raise InvalidRequest(
-            f"Nobody has answered {request.table} about these columns yet.",
+            f"No one has answered {request.table} about these columns yet.",
             hint="Wait for respondents; tacit collection list says how many there are.",
         )
     watch(Progress("fitting", READ, Fraction(0)))
@@ -133,7 +133,7 @@ def make_of_answers(table: CollectedTable, request: SynthesisRequest, watch: Wat
     if request.method is Method.PRIVBAYES:
         if unknown:
             raise InvalidRequest(
-                f"Nobody has answered {request.table} about {', '.join(unknown)} yet.",
+                f"No one has answered {request.table} about {', '.join(unknown)} yet.",
                 hint="Leave these columns out: columns => (..).",
             )
         network = greedy_network(

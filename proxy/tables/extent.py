@@ -1,6 +1,6 @@
 """How much of a table is served, and how its rows are written there and in the ledger.
 
-A table that does not grow is served as it is. Of one that grows, what plans and estimates see ends
+A table that does not grow is served as it is. Where it grows, plans and estimates see it up
 at its horizon (`cube/horizon.py`), and what is charged and kept is about its whole axis. Whatever
 passes between the two is written anew here. Nothing here decides anything.
 """
@@ -164,7 +164,7 @@ class Extent:
         ]
 
     def _kept_place(self, place: int) -> int:
-        """The place in the ledger of a measurement of what is served."""
+        """The place in the ledger of a served measurement."""
         for dropped in self.dropped:
             if dropped > place:
                 break
@@ -199,7 +199,7 @@ def _rewritten(
     written: Callable[[QueryBlock], QueryBlock],
     place: Callable[[int | None], int | None],
 ) -> tuple[PlannedMeasurement, ...]:
-    """A plan with its rows, and the places of what it raises, written anew."""
+    """A plan whose rows, and the places of raised measurements, are written anew."""
     return tuple(
         replace(one, block=written(one.block), raised_from=place(one.raised_from)) for one in plan
     )

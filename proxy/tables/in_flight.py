@@ -373,7 +373,7 @@ class Purchases:
         Raises
         ------
         LedgerUnavailable, SourceUnavailable
-            What waits goes on waiting, and so must whoever needs to buy something.
+            What waits goes on waiting, and so must anyone who needs to buy something.
         """
         if not self._overdue():
             return

@@ -58,7 +58,7 @@ class ServedTable:
         The same table as it was served before it grew, or was renewed.
     """
 
-    def __init__(  # noqa: PLR0913 - all that its owner has said of it
+    def __init__(  # noqa: PLR0913 - all that its owner has said about it
         self,
         schema: Schema,
         default: AccuracyTarget,
@@ -142,12 +142,12 @@ class ServedTable:
     def recalled(self, wanted: Sequence[Wanted]) -> list[RowEstimates] | None:
         """What the history says, if all of it was asked since anything was measured.
 
-        It takes no lock: a dashboard that asks again waits for nobody.
+        It takes no lock: a dashboard that asks again waits for no one.
         """
         return self._state.recalled(wanted)
 
     def look(self, wanted: Sequence[Wanted]) -> list[RowEstimates]:
-        """What the history says of every block's rows; all of one moment."""
+        """What the history says about every block's rows; all of one moment."""
         return self._state.look(wanted)
 
     def snapshot(self) -> TableSnapshot:

@@ -97,7 +97,7 @@ class KnownHistory:
     charges : TableHistory
         What the ledger says, and the moment at which limits are looked at.
     estimator : Estimator
-        Of what was measured; nobody else asks it.
+        Of what was measured; no one else asks it.
     ski_rental : SkiRental
         Of what was charged.
     hindsight : Hindsight
@@ -111,7 +111,7 @@ class KnownHistory:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expected:
-    """What is known of what is wanted, once what is promised has come.
+    """What will be known about the wanted rows once promised measurements have come.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ class TableSnapshot:
         return [replace(one, charge=charge) for one, charge in zip(found, charges, strict=True)]
 
     def estimates(self, wanted: Sequence[Wanted]) -> list[RowEstimates]:
-        """What the history says of every block's rows."""
+        """What the history says about every block's rows."""
         with self._watcher.stage(Stage.LOOK):
             return self._estimates(self._estimator, wanted)
 
@@ -327,7 +327,7 @@ def estimates_of(
     known: UnitCounts,
     extent: Extent,
 ) -> list[RowEstimates]:
-    """What is said of everything that is wanted: of rows by `rows_of`, of units by their counts."""
+    """Estimates of everything that is wanted: of rows by `rows_of`, of units by their counts."""
     counts = [kept_count(one, extent) for one in wanted]
     of_rows = [one for one, count in zip(wanted, counts, strict=True) if count is None]
     rows = iter(rows_of(of_rows))
@@ -344,7 +344,7 @@ def kept_count(wanted: Wanted, extent: Extent) -> UnitCount | None:
 
 
 def _rows_of(estimator: Estimator, wanted: Sequence[Wanted]) -> list[RowEstimates]:
-    """What an estimator says of every block's rows."""
+    """What an estimator says about every block's rows."""
     found = []
     for rows in estimator.estimates([one.asked for one in wanted]):
         checkpoint()

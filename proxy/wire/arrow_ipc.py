@@ -6,7 +6,7 @@ and users of streams.
 
 Of a message that comes in, the header says whether its body is compressed. A body of a megabyte may
 stand for many gigabytes if it is, and a reader of Arrow unpacks it before anybody can ask how large
-it is. pyarrow does not say so of a message; a header is a flatbuffer, of which a few fields are
+it is. pyarrow does not say so of a message; a header is a flatbuffer; a few fields are
 read here. What is no flatbuffer, Arrow refuses by itself.
 """
 
@@ -70,7 +70,7 @@ def _table(header: bytes, table: int, slot: int) -> int:
     return field + int(offset)
 
 
-BATCH_BYTES = 2**20  # a quarter of what most gRPC clients take as one message by default
+BATCH_BYTES = 2**20  # a quarter of most gRPC clients' default limit for a message
 CHUNK_BYTES = 2**18  # pieces of a byte stream; small enough to start showing a result early
 
 

@@ -115,7 +115,7 @@ def start_server(  # noqa: PLR0913 - the parts of a server, by name
     features : sequence of Feature
         With their calls and services.
     monitoring : Monitoring, optional
-        The listener for calls, and the state of the health service; by default nobody listens, and
+        The listener for calls, and the state of the health service; by default no one listens, and
         the server counts as ready.
     times : CallTimes
         How long the work for a call may take.

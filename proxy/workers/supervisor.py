@@ -2,7 +2,7 @@
 
 What a worker's process tells the one that started it, and what it is told itself.
 
-They are sent as pickles through a pipe that nobody else holds. Nothing in them is private: lines of
+They are sent as pickles through a pipe that no one else holds. Nothing in them is private: lines of
 the greeting, a refusal to start with its text, and what the metrics' page shows.
 
 One worker's process, as the process that started it sees it.
@@ -88,7 +88,7 @@ class Vitals:
     ----------
     is_ready : bool
     metrics : tuple of Metric
-        None, if nobody asks for them.
+        None, if no one asks for them.
     """
 
     is_ready: bool
@@ -132,7 +132,7 @@ class WorkerProcess:
         pipe: it sends `Message` there, and ends when it hears `End`, or when the pipe is closed.
     orders : Orders
     hear : callable
-        Is given every message of the worker, the last of which is `Ended`, in a thread of this
+        Is given every message of the worker; the last is `Ended`, in a thread of this
         process.
     """
 
@@ -317,7 +317,7 @@ class Supervisor:
         place.process = self._begin(number, lambda one, message: self._heard.put((one, message)))
 
     def _note(self, place: _Place, message: Message) -> None:
-        """Take in what a worker said of itself, or that it is gone."""
+        """Take in what a worker said about itself, or that it is gone."""
         number = self._places.index(place)
         match message:
             case Serves(greeting):

@@ -1,4 +1,4 @@
-"""Directed graphs without cycles over columns, and the classes of those that no table tells apart.
+"""Directed graphs without cycles over columns, and their classes that no table tells apart.
 
 Graphs only: what they were learned from is not known here.
 """

@@ -1,4 +1,4 @@
-"""A learned network, what is to be said of it, as text, and how long it takes.
+"""A learned network, what is to be said about it, as text, and how long it takes.
 
 Which learner is used, and nothing of how it works.
 

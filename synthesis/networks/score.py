@@ -23,7 +23,7 @@ N_CELLS_MAX: Final = 2**16  # of a table of a child and its parents
 N_CELLS_KEPT: Final = 2**22  # of tables that were counted already: 32 MB
 N_LOG_MIN: Final = 64  # the fewest rows whose logarithm is asked for: of fewer, chance would do
 N_NULL_DRAWS: Final = 64  # their mean is known to an eighth of the spread of one
-N_NULL_DRAWS_MIN: Final = 8  # of large tables, one of which is near the mean
+N_NULL_DRAWS_MIN: Final = 8  # of large tables; one is near the mean
 N_FREE_DRAWN: Final = 2**10  # free cells that are drawn of larger ones: the mean to 5 %
 
 
@@ -244,7 +244,7 @@ def null_draws(size: int, n_classes: int) -> int:
     """How many tables of a child and its parents' combinations are drawn.
 
     Fewer of large ones: without noise, the spread of one table's mutual information is to its mean
-    as the root of 2 to that of the number of free cells.
+    as the root of 2 to the root of the number of free cells.
     """
     n_free = max(1, (size - 1) * (n_classes - 1))
     return max(N_NULL_DRAWS_MIN, min(N_NULL_DRAWS, N_FREE_DRAWN // n_free))

@@ -257,7 +257,7 @@ def chow_liu(score: BicScore) -> Dag:
     -----
     The tree with the largest sum of mutual information is the most likely one [1]_; Kruskal's
     method finds it [2]_. A pair that the score likes no better than two columns alone is no edge,
-    as it is no arc of the other methods, so that columns of which nothing is seen stay alone.
+    as it is no arc of the other methods, so that columns without evidence stay alone.
 
     References
     ----------

@@ -168,7 +168,7 @@ def greedy_network(
     independent, the network has a parent at `FALSE_ODDS` at most.
 
     Laws come from the nearest tables that are not negative, never by shifting and scaling, which
-    would make the smallest share 0 and the others too large. Where nobody has the parents' values,
+    would make the smallest share 0 and the others too large. Where no one has the parents' values,
     the law is the column's own.
 
     References
@@ -234,7 +234,7 @@ def _columns(node: Node) -> list[str]:
 
 
 def _margin(table: Floats, names: Sequence[str], kept: Sequence[str]) -> Floats:
-    """Summed over all other columns, with axes in the order of those that are kept."""
+    """Summed over all other columns, with axes in the order of the kept columns."""
     others = tuple(axis for axis, name in enumerate(names) if name not in kept)
     left = [name for name in names if name in kept]
     summed: Floats = table.sum(axis=others)

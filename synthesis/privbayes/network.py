@@ -125,7 +125,7 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class BayesianNetwork:
-    """Columns, each of which depends on columns before it.
+    """Columns; each depends on columns before it.
 
     Parameters
     ----------

@@ -223,7 +223,7 @@ class _Small:
 
     @classmethod
     def of(cls, tables: Sequence[Tilted], dimensions: Sequence[int]) -> Self:
-        """The cells of `tables`, in each of which the axis is the given dimension."""
+        """The cells of `tables`, where the axis is the given dimension of each table."""
         places, classes, n_cells = [_NONE], [_NONE], [_NONE]
         end = 0
         for tilted, dimension in zip(tables, dimensions, strict=True):

@@ -1,7 +1,7 @@
 """Boxes that together contain every cell, each with bounds on what its cells have paid.
 
 The boxes of the largest bounds are bounded again with the rows added since, and split along an axis
-where that is not enough. This proves totals of histories on many columns, of which no list of the
+where that is not enough. This proves totals of histories on many columns, where no list of the
 most expensive cells can be made. Portions that were found once bound the totals after each of many
 charges, so that these are proved together.
 

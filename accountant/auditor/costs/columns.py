@@ -5,7 +5,7 @@ with a level is found on a dense array where the columns that hang together span
 else by eliminating the other columns one after another. Where a table on the way would be too large
 it is split and the maxima are added, so that the result is an upper bound; beyond that, every table
 is bounded by itself. Beside a bound stands what some cell is known to have paid, found by moving
-cells one column at a time, so that nobody takes the bound for more than it is.
+cells one column at a time, so that no one takes the bound for more than it is.
 
 Whole numbers throughout. Proof: proofs/ledger.md, "Along a column".
 """

@@ -193,7 +193,7 @@ class Paid:
     rows : tuple of Row
         With the weights that the charge added.
     units : int
-        In units of 2**-40 epsilon; no less than that of the charge before (`book.py` refuses
+        In units of 2**-40 epsilon; no less than after the charge before (`book.py` refuses
         an entry by which a total would fall).
     """
 

@@ -6,7 +6,7 @@ How often a row counts:
     m at each level      a row counts once; its square as often as a unit has rows in it
 
 What is then the largest loss of a unit is found from the levels' most expensive cells, as the least
-over prices t of a row:  k t + m sum over levels of what the level costs above t.
+over prices t of a row:  k t + m sum over levels of the level's cost above t.
 
 After every charge, the most expensive cell of each class of levels is bounded by itself, from the
 rows as they are at that level; a row that costs none of these cells anything is left out. While the
@@ -175,7 +175,7 @@ class ByLevel:
     Attributes
     ----------
     levels : list of int
-        One for each class of levels that no row tells apart; or the ends of what is cheapest
+        One for each class of levels that no row tells apart; or the ends of the cheapest range
         between them (tables.py).
     ends : list of (int, int)
         For each segment of levels, the classes of its first and last level.

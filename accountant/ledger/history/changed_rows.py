@@ -20,8 +20,8 @@ A new generation is other data of a table that does not grow:
     units     what was counted is forgotten, and stays paid
     charges   those that wait for rows that are gone are given up; they stay paid
 
-A unit's rows may be others in each generation, so it has lost at most the sum of what the dearest
-unit has lost in each. Proof: proofs/generations.md.
+A unit may have other rows in each generation, so its loss is at most the sum of the losses that the
+dearest unit has lost in each. Proof: proofs/generations.md.
 
 Nothing here does input or output.
 """
@@ -194,7 +194,7 @@ def next_generation(history: TableHistory, data: str, rows: str, by: str) -> Gen
     ----------
     history : TableHistory
     data, rows : str
-        The fingerprints of the data, and of what is read from it.
+        The fingerprints of the file and of the rows read from it.
     by : str
         Who says so.
 
@@ -248,5 +248,5 @@ def _ended(history: TableHistory) -> TableHistory:
         earlier=(),
         pending=MappingProxyType({}),
         turns=MappingProxyType({}),
-        read=GrowingSet(),  # of which charges wait that others made: of none
+        read=GrowingSet(),  # no charge of another process is waited for
     )

@@ -171,7 +171,7 @@ class Spending:
         return replace(raised, by_account=MappingProxyType(accounts))
 
     def raised(self, at: str, units: int) -> "Spending":
-        """What was spent once some more is, on nobody's account."""
+        """What was spent once some more is, on no one's account."""
         return replace(self, in_all=_more(self.in_all, at, units))
 
     def corrected(self, at: str) -> "Spending":

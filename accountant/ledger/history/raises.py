@@ -65,14 +65,14 @@ class Raises:
         return self.laplace_noise_for(planned)
 
     def laplace_noise_for(self, planned: PlannedMeasurement) -> LatticeNoise:
-        """The same, of what has Laplace noise; TypeError for another."""
+        """The same for a measurement with Laplace noise; TypeError for another."""
         earlier = self._earlier(planned)
         if earlier is None:
             of_record = planned.block.query.bound
             return LatticeNoise.for_weight(planned.laplace_weight, of_record)
         if may_be_clamped(earlier):
             raise TooLarge(
-                "An earlier answer is at the limit of what can be stored, and cannot be raised.",
+                "An earlier answer is as large as can be stored, and cannot be refined.",
                 hint="Sum a column with smaller values.",
             )
         return LatticeNoise.of(earlier).refined_to(planned.laplace_weight)

@@ -10,7 +10,7 @@ digest: rows of a period that read otherwise later are noticed before anything i
 proofs/growth.md.
 
 What is told of a table's budget at one moment is what is spent of it, and when it renews. A budget
-that renews bounds what one window adds to the tables' cost. The guarantee over more time is the
+that renews bounds how much a window adds to the tables' cost. The guarantee over more time is the
 sum, and so it is told wherever such a budget is. Proof: proofs/gate.md, "Budgets that renew".
 
 Nothing here does input or output.
@@ -99,7 +99,7 @@ class Growth:
         new = {(one.start, one.end): one for one in periods}
         known = {(one.start, one.end) for one in self.periods}
         if len(new) < len(periods) or not new.keys() <= known:
-            raise ValueError("changes of what was never closed, or of a period twice")
+            raise ValueError("changes to a period that was never closed, or twice to one period")
         kept = tuple(new.get((one.start, one.end), one) for one in self.periods)
         return replace(self, periods=kept, dropped=tuple(sorted({*self.dropped, *dropped})))
 
@@ -176,7 +176,7 @@ class TableHistory:
     growth : Growth, optional
         How far it has grown, if it grows.
     paid : sequence of PlannedMeasurement
-        Of a table that grows, the rows of which `cost` is the cost.
+        The rows that `cost` adds up, if the table grows.
     generations : Generations
         Of a table that is renewed. What is measured, pending, released and superseded, and `cost`,
         are of the present one alone.

@@ -25,7 +25,7 @@ from cube.statistic import PlannedUnitCount, UnitCount
 
 Name: TypeAlias = tuple[str, int, bool]
 """What is counted: the fingerprint of the groups, the most of them in which a unit counts, and
-whether only units count of which rows were left out.
+whether only units that have rows left out count.
 """
 
 

@@ -93,7 +93,7 @@ class PostgresStore:
             raise
 
     def fingerprint_key(self, path: Path) -> bytes:
-        """The key of the ledger's data fingerprints, in a file of which every replica has a copy.
+        """The key of the ledger's data fingerprints, in a file that every replica has a copy of.
 
         It is created for a new ledger; from then on the ledger holds a digest of its key.
 
@@ -120,7 +120,7 @@ class PostgresStore:
                 postgres_schema.bind_key(connection, self._location.schema, digest)
             elif known.key_digest != digest:
                 raise LedgerMismatch(
-                    f"The key file {path} is not that of the ledger {self.name}.",
+                    f"The key file {path} belongs to another ledger than {self.name}.",
                     hint="Give this server a copy of the key that the ledger began with.",
                 )
         return key

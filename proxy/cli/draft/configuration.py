@@ -75,7 +75,7 @@ class RowsOfUnits:
     Parameters
     ----------
     has_null : bool
-        Whether a row is about nobody.
+        Whether a row is about no one.
     has_several : bool
         Whether somebody has several rows.
     constant : tuple of str
@@ -197,7 +197,7 @@ def unit_lines(unit: ProposedUnit | None, table: str, read: RowsOfUnits | None) 
         What was read of the rows, if the owner requested it.
     """
     if unit is None:
-        yield "# No column is named as somebody's key, so each row is its own person: whoever has"
+        yield "# No column is named as somebody's key, so each row is its own person: who has"
         yield "# several is protected for each row alone. If a column says whom a row is about:"
         yield '# unit = "..."'
         return
@@ -211,7 +211,7 @@ def unit_lines(unit: ProposedUnit | None, table: str, read: RowsOfUnits | None) 
         yield "# It names a person, who may have several rows. Every epsilon (the budget, what an"
         yield "# answer costs, a limit) is for all rows of a person together."
     if unit.others:
-        yield f"# It could also be {listed(list(unit.others))}: name whoever is to be protected."
+        yield f"# It could also be {listed(list(unit.others))}: name anyone who is to be protected."
     if read is not None:
         yield from _read_lines(read)
     yield from _number_lines(unit, table, read)
@@ -220,13 +220,13 @@ def unit_lines(unit: ProposedUnit | None, table: str, read: RowsOfUnits | None) 
 def _read_lines(read: RowsOfUnits) -> Iterator[str]:
     """What was read of the rows about the unit, in words."""
     if read.has_null:
-        yield "# Read from the rows: some are about nobody (NULL); Tacit does not start with them."
-    said = "somebody has several rows" if read.has_several else "nobody has two rows"
+        yield "# Read from the rows: some are about no one (NULL); Tacit does not start with them."
+    said = "somebody has several rows" if read.has_several else "each has one row"
     yield f"# Read from the rows: {said}."
 
 
 def _number_lines(unit: ProposedUnit, table: str, read: RowsOfUnits | None) -> Iterator[str]:
-    """What is said of the number of rows to keep, and of what it makes possible."""
+    """The comment on the number of rows to keep, and its effects."""
     if read is not None and not read.has_several:
         return
     wanted = "if one person can have several" if unit.is_of_table else "if anybody has two"
@@ -272,7 +272,7 @@ PLACEHOLDERS = {
     "boolean": (),
     "measure": (
         "low = ...            # bounds decide the noise; they come from knowledge, not from rows",
-        "high = ...           # whoever has more counts with this",
+        "high = ...           # anyone who has more counts with this",
         "step = 0.01          # numbers are rounded to it: 0.01 for money with cents, 1 for whole",
         "relative = 0.02      # the default accuracy of its sums; or half_width = ...",
     ),
@@ -289,7 +289,7 @@ HALF_WIDTH_UNKNOWN = 100  # where no number is declared
 ZONE = 'time_zone = "UTC"  # or such as "Europe/Oslo": on whose clock moments are read'
 NOT_PRIVATE = """\
 # NOT PRIVATE: the levels below were read from the rows, and so were low, high and step, which are
-# rounded. Whoever sees this file, or the list of levels that the server shows to everyone, learns
+# rounded. Who sees this file, or the list of levels that the server shows to everyone, learns
 # which values occur. Replace each of them by what is publicly known, unless the values themselves
 # are no secret.
 """
@@ -322,7 +322,7 @@ class Draft:
     left_open : tuple of str
         The columns whose levels or bounds are left to fill in.
     left_out : tuple of str
-        Those that cannot be served, and what the draft says of each.
+        Those that cannot be served, and what the draft says about each.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""What the rows say of columns, for a draft: types of text, and levels for owners who ask for them.
+"""What rows say about columns, for a draft: types of text, and levels for owners who ask.
 
 The rows are gone through once, for all columns together; what a column needs is kept while it may
 still matter. Reading levels is not private: used only by `tacit init --read-levels-from-data`; the
@@ -212,7 +212,7 @@ def _parsed(texts: pa.Array, kind: str) -> pa.Array | None:
 
 
 class UnitsSeen:
-    """What the rows say of whom they are about.
+    """What the rows say about whom they are about.
 
     Parameters
     ----------

@@ -54,9 +54,9 @@ class Look:
     primary_key : sequence of str
         The columns of a database's PRIMARY KEY.
     seen : dict
-        What the rows say of each column; empty if they were not to be read.
+        What the rows say about each column; empty if they were not to be read.
     units : dict
-        What they say of whom they are about, for each column that may be the unit.
+        What they say about whom they are about, for each column that may be the unit.
     """
 
     columns: Sequence[tuple[str, str]]

@@ -53,7 +53,7 @@ VALUE: Final = re.compile("|".join(f"(?:{one})" for one in _VALUES), re.IGNORECA
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToldFormat:
-    """What the owner said of a file of text; None for what is left to its first line."""
+    """What the owner said about a file of text; None for what is left to its first line."""
 
     delimiter: str | None = None
     decimal: str | None = None

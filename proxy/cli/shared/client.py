@@ -72,7 +72,7 @@ def disagreement(
 
 
 def _refusal(context: ssl.SSLContext, host: str, port: int, tls_ca: Path) -> str | None:
-    """What stops a handshake that verifies the server; None if it succeeds, or nobody is there."""
+    """What stops a handshake that verifies the server; None if it succeeds, or no one is there."""
     address = f"{host}:{port}"
     try:
         plain = socket.create_connection((host, port), SECONDS_MAX)
@@ -135,7 +135,7 @@ def _unverified(address: str, error: ssl.SSLCertVerificationError, tls_ca: Path)
 
 
 def _speaks_tls(host: str, port: int) -> bool:
-    """Whether a server answers to TLS, whoever it is."""
+    """Whether a server answers to TLS, no matter whose it is."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE  # nothing is sent, and nothing that it says is used

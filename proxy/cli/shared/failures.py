@@ -86,7 +86,7 @@ def failure_line(failure: Declined) -> str:
 
 
 def failure_json(failure: Declined) -> str:
-    """An error as one JSON object; what there is nothing to say of is null."""
+    """An error as one JSON object; what there is nothing to say about is null."""
     detail = failure.detail or tacit_pb2.RefusalDetail()
     shown: dict[str, Any] = {
         "code": failure.code,

@@ -1,6 +1,6 @@
 """Statements as the command line is given them: files of many, planned together, and parameters.
 
-The file of `tacit plan`, the table of what the server planned, and the values of parameters by
+The file of `tacit plan`, the table of the server's plan, and the values of parameters by
 their looks.
 """
 

@@ -1,6 +1,6 @@
-"""The result of a statement with its receipt, and what is said of its columns and of noisy choices.
+"""The result of a statement with its receipt, and notes on its columns and on noisy choices.
 
-What is said of rows that were picked by noisy answers, and of answers that say little.
+What is said about rows that were picked by noisy answers, and of answers that say little.
 
 The first rows in the order of an answer are those that the noise favoured. How probably they are
 the first is simulated: the joint law of the true values is in hand. An answer whose half-width is
@@ -10,7 +10,7 @@ was asked for.
 Counts of a result in whole numbers, as clients of other databases expect them.
 
 Rounding is post-processing: it changes what is shown, and nothing that was computed, bought or
-promised. The interval stays that of the count before it was rounded, and is wider only where it
+promised. The interval stays the unrounded count's, and is wider only where it
 would not contain the whole number (`AnsweredItem.intervals`).
 
 The columns of an answer, and the receipt of each that has an interval.
@@ -46,9 +46,9 @@ NULLS: Final = (
     "Groups whose value is not known (NULL) are among the first here, as in PostgreSQL; NULLS LAST "
     "after ORDER BY puts them last."
 )
-N_ROWS_NAMED: Final = 3  # of those that a note is about
+N_ROWS_NAMED: Final = 3  # of the rows that a note is about
 N_CHARACTERS_NAMED: Final = 40  # of the keys of one of them
-SURE: Final = 0.99  # nothing is said of an order that is so probably right
+SURE: Final = 0.99  # nothing is said about an order that is so probably right
 
 
 def choice_caveats(pick: Pick | None, answered: Sequence[AnsweredPart]) -> Iterator[str]:
@@ -78,7 +78,7 @@ def choice_caveats(pick: Pick | None, answered: Sequence[AnsweredPart]) -> Itera
 
 
 def _shown(probability: float) -> str:
-    """A probability, of which no more is known than the draws tell."""
+    """A probability, as precise as the number of draws allows."""
     least = 3 / N_DRAWS_LEAST
     return f"{probability:.2g}" if probability >= least else f"below {least:g}"
 

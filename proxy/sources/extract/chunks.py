@@ -6,7 +6,7 @@ another file does not open. A chunk is bytes: nothing here knows what they mean.
 
 Rows that wait on disk for others of their part are in such a file, too, which has no name. Its key
 is drawn for it and kept nowhere, so that what a crash leaves behind, where the system does not
-remove it, is of use to nobody.
+remove it, is of use to no one.
 """
 
 import os

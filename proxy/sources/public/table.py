@@ -50,7 +50,7 @@ class PublicTable:
         Its name in SQL.
     key : str or tuple of str, optional
         A column without duplicates and NULLs, in the spelling of `data`; or several, none with
-        NULLs, of which no combination is there twice.
+        NULLs, and no combination twice.
     data : pyarrow.Table
         Its rows; each column of a type that `sql_type_of` names.
     """

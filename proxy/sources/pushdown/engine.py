@@ -29,7 +29,7 @@ class Failure(StrEnum):
 
 
 class EngineError(Exception):
-    """An engine gave no answer. It carries nothing of what the engine said."""
+    """An engine gave no answer. It does not carry the engine's own words."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.value)
@@ -56,7 +56,7 @@ class Identity:
         The first number that no transaction had that was over then. None, too, if the table may be
         written as a whole between what this look asks.
     moment : str, optional
-        Two looks of one moment see the same rows, whatever the table: nobody wrote meanwhile. None
+        Two looks of one moment see the same rows, whatever the table: no one wrote meanwhile. None
         if somebody was writing, or the engine cannot say.
     """
 

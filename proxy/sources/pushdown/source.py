@@ -100,7 +100,7 @@ HINTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What a survey found, and of which table."""
+    """What a survey found, and its table."""
 
     found: Mapping[str, Any]
     identity: Identity
@@ -272,7 +272,7 @@ class PushedDownSource:
         if not is_same:
             self._check_again(reading)
         elif not look.asks_nothing:
-            # They are the same rows, so this moment is as good as that of the survey.
+            # They are the same rows, so this moment is as good as the survey's.
             identity = replace(known.identity, moment=reading.identity.moment)
             self._known = replace(known, identity=identity)
         arrays = [
@@ -309,7 +309,7 @@ class PushedDownSource:
         self._is_changed = not self._known.says_the_same(again.found)
         if self._is_changed:
             raise SourceUnavailable(
-                f"The data of {self._schema.table} is not what it was.",
+                f"The data of {self._schema.table} has changed.",
                 hint="Its owner restores it, or goes on with it by `tacit table renew`.",
             )
         self._known = again

@@ -130,15 +130,15 @@ class SparkSql(Dialect):
         return None
 
     def age_of(self, writer: exp.Expr) -> exp.Expr:
-        """Nobody asks for it."""
+        """No one asks for it."""
         raise NotImplementedError
 
     def number_of(self, writer: exp.Expr) -> exp.Expr:
-        """Nobody asks for it."""
+        """No one asks for it."""
         raise NotImplementedError
 
     def is_among(self, writer: exp.Expr, numbers: Sequence[int]) -> exp.Expr:
-        """Nobody asks for it."""
+        """No one asks for it."""
         raise NotImplementedError
 
     def bucket(self, value: exp.Expr, edges: Sequence[float], last: float) -> exp.Expr | None:  # noqa: ARG002 - the same

@@ -1,6 +1,6 @@
 """A session's settings: which values are taken, what is told of them, and their transaction.
 
-None of those that clients set by themselves changes an answer. Those that change how values are
+No setting that clients send by themselves changes an answer. Those that change how values are
 written are obeyed, or refused with a value that is not: dates are ISO, texts UTF-8. Some are
 reported back; SHOW says all, and which targets hold on this wire by default.
 
@@ -84,7 +84,7 @@ _ZONES: Final = {name.casefold(): name for name in available_timezones()}
 
 
 def default(name: str) -> str:
-    """What a setting is where nobody has set it."""
+    """What a setting is where no one has set it."""
     return default_of(name)
 
 
@@ -433,7 +433,7 @@ class Transaction:
             self._lasting = change(self._lasting)
 
     def reset(self) -> None:
-        """Put every setting back to what it was when the session began."""
+        """Put every setting back to its value at the session's beginning."""
         self.change(lambda _: self._first)
 
     def say(self, word: TransactionWord) -> tuple[str, tuple[str, str] | None]:

@@ -62,7 +62,7 @@ class Startup:
 
     @property
     def unknown_options(self) -> tuple[str, ...]:
-        """Options of the protocol itself, of which there are none here."""
+        """Options of the protocol itself; there are none here."""
         return tuple(name for name, _ in self.options if name.startswith(_OPTION_MINOR))
 
 
@@ -145,7 +145,7 @@ class FunctionCall:
 
 @dataclass(frozen=True, slots=True)
 class CopyMessage:
-    """Data of a COPY, of which there is never one; PostgreSQL ignores them, too."""
+    """Data of a COPY, though none is under way; PostgreSQL ignores them, too."""
 
 
 @dataclass(frozen=True, slots=True)

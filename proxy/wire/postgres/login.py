@@ -2,7 +2,7 @@
 
     encryption?  ->  TLS  ->  who, and to what  ->  SCRAM  ->  settings  ->  ready
 
-All of it happens within `LOGIN_SECONDS`, in messages of a few kilobytes. Nobody learns whether it
+All of it happens within `LOGIN_SECONDS`, in messages of a few kilobytes. No one learns whether it
 was the name or the password that was wrong.
 """
 

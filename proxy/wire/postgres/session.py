@@ -200,7 +200,7 @@ class Session:
             portal.schema = self._engine.result_schema(self._request(prepared.sql, portal.values))
 
     def _schema(self, sql: str, statement: Statement) -> pa.Schema | None:
-        """The columns of what is no query; None for no rows."""
+        """The columns of a statement that is no query; None for no rows."""
         match statement:
             case ShowSetting() | ShowClientSetting() | ShowAll():
                 return shown(statement, self.transaction.settings, self._user).schema
@@ -428,7 +428,7 @@ def _forget(shelf: Shelf[Any], name: str | None) -> None:
 
 
 def _tag(statement: Statement) -> str:
-    """The tag of what the engine answered; a SELECT's has the number of rows besides."""
+    """The tag of the engine's answer; a SELECT's has the number of rows besides."""
     match statement:
         case CreateSynthetic() | CreateStream():
             return "CREATE TABLE"

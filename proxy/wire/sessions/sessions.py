@@ -6,12 +6,12 @@
     settings of the session        go before    SET tacit.half_width = 50
     the table's default
 
-A session is what one analyst does on one gRPC connection, known by the address at its other end,
+A session is an analyst on a gRPC connection, known by the address at its other end,
 for Flight SQL and for `tacit.v1` alike. It ends with the connection: a client that reconnects, as
 some do after half an hour of silence, begins with no settings. A header, or OPTIONS, is there
 whenever it is sent, which is where a cap on epsilon that must hold belongs. The least recently used
 sessions are forgotten beyond `N_SESSIONS_MAX`, and any after `IDLE_SECONDS_MAX` without a call, so
-that whoever is given the same address later does not find them.
+that anyone who is given the same address later does not find them.
 
 Nothing here is durable, and nothing decides what a statement costs.
 """
@@ -231,7 +231,7 @@ def applied(settings: RequestedTarget, commands: Iterable[SessionStatement]) -> 
                 )
             case ClientSetting("role" | "session authorization", value) if value not in NOBODY:
                 raise UnsupportedSql(
-                    "A call is whose token it shows, and nobody else's.",
+                    "A call is whose token it shows, and no one else's.",
                     hint="Show another token; SET ROLE NONE is taken.",
                 )
             case ResetAll() | DiscardAll():

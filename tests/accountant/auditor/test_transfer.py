@@ -119,9 +119,9 @@ def test_lines_dropped_swapped_or_repeated_are_found(
     ("text", "why"),
     [
         ("", "line 0: .*cut off"),
-        ("\n", "line 1: .*no JSON"),
+        ("\n", "line 1: .*must be JSON"),
         ('{"format":"tacit-ledger","version":2}\n', "line 1: .*in a known version"),
-        ("age,sex\n39,Male\n", "line 1: .*no JSON"),
+        ("age,sex\n39,Male\n", "line 1: .*must be JSON"),
         ('{"format":"tacit-ledger","version":1}\n[]\n', "line 2: it is not an entry"),
         ('{"format":"tacit-ledger","version":1}\n{"seq":1}\n', "line 2: the field at is missing"),
         ('{"format":"tacit-ledger","version":1}', "line 1: it was cut off"),
