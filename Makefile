@@ -31,10 +31,9 @@ quick: $(READY)
 mutations: $(READY)
 	$(BIN)/python -m tests.mutations
 
-# The long statistical tests, and every example of every property, of which `make test` tries a quarter.
-test-slow: export TACIT_EVERY_EXAMPLE := 1
+# The long statistical tests, and every example of every property, part by part; `make test-slow PARTS=core`.
 test-slow: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'slow or hypothesis'
+	$(BIN)/python -m tests.slow $(PARTS)
 
 # Every level through Apache Spark itself, which needs Java; installs pyspark into TACIT_SPARK at first.
 test-spark: export TACIT_SPARK ?= build/spark

@@ -3,8 +3,11 @@
 from pathlib import Path
 
 from tests.quick import ALWAYS, chosen, distances, imported
+from tests.slow import PARTS
 
 FORMULAS = Path("planner/lowering/formulas.py")
+
+TESTS = Path(__file__).resolve().parent
 
 
 def test_imports_are_followed_through_the_face_of_a_package() -> None:
@@ -33,3 +36,11 @@ def test_the_budget_is_kept_and_the_cheap_come_before_the_dear() -> None:
 def test_a_page_is_near_the_tests_of_pages_and_a_fixture_near_those_beside_it() -> None:
     assert "tests/docs/test_glossary.py" in chosen([Path("docs/glossary.md")], {}, 1e9)
     assert "tests/sql/test_refused.py" in chosen([Path("tests/sql/any.sql")], {}, 1e9)
+
+
+def test_the_parts_of_the_slow_tests_have_every_folder() -> None:
+    folders = {path.parent for path in TESTS.rglob("test_*.py")}
+    own = {path.relative_to(TESTS).parts[0] for path in folders if path != TESTS}
+    listed = [name for names in PARTS.values() for name in names]
+    assert own <= set(listed)
+    assert len(set(listed)) == len(listed)

@@ -214,12 +214,16 @@ def test_one_measurement_raised_twice_in_one_charge_is_found(entries: tuple[Entr
     def twice(body: dict[str, Any]) -> None:
         body["blocks"] *= 2
 
-    assert "entry 15: the same measurement is raised twice" in problem_of(rewritten(entries, RAISE, twice))
+    assert "entry 15: the same measurement is raised twice" in problem_of(
+        rewritten(entries, RAISE, twice)
+    )
 
 
 def test_a_measurement_before_its_charge_is_found(entries: tuple[Entry, ...]) -> None:
     swapped = [replace(entries[9], at=entries[8].at), entries[8]]
-    assert "entry 9: the measurement names 9" in problem_of(placed(placed(entries, 10), 9, *swapped))
+    assert "entry 9: the measurement names 9" in problem_of(
+        placed(placed(entries, 10), 9, *swapped)
+    )
 
 
 def test_time_that_goes_back_is_found(entries: tuple[Entry, ...]) -> None:

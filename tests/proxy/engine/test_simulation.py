@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from planner.cache import BoundedCache
+from planner.workload import QuantileFormula
 from proxy.api.requests import LOCAL, Caller, ColumnReceipt, QueryRequest
 from proxy.engine.answers import simulation
 from proxy.engine.answers.simulation import SimulatedLaw, Simulation
@@ -128,3 +129,20 @@ def test_an_interval_is_cut_once_and_cannot_be_changed() -> None:
     assert law.interval(0.9)[0][0] < low[0]
     with pytest.raises(ValueError, match="read-only"):
         low[0] = 0.0
+
+
+FORMULAS = (
+    QuantileFormula(0.5, (1.0, 2.0, 3.0), (0, 1, 2), is_interpolated=False),
+    QuantileFormula(0.5, (1.0, 2.0, 3.0), (0, 1, 2), is_interpolated=True),
+    QuantileFormula(0.5, (1.0, 2.0, 3.0), (0, 1, 2), is_interpolated=True, upper=(2.0, 3.0, 4.0)),
+)
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_a_group_without_records_has_no_quantile(formula: QuantileFormula) -> None:
+    """Three draws of the counts: none above 0, all at 0, and one record at the level 2."""
+    counts = np.array([[-4.0, 0.0, 0.0], [-1.0, 0.0, 1.0], [-0.5, 0.0, 0.0]])
+    ((below, empty, single),) = simulation.quantiles(formula, counts, 1)
+    assert np.isnan(below)
+    assert np.isnan(empty)
+    assert 2.0 <= single <= 3.0
