@@ -58,7 +58,7 @@ def write_made(query: QueryTree, evaluate: Evaluate) -> int:
     Raises
     ------
     UnsupportedSql
-        If a series does not go between constants, or its step is zero.
+        If a series needs constants for its ends, or its step is zero.
     TooLarge
         If it would make too many rows.
     """
@@ -199,7 +199,7 @@ def _ends(
     for one in (start, end, step):
         if one is not None and one.find(exp.Column, exp.Query, exp.AggFunc) is not None:
             raise unsupported(
-                series, "does not go between constants", "Write its first and its last value."
+                series, "needs constants for its ends", "Write its first and its last value."
             )
     is_of_time = isinstance(step, exp.Interval) or any(
         isinstance(node, exp.Cast | exp.Interval)
@@ -249,7 +249,7 @@ def _n_rows(series: exp.Expr, ends: Sequence[exp.Expr], evaluate: Evaluate) -> t
 
 def _of_nothing(series: exp.Expr) -> UnsupportedSql:
     return unsupported(
-        series, "is of no exact numbers, days or moments", "Say GENERATE_SERIES(1, 10)."
+        series, "needs exact numbers, days or moments", "Say GENERATE_SERIES(1, 10)."
     )
 
 
@@ -297,7 +297,7 @@ def _items(array: exp.Expr, unnest: exp.Unnest) -> list[exp.Expr]:
         node, kind = node.this.unnest(), node.to.expressions[0]
     if not isinstance(node, exp.Array) or node.find(exp.Column, exp.Query) is not None:
         raise unsupported(
-            unnest, "is of no list of constants", "Write it as in UNNEST(ARRAY['a', 'b'])."
+            unnest, "needs a list of constants", "Write it as in UNNEST(ARRAY['a', 'b'])."
         )
     if kind is None:
         return list(node.expressions)

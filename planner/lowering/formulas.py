@@ -673,7 +673,7 @@ def _checked(node: exp.Expr, value: exp.Expr | None) -> exp.Expr:
     """An argument of an aggregate, which is a value of each record."""
     if isinstance(value, exp.Distinct) or not isinstance(value, exp.Expr) or node.expressions:
         raise unsupported(
-            node, "is of distinct values, which are not counted", "Leave DISTINCT out."
+            node, "asks for distinct values, which are not counted", "Leave DISTINCT out."
         )
     if has_node(value, exp.AggFunc):
         raise aggregated_twice(node)

@@ -80,7 +80,7 @@ def joined_rows(
     own_join, own = entries[place]
     if own_join is not None and _kind(own_join, own) == "LEFT":
         raise unsupported(
-            own, "is joined to keep public rows that no private row has", "Put it first in FROM."
+            own, "would keep public rows without a private row", "Put it first in FROM."
         )
     # Conditions of inner joins apply together, wherever they are written.
     conditions = [
@@ -284,7 +284,7 @@ def public_columns(query: exp.Query, world: PlanningContext, node: exp.Expr) -> 
 def _not_public(node: exp.Expr) -> UnsupportedSql:
     what = "A subquery of answers" if isinstance(node, exp.Subquery) else shown(node)
     return UnsupportedSql(
-        f"{what} is needed for each private row, and is no public table, nor made of some.",
+        f"{what} is needed for each private row, but is not made of public tables alone.",
         hint="GROUP BY the column that it is compared with, since answers may choose groups; or "
         "aggregate the private rows first, in a subquery, and join its answers.",
         position=position(node),

@@ -76,7 +76,7 @@ def ask_consistency(part: PartBuilder, answers: Iterable[int], manner: AnswerOpt
     counts = [math.prod(sizes[place] for place in one) for one in part.sets]
     if sum(counts) != part.n_rows:
         raise UnsupportedSql(
-            "The grouping sets are no tables: some combinations of their keys are not possible.",
+            "The grouping sets cannot be tables: some combinations of their keys are impossible.",
             hint="Group by columns that are not functions of each other, and let WHERE tie none.",
         )
     _check_joint_size(part, sizes, manner.consistency)

@@ -393,7 +393,7 @@ def linear_query(item: exp.Expr, where: tuple[exp.Expr, ...], domain: PublicDoma
     if row.bound > COEFFICIENT_MAX:
         raise unsupported(
             item,
-            "weighs records so differently that whole weights pass 2**40",
+            "weighs records so differently that its whole weights exceed 2**40",
             "Ask for its parts as separate columns.",
         )
     n_records = domain.schema.n_records_max

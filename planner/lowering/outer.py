@@ -108,7 +108,7 @@ def outer_sql(tree: exp.Query, relations: RelationTypes) -> tuple[str, int]:
         return duckdb_sql(written_query(tree, relations)), n_characters
     except UnsupportedError:
         raise UnsupportedSql(
-            "What is computed from the answers has no form in DuckDB.",
+            "The expressions on answers have no form in DuckDB.",
             hint="Leave out clauses that are rarely given, such as IGNORE NULLS.",
         ) from None
 
@@ -132,7 +132,7 @@ def check_run(nodes: Sequence[exp.Expr]) -> None:
     n_nodes = n_nodes_run(nodes)
     if n_nodes > N_NODES_RUN_MAX:
         raise TooLarge(
-            f"What is computed from the answers comes to {n_nodes} words and signs once each "
+            f"The expressions on answers come to {n_nodes} words and signs once each "
             f"NULLIF and CASE is written out; {N_NODES_RUN_MAX} are allowed.",
             hint="Nest fewer of them, or compute what is inside in a subquery.",
         )

@@ -106,7 +106,7 @@ class Tables:
         """
         found = self._found(table, names)
         if table.args.get("version") is not None:
-            raise unsupported(table, "is the same at all times", "Leave AS OF out.")
+            raise unsupported(table, "does not change over time", "Leave AS OF out.")
         return found
 
     def _found(self, table: exp.Table, names: Names) -> Relation:

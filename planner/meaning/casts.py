@@ -286,7 +286,7 @@ def _numeric_text(call: Call, value: Value) -> Value:
     if source.digits is None:
         raise unsupported(
             value.node,
-            "has digits as a text that are not computed",
+            "would show digits that are not computed",
             "Round it, as in ROUND(x, 2)::text, or cast it to double precision.",
         )
     if source.scale == source.digits:

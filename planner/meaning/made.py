@@ -99,7 +99,7 @@ def check_printed(tree: exp.Expr) -> None:
     n_nodes = n_nodes_run(every_node(tree))
     if n_nodes > N_NODES_MAX:
         raise TooLarge(
-            f"What is computed comes to {n_nodes} words and signs once its functions are written "
+            f"The expressions come to {n_nodes} words and signs once its functions are written "
             f"out; {N_NODES_MAX} are allowed.",
             hint="Nest fewer functions, or compute what is inside in a subquery.",
         )

@@ -168,7 +168,7 @@ def _why(gate: Gate, axis: Axis, refusal: SourceUnavailable) -> Exception:
         return refusal
     first, last = changed[0].start, changed[-1].end - 1
     return InvalidRequest(
-        f"Rows of {gate.schema.table} that were closed read otherwise now, between "
+        f"Rows of {gate.schema.table} that were closed have changed, between "
         f"{axis.name} {level_text(axis, first)} and {level_text(axis, last)}.",
         hint="Restore them, or accept them: `tacit table accept-changes`. Until then nothing is "
         "measured.",
@@ -222,7 +222,7 @@ def renew(
             raise InvalidRequest(
                 f"{schema.table} grows: its rows come by {schema.grows}, and it has one "
                 "generation.",
-                hint="`tacit table accept-changes` goes on with closed rows that are others now.",
+                hint="`tacit table accept-changes` accepts closed rows that have changed.",
             )
     read = [(table, _data(table, ledger, is_kept=True)) for table in tables]
     begun = [renew_table(ledger, table.schema, table.funds, data, by=by) for table, data in read]

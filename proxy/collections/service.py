@@ -352,7 +352,7 @@ class CollectionService:
             CollectedAxes.of(campaign).schema(campaign.name)
         except ValueError as error:
             raise InvalidRequest(
-                f"What this campaign asks cannot be the columns of a table: {error}.",
+                f"The questions of this campaign cannot be columns of a table: {error}.",
                 hint="Give its attributes other names or levels: answers are read by SQL.",
             ) from None
         try:

@@ -100,7 +100,7 @@ def _check(table: SelfAnswering, part: Part) -> None:
     _cells(table, part)  # or a refusal
     if part.consistency is not None:
         raise UnsupportedSql(
-            f"{name} is {kind}, and its counts are not made to agree in another way than its own.",
+            f"{name} is {kind}, and the option consistency does not apply to it.",
             hint="Leave the option consistency out.",
         )
 

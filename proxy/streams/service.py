@@ -336,7 +336,7 @@ class StreamService(Mapping[str, StreamTable]):
             return Told(refused)
         except Exception:  # noqa: BLE001 - its text may quote an id, and is dropped
             write_log(logging.ERROR, "not_held", table=asked.stream, code=UNEXPECTED)
-            return Told(StoreUnavailable(f"Something went wrong with {asked.stream}."))
+            return Told(StoreUnavailable(f"An operation failed on {asked.stream}."))
         return Told()
 
     def _forget(self, name: str) -> None:

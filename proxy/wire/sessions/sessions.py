@@ -268,7 +268,7 @@ def header_target(metadata: Iterable[tuple[str, str | bytes]] | None) -> Request
             )
         text = value if isinstance(value, str) else value.decode("utf-8", errors="replace")
         if found.setdefault(key, text) != text:
-            raise InvalidTarget(f"The header {key} is there twice, and not the same.")
+            raise InvalidTarget(f"The header {key} is sent twice, with different values.")
     if {f"{HEADER_PREFIX}half-width", f"{HEADER_PREFIX}relative"} <= found.keys():
         raise InvalidTarget(
             "The headers name both tacit-half-width and tacit-relative.", hint="Send one of them."
