@@ -324,7 +324,7 @@ def _shown_as_it_is(tree: exp.Query, splitter: Splitter) -> tuple[OutputColumn, 
         if not isinstance(column, exp.Column):
             return None
         known = part.shows(column)
-        columns.append(OutputColumn(item.alias, known.kind, known.index, known.confidence))
+        columns.append(replace(known, name=item.alias))
     return tuple(columns)
 
 

@@ -323,6 +323,7 @@ class ColumnKind(StrEnum):
     COST = "cost"
     SOURCE = "source"
     SUMMARY = "summary"  # of levels
+    PROBABILITY = "probability"  # that an answer lies in a range
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,13 +339,17 @@ class OutputColumn:
     index : int
         Which key (KEY, GROUPING), aggregate (ESTIMATE), summary (SUMMARY), or answer (all others).
     confidence : float, optional
-        The confidence of LOW and HIGH; by default the target's.
+        The confidence of LOW and HIGH; by default the target's. Of PROBABILITY, that of an interval
+        which needs as many draws of a formula.
+    span : tuple of float, optional
+        The range that a PROBABILITY is about.
     """
 
     name: str
     kind: ColumnKind
     index: int
     confidence: float | None = None
+    span: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)

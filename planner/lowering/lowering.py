@@ -34,6 +34,7 @@ from planner.sql import (
     COMPANIONS,
     IS_MADE,
     WAS_CUT,
+    Claim,
     CompanionColumn,
     Held,
     aggregates,
@@ -43,15 +44,18 @@ from planner.sql import (
     is_companion,
     is_of_window,
     is_output,
+    is_probability,
     listed,
     output_name,
     output_reference,
     position,
     read_companion,
+    read_probability,
     shown,
     suggestion,
     unit_count,
     unsupported,
+    with_named,
 )
 from planner.workload import ColumnKind
 
@@ -306,9 +310,14 @@ class Lowering:
                 return node if named is None else exp.paren(rows.written_out(named, node))
             return node
 
+        def by_alias_within(node: exp.Expr) -> exp.Expr:
+            return mapped(node, by_alias)
+
         group = select.args.get("group")
         if group is not None:
             expand_ordinals(group, select.expressions, by_alias, rows)
+        for clause in ("expressions", "order"):
+            _change(select, clause, lambda node: with_named(node, by_alias_within))
         for clause in ("expressions", "where", "group", "having", "qualify", "windows", "distinct"):
             if clause in ("having", "qualify"):
                 _change(select, clause, by_alias)
@@ -321,6 +330,10 @@ class Lowering:
             return self._part.rows.resolved_node(node)
         if not isinstance(node, exp.Count | exp.ApproxDistinct | exp.Filter | exp.Anonymous):
             return node
+        if is_probability(node):
+            resolved = [mapped(one, self._read) for one in node.expressions]
+            node.set("expressions", resolved)
+            return read_probability(node)
         counted = count_of_units(node, self._part.rows)
         return read_companion(counted) if is_companion(counted) else counted
 
@@ -466,6 +479,8 @@ class Lowering:
         key = self.key_column(node)
         if key is not None:
             return key
+        if isinstance(node, Claim):
+            return self._formulas.claim(node)
         formula = None if is_of_window(node) else self._formulas.inline(node)
         if formula is not None:
             return formula

@@ -34,6 +34,7 @@ from planner.sql import (
     Parameters,
     column_name,
     every_node,
+    is_probability,
     parse,
     read_query,
     text_of,
@@ -180,6 +181,12 @@ def _named(items: Iterable[exp.Expr]) -> Iterable[exp.Expr]:
 def _refusal(node: exp.Expr) -> UnsupportedSql:
     if isinstance(node, exp.Parameter | exp.Placeholder):
         return unsupported(node, "is a parameter", "Write the value into the SQL text.")
+    if is_probability(node):
+        return unsupported(
+            node,
+            "is about answers of another SELECT",
+            "Ask for it in the SELECT that aggregates, under a name, and use that here.",
+        )
     if isinstance(node, exp.Func):
         return unsupported(
             node,

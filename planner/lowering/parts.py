@@ -201,6 +201,7 @@ _TYPES = {
 }
 # An aggregate's text, its conditions if they differ from the SELECT's, and whether it is a total
 # over all groups.
+ColumnKey: TypeAlias = tuple[ColumnKind, int, float | None, tuple[float, float] | None]
 AggregateKey: TypeAlias = tuple[str, tuple[exp.Expr, ...], bool]
 
 
@@ -292,7 +293,7 @@ class PartBuilder:
         self._is_searched = False
         # By axis: the groups cut by its levels, and the level of each row.
         self.levelled: dict[str, tuple[tuple[Partition, ...], tuple[int, ...]]] = {}
-        self._columns: dict[tuple[ColumnKind, int, float | None], OutputColumn] = {}
+        self._columns: dict[ColumnKey, OutputColumn] = {}
         self._by_name: dict[str, OutputColumn] = {}
 
     @property
@@ -457,6 +458,13 @@ class PartBuilder:
         self._answers.append(answer)
         return len(self._answers) - 1
 
+    def claimed(self, answer: Answer) -> int:
+        """An answer that a claim is about: one that is shown, or a new one; its position."""
+        for place, known in enumerate(self._answers):
+            if known.has_interval and (known.uses, known.formula) == (answer.uses, answer.formula):
+                return place
+        return self.answer(answer)
+
     def inner(self, answer: Answer) -> int:
         """Add a formula inside other SQL, which has no interval and no target; its position."""
         self._answers.append(replace(answer, has_interval=False))
@@ -504,12 +512,19 @@ class PartBuilder:
             key = self._keys_of[known.uses[0]]
             self._aggregates[key] = replace(self._aggregates[key], name=name)
 
-    def column(self, kind: ColumnKind, index: int, confidence: float | None = None) -> exp.Column:
+    def column(
+        self,
+        kind: ColumnKind,
+        index: int,
+        confidence: float | None = None,
+        span: tuple[float, float] | None = None,
+    ) -> exp.Column:
         """A column of the noisy relation, added to it if it is new."""
-        key = (kind, index, confidence)
+        key = (kind, index, confidence, span)
         if key not in self._columns:
             name = f"tacit_{kind.value}_{len(self._columns)}"
-            self._columns[key] = self._by_name[name] = OutputColumn(name, kind, index, confidence)
+            column = OutputColumn(name, kind, index, confidence, span)
+            self._columns[key] = self._by_name[name] = column
         return exp.Column(this=exp.to_identifier(self._columns[key].name, quoted=True))
 
     @property

@@ -4,6 +4,7 @@ Here: what can be said about a statement without knowing any table. Not here: wh
 (`domain/`) and what it asks for (`lowering/`).
 """
 
+from planner.sql.claims import Claim, is_probability, read_probability, with_named
 from planner.sql.cursors import (
     CloseCursor,
     CopyFormat,
@@ -197,6 +198,7 @@ __all__ = [
     "WRITTEN_FOR",
     "Age",
     "AnswerOptions",
+    "Claim",
     "ClientSetting",
     "Clock",
     "CloseCursor",
@@ -275,6 +277,7 @@ __all__ = [
     "is_new_name",
     "is_of_window",
     "is_output",
+    "is_probability",
     "is_put_in_zone",
     "is_quantile",
     "is_unit_count",
@@ -300,6 +303,7 @@ __all__ = [
     "read_file",
     "read_interval",
     "read_moment",
+    "read_probability",
     "read_query",
     "read_statement",
     "read_text",
@@ -316,5 +320,6 @@ __all__ = [
     "unsupported",
     "utc_now",
     "value_type",
+    "with_named",
     "worded_statements",
 ]

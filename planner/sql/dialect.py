@@ -35,6 +35,7 @@ from sqlglot.parsers.postgres import PostgresParser
 from sqlglot.time import format_time
 from sqlglot.tokenizer_core import TokenType
 
+from planner.sql.claims import Claim
 from planner.sql.messages import origin
 from planner.sql.names import CompanionColumn, column_name
 from planner.sql.nodes import AS_WRITTEN, WRITTEN_FOR, Held, PublicLookup, Written, is_put_in_zone
@@ -551,6 +552,7 @@ class Tacit(Postgres):
             exp.StrPosition: lambda self, node: self.func("STRPOS", *node.iter_expressions()),
             Held: lambda _self, _node: "(SELECT ..)",
             CompanionColumn: lambda _self, node: str(node.args["text"]),
+            Claim: lambda _self, node: str(node.args["text"]),
             Written: lambda self, node: self.sql(node.meta[WRITTEN_FOR]),
             PublicLookup: lambda _self, node: str(node.meta["text"]),
         }

@@ -48,7 +48,13 @@ KEYWORDS: Final = (
     *("JOIN", "LEFT JOIN", "USING", "ON", "WITH", "UNION ALL", "CUBE", "ROLLUP", "DISTINCT"),
     *("COUNT(*)", "COUNT", "SUM", "AVG", "MIN", "MAX", "VARIANCE", "STDDEV", "MEDIAN"),
     *("EXPLAIN PRIVACY", "SHOW TABLES", "DESCRIBE", "SET", "RESET", "CREATE SYNTHETIC TABLE"),
-    *("WITH DIFFERENTIAL_PRIVACY OPTIONS", "DP_INTERVAL_LOW", "DP_INTERVAL_HIGH", "DP_SOURCE"),
+    *(
+        "WITH DIFFERENTIAL_PRIVACY OPTIONS",
+        "DP_INTERVAL_LOW",
+        "DP_INTERVAL_HIGH",
+        "DP_PROBABILITY",
+        "DP_SOURCE",
+    ),
 )
 WORD: Final = re.compile(r"[\\\w.]*$")
 ALIASED: Final = re.compile(r"(?=\b(\w+)(?:\s+AS)?\s+(\w+)\b)", re.IGNORECASE)

@@ -146,6 +146,26 @@ SECTIONS: dict[str, tuple[Task, ...]] = {
             "[The views](../privacy_views.md) also have the history and the domains.",
         ),
     ),
+    "Claims": (
+        Task(
+            "How probable is it that there are more than 16,000?",
+            "SELECT COUNT(*) AS women, DP_PROBABILITY(women > 16000) AS probability FROM adult "
+            "WHERE sex = 'Female'",
+            "By the exact law of the noise. It costs no more than the count.",
+        ),
+        Task(
+            "Which of two averages is larger?",
+            "SELECT DP_PROBABILITY(AVG(age) FILTER (WHERE sex = 'Male') > "
+            "AVG(age) FILTER (WHERE sex = 'Female')) AS men_are_older FROM adult",
+            "By draws of the joint law of both.",
+        ),
+        Task(
+            "Groups that are surely large",
+            "SELECT education, COUNT(*) AS n FROM adult GROUP BY education "
+            "HAVING DP_PROBABILITY(COUNT(*) > 1000) > 0.99 ORDER BY n DESC",
+            "Without `DP_PROBABILITY`, noise decides about groups near 1,000.",
+        ),
+    ),
     "On answers": (
         Task(
             "Only large groups, the largest first",

@@ -109,7 +109,7 @@ def _shown(part: Part, placed: Sequence[Mapping[str, int]]) -> list[Sequence[Sho
     return [_column(column, part, aggregates, answers) for column in part.columns]
 
 
-def _column(
+def _column(  # noqa: PLR0911 - one for each kind
     column: OutputColumn,
     part: Part,
     aggregates: Sequence[Sequence[Shown]],
@@ -126,8 +126,17 @@ def _column(
             return answers[column.index]
         case ColumnKind.STDERR | ColumnKind.COST | ColumnKind.SOURCE:
             return ["plain sight" if column.kind is ColumnKind.SOURCE else 0.0] * part.n_rows
+        case ColumnKind.PROBABILITY:
+            return [_is_within(one, column.span) for one in answers[column.index]]
         case ColumnKind.SUMMARY:
             return _summary(part.summaries[column.index], aggregates, part.n_rows)
+
+
+def _is_within(value: Shown, span: tuple[float, float] | None) -> Shown:
+    """The probability without noise: 1 or 0."""
+    if isinstance(value, int | float | Fraction) and span is not None:
+        return float(span[0] < value <= span[1])
+    return None
 
 
 def _summary(

@@ -37,6 +37,7 @@ _KIND_TYPES: Final = {
     ColumnKind.STDERR: pa.float64(),
     ColumnKind.COST: pa.float64(),
     ColumnKind.SOURCE: pa.string(),
+    ColumnKind.PROBABILITY: pa.float64(),
 }
 
 
@@ -151,9 +152,10 @@ def _type_of(part: Part, column: OutputColumn) -> pa.DataType:
 
 def _may_be_null(part: Part, column: OutputColumn) -> bool:
     """Whether it may be NULL: keys, formulas that divide by zero, intervals of clipped counts."""
-    if column.kind in (ColumnKind.LOW, ColumnKind.HIGH, ColumnKind.STDERR) and part.consistency:
+    of_law = (ColumnKind.LOW, ColumnKind.HIGH, ColumnKind.STDERR, ColumnKind.PROBABILITY)
+    if column.kind in of_law and part.consistency:
         return True
-    if column.kind in (ColumnKind.ANSWER, ColumnKind.STDERR):
+    if column.kind in (ColumnKind.ANSWER, ColumnKind.STDERR, ColumnKind.PROBABILITY):
         return part.answers[column.index].formula is not None
     return column.kind in (ColumnKind.KEY, ColumnKind.SUMMARY)
 
@@ -166,6 +168,8 @@ def _values(answered: AnsweredPart, column: OutputColumn) -> Sequence[object] | 
         return summarised(answered, part.summaries[column.index])
     if column.kind is ColumnKind.ESTIMATE:
         return answered.values(column.index)
+    if column.span is not None:
+        return answered.answers[column.index].probabilities(*column.span)
     confidence = part.confidence if column.confidence is None else column.confidence
     return _of_item(answered.answers[column.index], column.kind, confidence, part.n_rows)
 

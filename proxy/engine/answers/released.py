@@ -258,7 +258,10 @@ def promised_columns(workload: Workload, computed: pa.Table | None) -> pa.Schema
 def _of_relation(answered: AnsweredPart) -> AnswerColumns:
     """A part's relation, which is the answer."""
     receipts = []
+    names = {column.name for column in answered.part.columns}
     for place, item in enumerate(answered.answers):
+        if item.answer.name not in names:
+            continue  # a claim is about it, and it is not shown
         low, high = item.intervals(answered.part.confidence)
         ends = (low.tolist(), high.tolist())
         receipts.append(column_receipt(item.answer.name, answered, place, ends))

@@ -147,6 +147,10 @@ class LevelLaw:
         low, high = self.interval(confidence)
         return (high - low) / 2
 
+    def probabilities(self, low: float, high: float) -> Floats:  # noqa: ARG002 - as other laws
+        """NaN, (n_rows,): between its ends, nothing says how likely a number is."""
+        return np.full(self.is_lost.shape, np.nan)
+
     def standard_errors(self) -> Floats:
         """NaN, (n_rows,): between its ends, nothing says how likely a number is."""
         return np.full(self.is_lost.shape, np.nan)
@@ -311,6 +315,16 @@ class AnsweredItem:
         low, high = self.intervals(confidence)
         wide = np.maximum(high - self.values, self.values - low)
         return np.where(np.isnan(wide), np.inf, wide)
+
+    def probabilities(self, low: float, high: float) -> NDArray[np.float64]:
+        """How probably the true value is in a range, given the answer, (n_rows,).
+
+        By the law of the noise and nothing else: neither the public range nor a prior is used. NaN
+        where the law is not known.
+        """
+        if self.law is not None:
+            return self.law.probabilities(low, high)
+        return np.array([one.probability(low, high) for one in self.posteriors])
 
     def standard_errors(self) -> NDArray[np.float64]:
         """The standard deviation of the true value about the answer, (n_rows,)."""

@@ -230,6 +230,17 @@ class SimulatedLaw:
         low, high = np.quantile(filled, [tail, 1 - tail], axis=1)
         return np.where(is_drawn.any(axis=1), (high - low) / 2, 0.0)
 
+    def probabilities(self, low: float, high: float) -> Floats:
+        """The share of the draws that are in a range, (n_rows,); NaN where there is no value.
+
+        NaN as well where draws are points of a box: how they are spread says nothing.
+        """
+        if self.is_boxed:
+            return np.full(self.values.shape, np.nan)
+        is_in = (self.draws > low) & (self.draws <= high)
+        share = is_in.mean(axis=1)
+        return np.where(np.isnan(self.draws).any(axis=1) | np.isnan(self.values), np.nan, share)
+
     def standard_errors(self) -> Floats:
         """The standard deviation of the true value about the answer, (n_rows,)."""
         if self.is_boxed:
