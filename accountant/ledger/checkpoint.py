@@ -206,7 +206,7 @@ class _Writer(pickle.Pickler):
         if not _is_value(kind):
             raise NotAState(f"a state with a {kind.__name__}")
         if issubclass(kind, Enum):
-            return NotImplemented
+            return kind, (value.value,)  # some releases of Python would write a call of getattr
         names = _field_names(kind)
         if hasattr(value, "__dict__"):  # which has what was computed of the fields, too
             return __newobj__, (kind,), {name: getattr(value, name) for name in names}

@@ -136,7 +136,7 @@ def test_replaced_data_is_refused_until_the_owner_says_so(
     assert tacit("table", "status", "customers", "--config", config) == 0
     assert "customers is in generation 2, since " in capsys.readouterr().out
     assert tacit("table", "renew", "customers", "--config", config) == 0
-    assert "is what it was" in capsys.readouterr().out
+    assert "is unchanged" in capsys.readouterr().out
     check_ledger(folder, 2)
 
 

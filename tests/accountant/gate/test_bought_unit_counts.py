@@ -154,13 +154,13 @@ def test_the_auditor_adds_up_by_itself_and_convicts_what_is_charged_too_little(
 @pytest.mark.parametrize(
     ("field", "value", "said"),
     [
-        ("groups_max", 3, "for other groups"),
-        ("only_cut", True, "for other groups"),
-        ("only_cut", False, "does not say which"),
+        ("groups_max", 3, "under other groups"),
+        ("only_cut", True, "under other groups"),
+        ("only_cut", False, "must say which"),
         ("raised_from", 1, "never made"),
         ("groups_max", 0, "groups_max"),
         ("weight_units", QUARTER.units, "smaller than the paid weight"),
-        ("noise_scale", (8.0).hex(), "smaller than|no refinement"),
+        ("noise_scale", (8.0).hex(), "smaller than|does not refine"),
         ("kind", "distance", "distance|fields|field"),
     ],
 )

@@ -302,7 +302,7 @@ LIES: list[tuple[int, Change, str]] = [
     (CHARGE, to((COARSE_SCALE / 2).hex(), *BLOCK, "noise_scale"), "smaller than the paid"),
     (CHARGE, to(0, *BLOCK, "precision_units"), "below 1|a precision is"),
     (CHARGE, to(2**103 + 1, *BLOCK, "precision_units"), "a precision"),
-    (CHARGE, lambda body: body.pop("normal"), "has terms if it is for Gaussian noise"),
+    (CHARGE, lambda body: body.pop("normal"), "must have terms if it is for Gaussian noise"),
     (RAISE, to("1/999999999", "normal", "delta"), "other terms"),
     (RAISE, to("300", "normal", "order"), "other terms"),
     (RAISE, to(1, *BLOCK, "raised_from"), "never made|not there"),

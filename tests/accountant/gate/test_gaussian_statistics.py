@@ -261,7 +261,7 @@ LIES: list[tuple[int, Change | Callable[[dict[str, object]], None], str]] = [
     (CHARGE, to("1", "normal", "order"), "an order of"),
     (CHARGE, to("4/3", "normal", "order"), "an order of"),
     (CHARGE, to(str(2 * TERMS.order), "normal", "order"), "does not pay for its Gaussian noise"),
-    (CHARGE, lambda body: body.pop("normal"), "has terms if it is for Gaussian noise"),
+    (CHARGE, lambda body: body.pop("normal"), "must have terms if it is for Gaussian noise"),
     (CHARGE, cheaper, "does not pay for its Gaussian noise"),
     (5, to("1/999999999", "normal", "delta"), "other terms"),
     (5, to("300", "normal", "order"), "other terms"),

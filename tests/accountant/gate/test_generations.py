@@ -262,7 +262,7 @@ def test_statistics_units_and_gaussian_noise_go_on(ledger: Ledger, gate: Gate) -
     ("change", "says"),
     [
         (to(1, "units_before"), "on top of 1"),
-        (to("", "data_fingerprint"), "without data"),
+        (to("", "data_fingerprint"), "has no data"),
         (lambda body: body.pop("rows_fingerprint"), "rows_fingerprint"),
     ],
 )
@@ -287,7 +287,7 @@ def test_the_same_data_is_no_generation(ledger: Ledger, gate: Gate, table: Known
         body["rows_fingerprint"] = table.rows_fingerprint(key)
 
     (seq,) = [one.seq for one in written if one.kind == "generation_begun"]
-    assert "that there was" in problem_with(written, seq, same)
+    assert "same data as the one before" in problem_with(written, seq, same)
     assert_not_opened(written, seq, same)
 
 

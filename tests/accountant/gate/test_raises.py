@@ -191,7 +191,7 @@ def test_a_value_that_may_have_been_clamped_is_not_raised(
 ) -> None:
     gate = open_table(ledger, SCHEMA, Fraction(1), table, PlantedNoise(planted))
     buy(gate, FRESH)
-    with pytest.raises(TooLarge, match="limit of what can be stored"):
+    with pytest.raises(TooLarge, match="as large as can be stored"):
         buy(gate, RAISE)
     assert gate.budget().spent == Fraction(1, 4)
 

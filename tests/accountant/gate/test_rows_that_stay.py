@@ -175,7 +175,7 @@ def test_an_auditor_finds_rows_recorded_twice(tmp_path: Path, of_before: bool) -
     again = replace(last, seq=last.seq + 1, kind=kind, body=body)
     digest = chained_digest(last.digest, (again.seq, again.at, again.kind, again.table, again.body))
     said = audit([*entries, replace(again, digest=digest)])
-    assert said == f"entry {again.seq}: what is read from a table's data is recorded twice"
+    assert said == f"entry {again.seq}: the fingerprint of a table's rows is recorded twice"
 
 
 def audit(entries: list[Entry]) -> str | None:

@@ -211,8 +211,8 @@ def test_only_a_correction_lets_time_go_back(ledger: Ledger, clock: Hands) -> No
 @pytest.mark.parametrize(
     ("field", "value", "why"),
     [
-        ("was", moment(4), "and the entry before has"),
-        ("was", "soon", "no moment"),
+        ("was", moment(4), "but the entry before has"),
+        ("was", "soon", "a moment like"),
         ("by", 3, "not a text"),
     ],
 )

@@ -110,7 +110,7 @@ def test_two_servers_of_a_ledger_know_the_same(tmp_path: Path) -> None:
 
 
 def test_values_check_themselves() -> None:
-    with pytest.raises(ValueError, match="for nobody"):
+    with pytest.raises(ValueError, match="at least one respondent"):
         replace(OPENED, n_respondents_max=0)
     with pytest.raises(TypeError, match="no object"):
         replace(OPENED, campaign="[]")

@@ -43,7 +43,7 @@ OUT_OF_RANGE = {
     f"(user UNIVERSE 10, {'a' * 64} BOOLEAN)": "is no name for a predicate",
     f"(user UNIVERSE 10, {', '.join(f'b{k} BOOLEAN' for k in range(17))})": "at most 16",
     "(user BUCKETS 10) WITH (bits => 5)": "Buckets are the bits",
-    "(user BUCKETS 10) WITH (departures => true)": "nobody leaves one",
+    "(user BUCKETS 10) WITH (departures => true)": "no one leaves one",
     "(user UNIVERSE 10) WITH (epsilon => 2, budget => 1)": "at least epsilon",
     "(user UNIVERSE 10) WITH (epochs => 'hour')": "a window of time",
     "(user UNIVERSE 10) WITH (epoch => 'day')": "WITH has no epoch",

@@ -88,8 +88,8 @@ def test_who_asks_for_levels_hears_of_several_rows_and_what_is_the_same_in_them(
     assert '# per_unit = ["city"]' in text
     unique = [ORDERS[0], "1,a,Oslo,web", "2,b,Oslo,web", "3,,Oslo,web"]
     text = drafted(tmp_path, "orders", unique, "--read-levels-from-data")
-    assert "nobody has two rows" in text
-    assert "some are about nobody (NULL)" in text
+    assert "each has one row" in text
+    assert "some are about no one (NULL)" in text
     assert "rows_per_unit_max" not in text
 
 

@@ -225,13 +225,13 @@ def test_what_was_not_asked_together_or_is_too_large_is_refused() -> None:
     campaign = campaign_of({"a": 2, "b": 2, "c": 2}, 2)
     rng = np.random.default_rng(0)
     estimates = answers(campaign, rng.integers(2, size=(300, 3)), rng)
-    with pytest.raises(InvalidRequest, match="Nobody was asked about a, b, c together"):
+    with pytest.raises(InvalidRequest, match="No one was asked about a, b, c together"):
         AnsweredSource(estimates, ["a", "b", "c"], width_max=3)
-    with pytest.raises(InvalidRequest, match="Nobody has answered asked yet"):
+    with pytest.raises(InvalidRequest, match="No one has answered asked yet"):
         AnsweredSource(CollectionEstimates(campaign, {}, 0), ["a", "b"], width_max=2)
     (first, *_) = estimates.tallies.items()
     of_one = CollectionEstimates(campaign, dict([first]), first[1][0].n_answers)
-    with pytest.raises(InvalidRequest, match=r"Nobody has answered about .* yet") as caught:
+    with pytest.raises(InvalidRequest, match=r"No one has answered about .* yet") as caught:
         AnsweredSource(of_one, ["a", "b", "c"], width_max=2)
     assert "Answered until now" in str(caught.value.hint)
     with pytest.raises(TooLarge, match="The table of a, b has 2209 cells; of a collection, 2048"):

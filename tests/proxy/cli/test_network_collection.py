@@ -65,7 +65,7 @@ def test_a_network_is_learned_for_nothing_from_one_reading(
     [
         (("--epsilon", "banana"), "[invalid_target]: survey is a collection, which has no budget"),
         (("--epsilon", "1"), "[invalid_target]: survey is a collection, which has no budget"),
-        (("--degree", "2"), "[invalid_request]: Nobody was asked about A, E, O together"),
+        (("--degree", "2"), "[invalid_request]: No one was asked about A, E, O together"),
         (("--columns", "A,Z"), "[unknown_name]: survey has no column 'Z'"),
     ],
 )
@@ -100,7 +100,7 @@ def test_a_collection_that_nobody_answered_says_so(
     campaign = survey_campaign(UNITS_PER_EPSILON)
     with serving_answers(AnsweredCollection(CollectionEstimates(campaign, {}, 0))) as address:
         monkeypatch.setenv("TACIT_SERVER", address)
-        assert "[invalid_request]: Nobody has answered survey yet." in run(*LEARN).err
+        assert "[invalid_request]: No one has answered survey yet." in run(*LEARN).err
 
 
 def test_a_stream_has_no_network(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

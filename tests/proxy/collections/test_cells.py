@@ -30,7 +30,7 @@ def test_a_pair_that_is_asked_about_and_not_answered_yet_is_said_to_be_that() ->
     assert len(estimated_shares(found, ["smokes", "education"], 0.95)) == 6
     with pytest.raises(InvalidRequest) as refused:
         estimated_shares(found, ["region", "education"], 0.95)
-    assert refused.value.message == "Nobody has answered about education, region yet."
+    assert refused.value.message == "No one has answered about education, region yet."
     assert refused.value.hint == "Answered until now: education, smokes."
 
 
@@ -38,7 +38,7 @@ def test_what_is_never_asked_together_is_refused_with_all_that_is() -> None:
     """Also with pairs that nobody has answered yet: they will be."""
     with pytest.raises(InvalidRequest) as refused:
         estimated_shares(of_one_pair(CAMPAIGN, 0), ["region", "education", "smokes"], 0.95)
-    assert refused.value.message == "Nobody was asked about education, region, smokes together."
+    assert refused.value.message == "No one was asked about education, region, smokes together."
     assert refused.value.hint is not None
     for one in CAMPAIGN.combinations:
         assert ", ".join(one.scope) in refused.value.hint
@@ -46,7 +46,7 @@ def test_what_is_never_asked_together_is_refused_with_all_that_is() -> None:
 
 def test_before_the_first_answer_nothing_is_listed() -> None:
     nobody = CollectionEstimates(CAMPAIGN, {}, 0)
-    with pytest.raises(InvalidRequest, match=r"^Nobody has answered yet\.$"):
+    with pytest.raises(InvalidRequest, match=r"^No one has answered yet\.$"):
         estimated_shares(nobody, ["smokes"], 0.95)
 
 

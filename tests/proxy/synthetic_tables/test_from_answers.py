@@ -269,7 +269,7 @@ def test_names_and_grants_are_as_for_any_table(engine: Engine) -> None:
 def test_columns_that_nobody_answered_are_drawn_evenly_or_refused(tmp_path: Path) -> None:
     nobody = CollectedTable(CollectionEstimates(CAMPAIGN, {}, 0))
     engine = Engine({}, features=[Feature({"survey": nobody})], store=SyntheticStore(tmp_path))
-    with pytest.raises(InvalidRequest, match="Nobody has answered survey"):
+    with pytest.raises(InvalidRequest, match="No one has answered survey"):
         ask(engine, MAKE)
     full = answers(4000).estimates
     tallies = {

@@ -1,4 +1,4 @@
 -- code: unsupported_sql
--- says: same at all times
+-- says: does not change over time
 -- works: WITH p AS (SELECT * FROM patients) SELECT COUNT(*) FROM p
 WITH p AS (SELECT * FROM patients) SELECT COUNT(*) FROM p AS OF '2024-01-01'

@@ -52,7 +52,7 @@ def test_the_key_is_made_with_a_new_ledger_and_needed_ever_after(
     with pytest.raises(LedgerCorrupt, match="is missing"):
         open_postgres(location, tmp_path / "absent.key")
     copy.write_bytes(os.urandom(32))
-    with pytest.raises(LedgerMismatch, match="is not that of the ledger"):
+    with pytest.raises(LedgerMismatch, match="belongs to another ledger"):
         open_postgres(location, copy)
     copy.write_bytes(b"short")
     with pytest.raises(LedgerCorrupt, match="does not hold 32 bytes"):

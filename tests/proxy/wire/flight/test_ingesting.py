@@ -150,7 +150,7 @@ WRONG = {
         pa.table({"user": pa.array([777]).dictionary_encode()}),
         "Users are whole numbers",
     ),
-    "null": (pa.table({"user": [1, None]}), "A value is NULL: nobody"),
+    "null": (pa.table({"user": [1, None]}), "A value is NULL: no one"),
     "beyond 64 bits": (
         pa.table({"user": pa.array([2**63 + 777], pa.uint64())}),
         "no whole number of 64 bits",

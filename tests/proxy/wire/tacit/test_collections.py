@@ -150,10 +150,10 @@ def test_what_was_not_asked_together_is_refused_with_what_was(
             TacitStub(channel).EstimateCollection(request, metadata=analyst)
         return str(refused.value.details())
 
-    assert "Nobody has answered yet" in refusal("smokes")
+    assert "No one has answered yet" in refusal("smokes")
     respond(channel, new_token())
     of_three = refusal("smokes", "region", "education")
-    assert "Nobody was asked about education, region, smokes together" in of_three
+    assert "No one was asked about education, region, smokes together" in of_three
     assert "education, smokes" in of_three  # though one pair alone was answered
     assert "There is no attribute 'income'" in refusal("income")
     assert "No attribute is named" in refusal()
