@@ -56,7 +56,7 @@ def issue(config: Path) -> str:
 
 
 def _write_visits(path: Path) -> None:
-    """Visits by day and region, more in summer; nobody's."""
+    """Write made-up visits by day and region, with more in summer."""
     draw = random.Random(7)  # noqa: S311 - data for an example, not noise
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
