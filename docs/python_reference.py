@@ -1,4 +1,4 @@
-"""The reference pages of the Python packages: what they show, for autodoc to fill in.
+"""Writes the reference pages of the Python packages, which autodoc fills in.
 
 One page for each folder of a package. A page shows the docstring of each module, and the public
 classes and functions that the module itself defines. It imports none of the modules that it lists.
