@@ -113,6 +113,6 @@ def plain_text(_: Sphinx, what: str, name: str, obj: Any, options: Any, lines: l
 
 
 def setup(app: Sphinx) -> None:
-    """Have the pages written before Sphinx looks for them, and docstrings read as what they are."""
+    """Write generated pages before Sphinx looks for them, and read module docstrings as text."""
     app.connect("builder-inited", generate)
     app.connect("autodoc-process-docstring", plain_text, priority=400)  # numpydoc comes at 500

@@ -1,8 +1,8 @@
-"""The reference page of a protocol: its calls and messages as Markdown, from the .proto file.
+"""Writes the reference page of a protocol, in Markdown, from the .proto file and its comments.
 
-A compiled protocol has no comments, and the comments are the reference. Reads what our own
-protocol is written in (one service, flat messages, a line for each field) and nothing more; that
-no call, message or field is left out is tested against the compiled protocol.
+The comments are the reference, and a compiled protocol has none. This reads only the form of our
+own protocol (one service, flat messages, a line for each field). A test compares the page with the
+compiled protocol, so that no call, message or field is left out.
 """
 
 import re
@@ -17,7 +17,7 @@ SCALARS = frozenset({"bool", "bytes", "double", "int32", "int64", "sfixed64", "s
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A call or a field: what its line says, and the comment above it."""
+    """A call or a field: the match of its line, and the comment above it."""
 
     comment: str
     match: re.Match[str]

@@ -1,7 +1,7 @@
-"""The reference pages of the Python packages: what they show, for autodoc to fill in.
+"""Writes the reference pages of the Python packages, which autodoc fills in.
 
 One page for each folder of a package. A page shows the docstring of each module, and the public
-classes and functions that the module itself defines. Imports nothing of what it lists.
+classes and functions that the module itself defines. It imports none of the modules that it lists.
 """
 
 import ast

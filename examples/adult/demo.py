@@ -113,7 +113,9 @@ def prepare(folder: Path) -> Path:
     ):
         text, n_replaced = re.subn(pattern, replacement, text)
         if n_replaced != 1:
-            raise RuntimeError(f"tacit.toml has {n_replaced} lines like {pattern}")
+            raise RuntimeError(
+                f"tacit.toml should have one line that matches {pattern}, and has {n_replaced}"
+            )
     config = folder / "tacit.toml"
     config.write_text(text)
     return config
@@ -144,7 +146,9 @@ def serving(config: Path) -> Iterator[str]:
         try:
             address = next(filter(None, map(ADDRESS.search, process.stdout or ())), None)
             if address is None:
-                raise RuntimeError(f"the server stopped: {log.read_text()}")
+                raise RuntimeError(
+                    f"tacit serve stopped before it printed an address: {log.read_text()}"
+                )
             yield address[1]
         finally:
             process.send_signal(signal.SIGTERM)

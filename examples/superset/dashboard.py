@@ -71,13 +71,13 @@ CHARTS: Final = (
 
 
 def register(superset: Superset, name: str, uri: str) -> int:
-    """Register a database; its number."""
+    """Register a database, and return its number."""
     body = {"database_name": name, "sqlalchemy_uri": uri, "expose_in_sqllab": True}
     return int(superset.post("database/", body)["id"])
 
 
 def make_dataset(superset: Superset, database: int, name: str, sql: str | None = None) -> int:
-    """A dataset of a table, or of a query; its number."""
+    """Make a dataset of a table or a query, and return its number."""
     body: dict[str, Any] = {"database": database, "schema": "public", "table_name": name}
     if sql is not None:
         body["sql"] = sql
@@ -85,7 +85,7 @@ def make_dataset(superset: Superset, database: int, name: str, sql: str | None =
 
 
 def make_dashboard(superset: Superset, database: int) -> int:
-    """Datasets, charts and a dashboard of them; its number."""
+    """Make datasets, charts and a dashboard of them, and return its number."""
     datasets = {
         "adult": make_dataset(superset, database, "adult"),
         "visits": make_dataset(superset, database, "visits"),

@@ -40,7 +40,7 @@ class Served:
 
     @property
     def databases(self) -> dict[str, str]:
-        """The URI of a database of Superset, for each wire."""
+        """The URI that Superset connects to, for each wire."""
         login = f"superset:{self.token}"
         return {
             "postgres": f"postgresql+psycopg2://{login}@{self.postgres}/tacit",
@@ -71,7 +71,7 @@ def main() -> None:
     told = parser.parse_args()
     environment = Environment(told.folder)
     if not environment.is_installed:
-        print("Installing Superset (800 MB, some minutes) ..", flush=True)  # noqa: T201
+        print("Installing Superset (800 MB, takes some minutes) ..", flush=True)  # noqa: T201
         environment.install()
     with running(environment, told.wire) as run:
         print(f"{run.page}  user {ADMIN}, password {run.password}")  # noqa: T201
@@ -81,7 +81,7 @@ def main() -> None:
 
 @contextmanager
 def running(environment: Environment, wire: str) -> Iterator[Running]:
-    """Tacit, Superset and a dashboard on a wire, until the end of the block."""
+    """Run Tacit, and Superset with a dashboard on one wire, until the end of the block."""
     with tempfile.TemporaryDirectory(prefix="tacit-superset-") as folder:
         config = prepare(Path(folder))
         token = issue(config)
@@ -121,7 +121,7 @@ def tacit_serving(config: Path, token: str) -> Iterator[Served]:
                 time.sleep(0.1)
             grpc, postgres = _GRPC.search(said), _POSTGRES.search(said)
             if grpc is None or postgres is None:
-                raise RuntimeError(f"tacit serve said something else: {said[-2000:]}")
+                raise RuntimeError(f"tacit serve printed no address for a wire: {said[-2000:]}")
             yield Served(grpc[1], f"{postgres[1]}:{postgres[2]}", token)
         finally:
             process.terminate()

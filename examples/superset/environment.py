@@ -1,4 +1,4 @@
-"""An environment of its own for Superset, whose libraries are older than Tacit's.
+"""A separate environment for Superset, whose libraries are older than Tacit's.
 
 It is made once in a folder that the user names, and holds Superset's metadata besides.
 """
@@ -55,7 +55,7 @@ class Environment:
 
     @property
     def variables(self) -> dict[str, str]:
-        """What its programs find in their environment."""
+        """The environment variables of its programs."""
         kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         return kept | {
             "SUPERSET_CONFIG_PATH": str(self.folder / "superset_config.py"),
@@ -76,7 +76,7 @@ class Environment:
         (self.folder / "installed").touch()
 
     def begin(self) -> str:
-        """Make new metadata with one administrator; their password."""
+        """Make new metadata with one administrator, and return their password."""
         password = secrets.token_urlsafe(12)
         folder = self.folder.resolve()
         (folder / "superset.db").unlink(missing_ok=True)
@@ -114,4 +114,4 @@ class Environment:
         )
         if done.returncode:
             sys.stderr.write(done.stderr.decode(errors="replace")[-4000:])
-            raise RuntimeError(f"{' '.join(command[:3])} failed")
+            raise RuntimeError(f"{' '.join(command[:3])} failed; its output is above")

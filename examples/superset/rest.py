@@ -47,15 +47,15 @@ class Superset:
         self._headers["X-CSRFToken"] = self.get("security/csrf_token/")["result"]
 
     def get(self, path: str) -> Any:
-        """What a path says."""
+        """GET a path, and return the reply."""
         return self._said("GET", path, None)
 
     def post(self, path: str, body: Any) -> Any:
-        """What a path says to a body."""
+        """POST a body to a path, and return the reply."""
         return self._said("POST", path, body)
 
     def put(self, path: str, body: Any) -> Any:
-        """What a path says to a body that replaces what is there."""
+        """PUT a body to a path, and return the reply."""
         return self._said("PUT", path, body)
 
     def _said(self, method: str, path: str, body: Any) -> Any:

@@ -37,26 +37,26 @@ levels = ["east", "north", "south", "west"]
 
 
 def prepare(folder: Path) -> Path:
-    """Write data and a configuration that serves them on both wires; the configuration."""
+    """Write data, and a configuration that serves them on both wires; return its path."""
     config = prepare_adult(folder)
     _write_visits(folder / "visits.csv")
     listen = 'listen = "127.0.0.1:0"'
     text = config.read_text()
     if listen not in text:
-        raise RuntimeError("the demo's configuration has no address of its own")
+        raise RuntimeError(f"the Adult demo's configuration should have the line {listen!r}")
     config.write_text(text.replace(listen, f"{listen}\npostgres_{listen}") + VISITS)
     return config
 
 
 def issue(config: Path) -> str:
-    """A token for Superset's analyst."""
+    """Issue a token for Superset's analyst."""
     with open_configured(load(config).ledger) as ledger:
         grant = Grant(analyst="superset", role=Role.ANALYST, tables=(EVERY_TABLE,))
         return issue_token(ledger, grant, by="the example")[1]
 
 
 def _write_visits(path: Path) -> None:
-    """Visits by day and region, more in summer; nobody's."""
+    """Write made-up visits by day and region, with more in summer."""
     draw = random.Random(7)  # noqa: S311 - data for an example, not noise
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
