@@ -576,8 +576,8 @@ class Outer:
 
 
 PICKED: Final = (
-    "Rows are picked in the order of noisy answers: where the intervals of groups overlap, others "
-    "may be first, and values that are picked because they are large tend to be too large."
+    "Rows are picked in the order of noisy answers. Where the intervals of groups overlap, the "
+    "true order may differ. Values that are picked because they are large tend to be too large."
 )
 
 

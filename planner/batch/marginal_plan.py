@@ -475,7 +475,7 @@ def planned_on_marginals(
         if best is None:
             raise
     if best is None:
-        raise ValueError("nothing is wanted")
+        raise ValueError("no query is given to plan for")
     return best.order(best.plan)
 
 

@@ -52,7 +52,7 @@ def with_kept_promises(
             query = queries[excess.index(worst)]
             measurements = [*measurements, _itself(query, forecast)]
     raise InvalidTarget(
-        "The targets of the batch are not met together.", hint="Ask for wider intervals."
+        "No plan was found that meets all targets of the batch.", hint="Ask for wider intervals."
     )
 
 

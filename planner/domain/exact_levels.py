@@ -526,7 +526,7 @@ class ForeignLiteral:
         name, text = self.axis.name, shown(self.literal)
         told = f"{name} never equals {text}."
         if self.is_hidden:
-            told = f"{text} is none of the declared values of {name}."
+            told = f"{text} is not among the declared values of {name}."
         return OutsideDomain(told, hint=self.way_out, position=position(self.literal))
 
     @property

@@ -147,8 +147,8 @@ class TableNames:
                 found = [one for one in found if one.source == source]
         if len(found) > 1:
             raise UnknownName(
-                f"There is more than one synthetic table {shortened(word.text)!a}.",
-                hint=f"Put its source before it: {listed(map(str, sorted(found)))}.",
+                f"Several private tables have a synthetic table {shortened(word.text)!a}.",
+                hint=f"Write its private table before its name: {listed(map(str, sorted(found)))}.",
             )
         return next(iter(found), None)
 

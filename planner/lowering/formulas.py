@@ -673,12 +673,16 @@ def _checked(node: exp.Expr, value: exp.Expr | None) -> exp.Expr:
     """An argument of an aggregate, which is a value of each record."""
     if isinstance(value, exp.Distinct) or not isinstance(value, exp.Expr) or node.expressions:
         raise unsupported(
-            node, "is of distinct values, which are not counted", "Leave DISTINCT out."
+            node, "aggregates distinct values, which is not supported", "Leave out DISTINCT."
         )
     if has_node(value, exp.AggFunc):
         raise aggregated_twice(node)
     if value.find(Held, CompanionColumn) is not None or is_quantile(value):
-        raise unsupported(node, "needs a value of each record", "Ask the inner answer first.")
+        raise unsupported(
+            node,
+            "needs a value of each record",
+            "Run the inner aggregate first, in a query of its own.",
+        )
     return value
 
 

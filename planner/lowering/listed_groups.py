@@ -169,9 +169,10 @@ def count_of_list(select: exp.Select, listed: ListedGroups) -> bool:
         elif not isinstance(one, _SAME_OVER_ROWS):
             raise unsupported(
                 one,
-                "is of groups that the public levels allow, and stands beside a count of those "
-                "with records",
-                "Ask COUNT(DISTINCT x) and SUM(DISTINCT x) of the table itself, or this alone.",
+                "aggregates all groups that the public levels allow, next to a count of those that "
+                "have records",
+                "Use COUNT(DISTINCT x) and SUM(DISTINCT x) over the table itself, or ask for "
+                "this alone.",
             )
     return True
 

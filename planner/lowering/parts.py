@@ -165,7 +165,7 @@ class TargetRules:
             return target.relative / DEFAULT_RELATIVE * self._undeclared_floor
         (axis,) = (axis for axis in self.schema.axes if axis.name == name)
         if not isinstance(axis, MeasureAxis):
-            raise TypeError(f"{name} has a target for sums, and is no measure")
+            raise TypeError(f"{name} has a target for sums, but is not a measure")
         return target.width / float(max(-Fraction(axis.low), Fraction(axis.high)))
 
 
@@ -491,10 +491,10 @@ class PartBuilder:
         self.domain.allowance.draws(n_drawn * len(answer.uses), formula)
         if is_too_large:
             raise TooLarge(
-                f"{formula} is a formula for {self._n_rows} groups, and needs more draws at "
-                f"confidence {confidence:g} than are made.",
-                hint="Ask its sums and counts as separate columns, fewer groups, or a lower "
-                "confidence.",
+                f"{formula} in {self._n_rows} groups needs more random draws at confidence "
+                f"{confidence:g} than are allowed.",
+                hint="Ask for its sums and counts as separate columns, for fewer groups, or for a "
+                "lower confidence.",
             )
 
     def rename(self, answer: int, name: str) -> None:
@@ -531,7 +531,7 @@ class PartBuilder:
         if max(len(self._columns), len(self._keys)) > N_COLUMNS_MAX:
             raise TooLarge(
                 f"The SELECT needs more than {N_COLUMNS_MAX} answers, intervals and group keys.",
-                hint="Ask for them in several statements.",
+                hint="Split them over several statements.",
             )
         cap = self.requested.epsilon_cap
         cut_at = surer(self.confidence) if self._is_searched else self.confidence

@@ -239,9 +239,9 @@ def chosen_among(tree: exp.Query, pick: Pick | None) -> Iterator[str]:
     for item in tree.expressions if isinstance(tree, exp.Select) else ():
         if has_node(item, exp.Max, exp.Min, exp.ArgMax, exp.ArgMin):
             yield (
-                f"{shortened(item.alias)} picks among noisy answers: where the intervals of groups "
-                "overlap, another group may be first, and the largest of many tends to be too "
-                "large, the smallest too small."
+                f"{shortened(item.alias)} picks among noisy answers. Where the intervals of "
+                "groups overlap, the true order may differ. The largest of many noisy answers "
+                "tends to be too large, and the smallest too small."
             )
     if pick is None and _is_picked(tree):
         yield PICKED

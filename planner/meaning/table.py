@@ -46,9 +46,7 @@ def agreed(call: Call, values: Sequence[Value]) -> tuple[list[Value], SqlType]:
         names = list(
             dict.fromkeys(one.type.name for one in values if one.type.kind is not Kind.LITERAL)
         )
-        raise call.refused(
-            f"puts {' and '.join(names)} beside each other", "Cast one of them, as in x::text."
-        )
+        raise call.refused(f"mixes {' and '.join(names)}", "Cast one of them, as in x::text.")
     return [_as_fine(call, read_as(value, wanted), wanted) for value in values], wanted
 
 
@@ -108,7 +106,9 @@ def write_truth(call: Call) -> Value:
             _replaced(value, read_as(value, BOOLEAN))
         elif value.type.kind not in (Kind.BOOLEAN, Kind.LITERAL, Kind.UNKNOWN):
             raise unsupported(
-                value.node, f"is no condition but a {value.type.name}", "Compare it to something."
+                value.node,
+                f"is a {value.type.name}, and a condition is needed",
+                "Compare it with a value.",
             )
     return call.kept(BOOLEAN)
 

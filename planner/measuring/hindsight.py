@@ -314,7 +314,7 @@ def _largest_group(counted: QueryBlock) -> int:
 
 def _largest(partition: Partition | None) -> int:
     if partition is None:
-        raise ValueError("a family counts groups")
+        raise ValueError("a family must have a partition")
     groups = partition.groups
     if not isinstance(groups, Tiles):
         return int(np.bincount(partition.labels.ravel()).max())
@@ -340,7 +340,7 @@ class Reach:
 
     def __post_init__(self) -> None:
         if len(self.rents) != len(self.units) + 1:
-            raise ValueError("a rent for every number of rows")
+            raise ValueError("there must be one more rent than units")
 
     @classmethod
     def of(

@@ -44,7 +44,7 @@ def known_unit_count(
     """What the history says of each number of a count of units."""
     place = known.latest.get(name_of(count))
     if place is None:
-        return (NotEstimable("these units were never counted"),) * wanted.block.n_rows
+        return (NotEstimable("these units have not been counted yet"),) * wanted.block.n_rows
     return _posteriors(wanted.block, known.measurements[place], schema, place)
 
 

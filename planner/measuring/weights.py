@@ -235,8 +235,8 @@ def _quotient(x: Sequence[float], y: Sequence[float]) -> float:
 def practically_no_noise(target: AccuracyTarget) -> InvalidTarget:
     """The refusal of a target that no weight meets."""
     return InvalidTarget(
-        f"half_width {target.half_width:g} at confidence {target.confidence:g} asks for "
-        "practically no noise.",
+        f"half_width {target.half_width:g} at confidence {target.confidence:g} asks for almost "
+        "no noise.",
         hint="Ask for a wider interval.",
     )
 
@@ -384,7 +384,9 @@ class GaussianOffer:
 
     def __post_init__(self) -> None:
         if not 0 < self.delta < 1 or self.expected <= 0:
-            raise ValueError("a delta is a probability, and what is expected is positive")
+            raise ValueError(
+                "delta must lie strictly between 0 and 1, and expected must be positive"
+            )
 
 
 def offered_kinds(

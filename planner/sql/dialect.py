@@ -273,7 +273,7 @@ def told_moment(moment: dt.datetime) -> str:
     >>> told_moment(dt.datetime(2026, 11, 22, 12, 30, 59, tzinfo=dt.UTC))
     'CURRENT_DATE and NOW() were taken to be 2026-11-22 12:30:59 UTC.'
     """
-    return f"CURRENT_DATE and NOW() were taken to be {moment:%Y-%m-%d %H:%M:%S} UTC."
+    return f"CURRENT_DATE and NOW() were evaluated as {moment:%Y-%m-%d %H:%M:%S} UTC."
 
 
 def read_at(tree: exp.Expr, moment: dt.datetime) -> bool:
@@ -512,7 +512,7 @@ class TacitParser(PostgresParser):
         name = self._curr.text.lower()
         self._advance()
         if not (self._match(TokenType.FARROW) or self._match(TokenType.EQ)):
-            self.raise_error("an option is name => value")
+            self.raise_error("an option must be name => value")
         sign = "-" if self._match(TokenType.DASH) else ""
         if not self._curr or self._curr.token_type in (TokenType.COMMA, TokenType.R_PAREN):
             self.raise_error("an option's value is missing")

@@ -421,8 +421,8 @@ def _check_copies(node: exp.DecodeCase, compared: exp.Expr, n_copies: int) -> No
     n_nodes = sum(1 for _ in compared.walk())
     if n_copies > 1 and n_nodes * n_copies > N_COPIED_MAX:
         raise TooLarge(
-            f"{shown(node)} compares an expression of {n_nodes} words and signs, once for each of "
-            f"{n_copies} values; {N_COPIED_MAX} words are written out.",
+            f"{shown(node)} repeats an expression of {n_nodes} words and signs for each of "
+            f"{n_copies} values; {N_COPIED_MAX} words are allowed in total.",
             hint="Compute the expression in a subquery, and compare its column.",
             position=position(node),
         )

@@ -340,7 +340,7 @@ def exact_setting(name: str, text: str) -> Fraction:
     if _DECIMAL.fullmatch(text.strip()) is None:
         raise InvalidTarget(
             f"{name} must be a decimal number, not {shortened(text)!a}.",
-            hint="Write it like 0.25 or 1e-3.",
+            hint="Write a number such as 0.25 or 1e-3.",
         )
     return Fraction(text.strip())
 
@@ -374,8 +374,9 @@ def _moment(name: str, text: str) -> str:
     """The text of a day, a moment or a whole number."""
     if _MOMENT.fullmatch(text) is None:
         raise InvalidTarget(
-            f"{name} must be a day, not {shortened(text)!a}.",
-            hint="Write it like '2026-10-31'; of a table that grows by numbers, the number.",
+            f"{name} must be a date, not {shortened(text)!a}.",
+            hint="Write a date such as '2026-10-31', or a number for a table that grows by "
+            "numbers.",
         )
     return text
 
@@ -424,7 +425,7 @@ def _value(setting: str, name: str, reader: WordReader) -> SettingValue:
                 return setting_value(setting, name, text)
     if setting == AS_OF:
         raise InvalidTarget(
-            f"{name} must be one day, or DEFAULT.", hint=f"Write SET {name} = '2026-10-31'."
+            f"{name} must be one date, or DEFAULT.", hint=f"Write SET {name} = '2026-10-31'."
         )
     if setting == "fallback":
         raise InvalidTarget(
@@ -460,7 +461,7 @@ def setting_named(name: str) -> str:
     known = [*(NAMESPACE + each for each in SETTING_NAMES), NOTICES]
     raise UnknownName(
         f"There is no setting {shortened(name)!a}.",
-        hint=suggestion(name, known) or f"Settings here are {settings_listed()}.",
+        hint=suggestion(name, known) or f"The settings are {settings_listed()}.",
     )
 
 
@@ -471,4 +472,4 @@ def settings_listed() -> str:
 
 def _malformed(verb: str, words: Iterable[Token]) -> InvalidSql:
     near = shortened(" ".join(word.text for word in words)) or "the end"
-    return InvalidSql(f"{verb} does not parse near {near}.", hint=_FORMS[verb])
+    return InvalidSql(f"{verb} has a syntax error near {near}.", hint=_FORMS[verb])

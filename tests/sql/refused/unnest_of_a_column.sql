@@ -1,4 +1,4 @@
 -- code: unsupported_sql
--- says: is of no list of constants
+-- says: needs a list of constants
 -- works: SELECT COUNT(*) AS n FROM unnest(ARRAY[1, 2]) AS u
 SELECT COUNT(*) AS n FROM patients, unnest(ARRAY[age]) AS u
