@@ -79,7 +79,7 @@ export class LocalAnswers {
       }
       return answers;
     } catch {
-      throw new AnswersUnreadable(`${this.#name} does not hold answers`);
+      throw new AnswersUnreadable(`${this.#name} is not a store of answers`);
     }
   }
 }

@@ -37,7 +37,7 @@ class Response:
             place -= weight
             if place < 0:
                 return fake
-        raise AssertionError("the place is below the sum of all weights")
+        raise AssertionError("the place must be below the sum of all weights")
 
 
 @dataclass(frozen=True)

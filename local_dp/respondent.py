@@ -42,7 +42,7 @@ N_BUCKETS_MAX = 251
 EPSILON_BITS = 40
 GUARD_BITS = 128
 RATIO_BITS = 192  # a ratio is rounded up to so many behind the point, so that products stay short
-TOO_MANY_CELLS = "a combination has no or too many cells"
+TOO_MANY_CELLS = "a combination has too few or too many cells"
 PROBABILITY = re.compile(r"([0-9]{1,40})/([0-9]{1,40})")
 
 
@@ -150,7 +150,7 @@ class Asked:
         """
         for name in self.names:
             if name not in row:
-                raise ValueError(f"the row does not have {name}, which is asked about")
+                raise ValueError(f"the row does not have {name}, which the campaign asks about")
         positions = {}
         for name in self.names:
             found = _position(self.levels[name], row[name])
@@ -204,7 +204,9 @@ class Respondent:
 
         def make(spent: int) -> Kept:
             if spent + asked.epsilon_units > self._epsilon_units_max:
-                raise CampaignRefused("the campaign loses more epsilon than is left")
+                raise CampaignRefused(
+                    "the campaign would spend more epsilon than the respondent's limit leaves"
+                )
             return Kept(asked.epsilon_units, randomised(asked, row, self._entropy.below))
 
         return _given(self._store.once(asked.digest, make, token), token, asked.unlisted(row))
@@ -223,13 +225,13 @@ def _given(kept: Kept, token: str, unlisted: tuple[str, ...] = ()) -> Given:
     remarks = []
     if unlisted:
         remarks.append(
-            f"The row's level of {', '.join(unlisted)} is not among those that are asked about. "
-            "Such a level is answered as one of those, drawn by chance."
+            f"The campaign does not list the row's level of {', '.join(unlisted)}. One of the "
+            "listed levels was drawn at random and answered instead."
         )
     if token and token != kept.token:
         remarks.append(
-            "This answer has another token already and was sent under that one, so that it counts "
-            "once; the token given now is not used."
+            "This answer was already sent under another token. It is sent under that token "
+            "again, so that it counts once; the new token is not used."
         )
     return Given(kept.answer, kept.token, tuple(remarks))
 
@@ -262,33 +264,36 @@ def check_campaign(text: str) -> Asked:
         For one that could prove a cell, asks about an attribute twice, or loses more than it says.
     """
     try:
-        _require(len(text) <= N_CHARACTERS_MAX, "the campaign is too long")
+        _require(len(text) <= N_CHARACTERS_MAX, "it is too long")
         value = json.loads(text, parse_int=_safe, parse_float=_safe, parse_constant=_safe)
         return _checked(value, sha256(text.encode()).hexdigest())
     except _NotHeld as found:
         reason = str(found)
     except (ValueError, TypeError, KeyError, RecursionError):
-        reason = "it has not the form of one"
-    raise CampaignRefused(f"this is no campaign to answer: {reason}")
+        reason = "it does not have the form of a campaign"
+    raise CampaignRefused(f"the campaign cannot be answered: {reason}")
 
 
 def _checked(value: Any, digest: str) -> Asked:
-    _require(_whole(value["format"]) == FORMAT, "its format is not known")
+    _require(_whole(value["format"]) == FORMAT, "its format is unknown")
     attributes, combinations = _list(value["attributes"]), _list(value["combinations"])
     views = _list(value["views"])
     _require(len(attributes) <= N_ATTRIBUTES_MAX, "it has too many attributes")
     _require(len(combinations) <= N_COMBINATIONS_MAX, "it has too many combinations")
-    _require(0 < len(views) <= N_VIEWS_MAX, "it has no or too many views")
+    _require(0 < len(views) <= N_VIEWS_MAX, "it has no views, or too many")
     levels = {_text(one["name"]): _list(one["levels"]) for one in attributes}
     _require(len(levels) == len(attributes), "two attributes have the same name")
     for name, found in levels.items():
         _require(len(found) <= N_LEVELS_MAX, f"{name} has too many levels")
         told_apart = {(type(level), level) for level in found}
-        _require(len(told_apart) == len(found) > 1, f"the levels of {name} are not distinct")
+        _require(
+            len(told_apart) == len(found) > 1,
+            f"{name} has fewer than two levels, or lists one twice",
+        )
     scopes = tuple(tuple(_text(name) for name in _list(one["attributes"])) for one in combinations)
     channels = []
     for scope, one in zip(scopes, combinations, strict=True):
-        _require(len(set(scope)) == len(scope), "an attribute is asked about twice")
+        _require(len(set(scope)) == len(scope), "a combination names an attribute twice")
         n_cells = prod(len(levels[name]) for name in scope)
         _require(1 < n_cells <= N_CELLS_MAX, TOO_MANY_CELLS)
         channels.append(_channel(one["channel"], n_cells))
@@ -309,10 +314,13 @@ def _check_views(asked: Asked) -> None:
     for view in asked.views:
         seen = 0
         for place in view:
-            _require(0 <= place < len(named), "a view is of nothing")
-            _require(not seen & named[place], "an attribute is asked about twice")
+            _require(0 <= place < len(named), "a view names a combination that does not exist")
+            _require(not seen & named[place], "two combinations of a view share an attribute")
             seen |= named[place]
-        _require(1 <= asked.n_answered <= len(view), "a view has too few combinations")
+        _require(
+            1 <= asked.n_answered <= len(view),
+            "a view has fewer combinations than a respondent answers",
+        )
         lost = 1 << RATIO_BITS
         for ratio in sorted((ratios[place] for place in view), reverse=True)[: asked.n_answered]:
             lost = -(-lost * ratio >> RATIO_BITS)
@@ -322,18 +330,21 @@ def _check_views(asked: Asked) -> None:
 def _channel(value: Any, n_cells: int) -> Channel:
     if value["kind"] == "randomised_response":
         found = _list(value["weights"])
-        _require(len(found) == n_cells, "there is not one fake answer for each cell")
+        _require(len(found) == n_cells, "the number of fake answers is not the number of cells")
         weights = tuple(map(_whole, found))
-        _require(min(weights) >= 1, "a fake answer is never drawn, so that it would be a proof")
-        _require(sum(weights) <= WEIGHTS_MAX, "its fake answers have too large weights")
+        _require(
+            min(weights) >= 1,
+            "a fake answer has weight 0, so that this answer would reveal the true cell",
+        )
+        _require(sum(weights) <= WEIGHTS_MAX, "the weights of its fake answers are too large")
         return Response(_probability(value["keep"]), weights)
     if value["kind"] == "unary_encoding":
         _require(n_cells <= N_BITS_MAX, TOO_MANY_CELLS)
         noise = _probability(value["noise"])
-        _require(noise < Fraction(1, 2), "the noise is no less than a coin's")
-        _require(COIN % noise.denominator == 0, "the noise is no multiple of 2**-32")
+        _require(noise < Fraction(1, 2), "the noise is not below 1/2")
+        _require(COIN % noise.denominator == 0, "the noise is not a multiple of 2**-32")
         return Unary(noise, n_cells)
-    _require(value["kind"] == "local_hashing", "a channel is not known")
+    _require(value["kind"] == "local_hashing", "a kind of channel is unknown")
     n_buckets = _whole(value["buckets"])
     _require(1 < n_buckets <= N_BUCKETS_MAX, "the number of buckets is out of range")
     n_digits = 1
@@ -350,14 +361,14 @@ def _position(levels: list[Level], own: object) -> int | None:
 
 def _probability(value: Any) -> Fraction:
     match = PROBABILITY.fullmatch(_text(value))
-    _require(match is not None and int(match[2]) > 0, "a probability is not exact")
+    _require(match is not None and int(match[2]) > 0, "a probability is not written as a fraction")
     probability = Fraction(int(match[1]), int(match[2])) if match else Fraction(0)
     _require(0 < probability < 1, "a probability is not between 0 and 1")
     return probability
 
 
 def _whole(value: Any) -> int:
-    _require(type(value) is int, "a number is not whole")
+    _require(type(value) is int, "a number is not an integer")
     return int(value)
 
 
@@ -370,13 +381,13 @@ def _safe(number: str) -> int:
 
 def _list(value: Any) -> list[Any]:
     if type(value) is not list:
-        raise TypeError("a list is expected")
+        raise TypeError("a value is not a list")
     return value
 
 
 def _text(value: Any) -> str:
     if type(value) is not str:
-        raise TypeError("a text is expected")
+        raise TypeError("a value is not a string")
     return value
 
 

@@ -106,7 +106,7 @@ function fresh() {
 async function text(reply) {
   const found = await reply.text();
   if (reply.ok) return found;
-  let refusal = { code: "unavailable", message: `the server says ${reply.status}` };
+  let refusal = { code: "unavailable", message: `the server answered with status ${reply.status}` };
   try {
     refusal = JSON.parse(found);
   } catch {

@@ -35,7 +35,10 @@ class Arrivals:
     def __post_init__(self) -> None:
         for one in (self.present, *self.where.values()):
             if isinstance(one, np.ndarray) and one.shape != self.ids.shape:
-                raise ValueError("a truth value for each user, or one for all of them")
+                raise ValueError(
+                    "a truth value must be one bool for all users, or an array with one bool for "
+                    "each"
+                )
 
     @property
     def has_departures(self) -> bool:

@@ -52,9 +52,11 @@ class Epoch:
 
     def __post_init__(self) -> None:
         if self.has_departures and not self.population.is_known:
-            raise ValueError("who leaves a bucket would take along all who share it")
+            raise ValueError("a stream of buckets cannot have departures: users share buckets")
         if self.noisy_ones and len(self.noisy_ones) != len(self.estimators):
-            raise ValueError("a release has a number for everybody and for each predicate")
+            raise ValueError(
+                "a release must have one number for all users and one for each predicate"
+            )
 
     @property
     def is_open(self) -> bool:
@@ -96,12 +98,14 @@ class Epoch:
         if not self.is_open:
             raise InvalidRequest("The epoch of the stream is over.")
         if arrivals.has_departures and not self.has_departures:
-            raise InvalidRequest("The stream was declared without departures.")
+            raise InvalidRequest(
+                "The stream was declared without departures, so users cannot leave it."
+            )
         if not arrivals.where.keys() <= set(self.predicates):
             declared = ", ".join(self.predicates)
             raise InvalidRequest(
-                "The stream was declared without such a predicate.",
-                hint=f"It has {declared}." if declared else "It has none.",
+                "The stream was not declared with this predicate.",
+                hint=f"Its predicates are {declared}." if declared else "It has no predicates.",
             )
         drawn = [
             (self.population.places(ids) + start, present)
@@ -134,7 +138,7 @@ class Epoch:
     def count(self, predicate: str | None = None) -> ReleasedCount:
         """What the release says of the users of a predicate, or of everybody."""
         if self.is_open:
-            raise ValueError("nothing of this epoch is released yet")
+            raise ValueError("this epoch is not released yet")
         ones = self.noisy_ones[self.estimators.index(predicate)]
         return ReleasedCount(self.population, self.mechanism, ones)
 

@@ -286,7 +286,7 @@ class ErrorLaw:
     def tail(self, z: float) -> float:
         """The probability of an error above `z`, or below ``-z``, whichever is larger."""
         if math.isnan(z):
-            raise ValueError("a bound is a number")
+            raise ValueError("the argument of a tail must be a number, not NaN")
         if z < 0:
             return 1.0 - self.tail(-z)
         above, below = self._sides(z)
@@ -329,7 +329,7 @@ class ErrorLaw:
 
 def _check_confidence(confidence: float) -> None:
     if not 0 < confidence < 1 - 1e-6:
-        raise ValueError("a confidence is above 0 and below 0.999999")
+        raise ValueError("confidence must be above 0 and below 0.999999")
 
 
 N_KEPT: Final = 2**14

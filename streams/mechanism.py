@@ -66,9 +66,9 @@ class Mechanism:
             What the state alone may lose; less than `epsilon`.
         """
         if not EPSILON_MIN <= epsilon <= EPSILON_MAX:
-            raise ValueError(f"an epsilon is from {EPSILON_MIN} to {EPSILON_MAX}")
+            raise ValueError(f"epsilon must be from {EPSILON_MIN} to {EPSILON_MAX}")
         if not 0 < state < epsilon:
-            raise ValueError("the state's share is above 0, and leaves something for the release")
+            raise ValueError("the state's share of epsilon must be above 0 and below epsilon")
         law = TwoPoint.for_epsilon(state)
 
         def least(power: Fraction) -> int:
@@ -80,7 +80,7 @@ class Mechanism:
     def within(self, epsilon: Fraction) -> "Mechanism":
         """Itself, once it is certain that it loses at most `epsilon`; else ValueError."""
         if not decided(epsilon, lambda power: self.loss <= power):
-            raise ValueError("state and release lose more than they may")
+            raise ValueError("state and release together lose more than epsilon")
         return self
 
     @property
@@ -122,7 +122,7 @@ def best_mechanism(epsilon: Fraction, n_bits: int) -> Mechanism:
     0.85
     """
     if n_bits < 1:
-        raise ValueError("a state has at least one bit")
+        raise ValueError("a state must have at least one bit")
     lowest, highest = -12.0, 12.0  # of the share's logit
     share = 0.5
     for _ in range(N_ZOOMS):

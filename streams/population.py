@@ -63,9 +63,9 @@ class KeyedPermutation:
 
     def __post_init__(self) -> None:
         if not 1 <= self.size <= UNIVERSE_MAX:
-            raise ValueError(f"a universe has 1 to {UNIVERSE_MAX} users")
+            raise ValueError(f"a universe must have 1 to {UNIVERSE_MAX} users")
         if len(self.key) < KEY_BYTES_MIN:
-            raise ValueError(f"a key has at least {KEY_BYTES_MIN} bytes")
+            raise ValueError(f"a key must have at least {KEY_BYTES_MIN} bytes")
 
     @property
     def n_rows(self) -> int:
@@ -140,9 +140,9 @@ class KeyedBuckets:
 
     def __post_init__(self) -> None:
         if not 2 <= self.n_buckets <= N_BUCKETS_MAX:  # noqa: PLR2004 - one bucket counts nobody
-            raise ValueError(f"there are 2 to {N_BUCKETS_MAX} buckets")
+            raise ValueError(f"the number of buckets must be from 2 to {N_BUCKETS_MAX}")
         if len(self.key) < KEY_BYTES_MIN:
-            raise ValueError(f"a key has at least {KEY_BYTES_MIN} bytes")
+            raise ValueError(f"a key must have at least {KEY_BYTES_MIN} bytes")
 
     def places(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
         """The bucket of each id."""
@@ -272,7 +272,7 @@ class Sample:
     def __post_init__(self) -> None:
         _check_universe(self.universe)
         if not 1 <= self.n_bits <= self.universe:
-            raise ValueError("a sample has at least one user, and no more than there are")
+            raise ValueError("a sample must have at least one user, and at most the whole universe")
         KeyedPermutation(self.universe, self.key)
 
     @property
@@ -357,13 +357,13 @@ class Buckets:
 
 def _check_universe(universe: int) -> None:
     if not 1 <= universe <= UNIVERSE_MAX:
-        raise ValueError(f"a universe has 1 to {UNIVERSE_MAX} users")
+        raise ValueError(f"a universe must have 1 to {UNIVERSE_MAX} users")
 
 
 def _check_ids(ids: NDArray[np.int64], universe: int) -> None:
     """Refuse ids of nobody. Which ones they were is not said: a message may end in a log."""
     if ids.size and not 0 <= int(ids.min()) <= int(ids.max()) < universe:
         raise InvalidRequest(
-            f"An id lies outside the universe of the stream, which is 0 to {universe - 1}.",
-            hint="None of the ids beside it was observed; send them again without that one.",
+            f"An id is outside the universe of the stream, which is 0 to {universe - 1}.",
+            hint="No id of this call was counted; send the others again without it.",
         )

@@ -121,7 +121,7 @@ class BitState:
         try:
             descriptor = os.open(path, os.O_RDWR)
         except FileNotFoundError as missing:
-            raise DataChanged("The state of a stream is not where it was.") from missing
+            raise DataChanged("The state file of a stream is missing.") from missing
         try:
             _lock(descriptor)
             _check(descriptor, n_bits, law, name)
@@ -142,7 +142,7 @@ class BitState:
             Whether they arrived; else they left, and their bits are those of absent users.
         """
         if places.size and not 0 <= int(places.min()) <= int(places.max()) < self.n_bits:
-            raise IndexError("a place lies outside the state")
+            raise IndexError("a place is outside the state")
         threshold = np.uint64(self._law.threshold if present else GRID - self._law.threshold)
         for begin in range(0, places.size, WORDS_IN_PIECE):
             piece = places[begin : begin + WORDS_IN_PIECE]
@@ -169,7 +169,7 @@ class BitState:
         """
         last = self.n_bits if end is None else end
         if not 0 <= start <= last <= self.n_bits:
-            raise IndexError("a place lies outside the state")
+            raise IndexError("a place is outside the state")
         if start == last:
             return 0
         first_byte, end_byte = start // BITS_IN_BYTE, -(-last // BITS_IN_BYTE)
@@ -233,9 +233,9 @@ def erase_file(path: Path) -> None:
 
 def _header(n_bits: int, law: TwoPoint, name: bytes) -> bytes:
     if not 1 <= n_bits <= N_BITS_MAX:
-        raise ValueError(f"a state has 1 to {N_BITS_MAX} bits")
+        raise ValueError(f"a state must have 1 to {N_BITS_MAX} bits")
     if len(name) != NAME_BYTES:
-        raise ValueError(f"a state's name has {NAME_BYTES} bytes")
+        raise ValueError(f"a state's name must have {NAME_BYTES} bytes")
     return HEADER.pack(MAGIC, n_bits, law.threshold, name)
 
 
@@ -245,8 +245,8 @@ def _check(descriptor: int, n_bits: int, law: TwoPoint, name: bytes) -> None:
     length = os.fstat(descriptor).st_size
     if header != _header(n_bits, law, name) or length != file_length(n_bits):
         raise DataChanged(
-            "The state of a stream is not the one that was begun.",
-            hint="It cannot be mended: end the epoch, and begin another one.",
+            "The state file of a stream is not the one that the epoch began with.",
+            hint="It cannot be repaired. End the epoch and begin a new one.",
         )
 
 
@@ -262,7 +262,7 @@ def _lock(descriptor: int) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as held:
-        raise StoreUnavailable("The state of a stream is open in another process.") from held
+        raise StoreUnavailable("The state file of a stream is open in another process.") from held
 
 
 def _name(begun: Path, path: Path) -> None:

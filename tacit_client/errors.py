@@ -299,7 +299,7 @@ def _translation(error: Error) -> Error:
     code = _text(details.get(CODE_KEY, b""))
     if (dialed := _NO_SERVER.search(str(error))) is not None:
         return OperationalError(
-            f"No Tacit server answers ({dialed[1]}).", status_code=error.status_code
+            f"No Tacit server answers at this address ({dialed[1]}).", status_code=error.status_code
         )
     found = _DRIVERS_WORDS.match(str(error))
     if found is None or not code:

@@ -112,7 +112,7 @@ def respond(  # noqa: PLR0913 - who asks, what is told, and what it may lose
         except grpc.RpcError as error:
             raise refusal_of_call(error) from None
         except (CampaignRefused, ValueError) as error:
-            raise refused(f"Nothing was answered: {error}.") from None
+            raise refused(f"No answer was sent: {error}.") from None
     for remark in given.remarks:  # after the answer is sent: the server sees the same without them
         warnings.warn(remark, UserWarning, stacklevel=2)
     return not protobuf.integer_of(protobuf.fields(reply), 1)

@@ -170,23 +170,23 @@ def largest_variance(
 def check_matrix(matrix: Matrix) -> None:
     """Raise ValueError unless every row is a distribution over the same answers, exactly."""
     if not matrix or len({len(row) for row in matrix}) != 1:
-        raise ValueError("a channel needs rows, all of one length")
+        raise ValueError("a channel must have rows of equal length")
     if not all(isinstance(entry, Fraction | int) for row in matrix for entry in row):
-        raise TypeError("the probabilities of a channel are exact: Fractions, not floats")
+        raise TypeError("a channel's probabilities must be Fractions, not floats")
     if any(min(row) < 0 or sum(row) != 1 for row in matrix):
-        raise ValueError("a row of a channel is not a distribution")
+        raise ValueError("a row of a channel does not add up to 1, or has a negative probability")
 
 
 def check_enumerable(n_entries: int) -> None:
     """Raise ValueError for a matrix that is too large to be written out."""
     if n_entries > N_ENUMERATED_MAX:
-        raise ValueError(f"a matrix of {n_entries} probabilities is not written out")
+        raise ValueError(f"a matrix of {n_entries} probabilities is too large to write out")
 
 
 def check_probability(probability: Fraction) -> None:
     """Raise unless a probability is exact, and strictly between 0 and 1."""
     if not isinstance(probability, Fraction):
-        raise TypeError("a probability is exact: a Fraction, not a float")
+        raise TypeError("a probability must be a Fraction, not a float")
     if not 0 < probability < 1:
         raise ValueError(f"a probability must lie strictly between 0 and 1, not {probability}")
 

@@ -58,11 +58,11 @@ class LocalHashing(Categorical):
     def __post_init__(self) -> None:
         check_probability(self.keep)
         if not 2 <= self.n_cells <= N_CELLS_MAX:  # noqa: PLR2004 - one cell says nothing
-            raise ValueError(f"local hashing is for 2 to {N_CELLS_MAX} cells, not {self.n_cells}")
+            raise ValueError(f"local hashing needs 2 to {N_CELLS_MAX} cells, not {self.n_cells}")
         if not 2 <= self.n_buckets <= N_BUCKETS_MAX or not _is_prime(self.n_buckets):  # noqa: PLR2004
-            raise ValueError(f"the number of buckets is a prime up to {N_BUCKETS_MAX}")
+            raise ValueError(f"the number of buckets must be a prime up to {N_BUCKETS_MAX}")
         if self.n_tallies > N_TALLIES_MAX:
-            raise ValueError(f"{self.n_cells} cells and {self.n_buckets} buckets are too many")
+            raise ValueError(f"{self.n_cells} cells with {self.n_buckets} buckets are too many")
 
     @classmethod
     def for_epsilon(cls, n_cells: int, epsilon_units: int) -> "LocalHashing":
@@ -137,7 +137,7 @@ class LocalHashing(Categorical):
     def tallies_of(self, answer: int) -> tuple[int, ...]:
         """The seed and bucket that were answered."""
         if not 0 <= answer < self.n_tallies:
-            raise ValueError(f"an answer is from 0 to {self.n_tallies - 1}, not {answer}")
+            raise ValueError(f"an answer must be from 0 to {self.n_tallies - 1}, not {answer}")
         return (answer,)
 
     def matrix(self) -> Matrix:

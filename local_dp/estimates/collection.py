@@ -115,7 +115,7 @@ def coefficients_of(block: QueryBlock, sizes: Mapping[str, int]) -> tuple[Floats
     scope = block.scope
     n_cells = math.prod(sizes[name] for name in scope)
     if n_cells * block.n_rows > N_COEFFICIENTS_MAX:
-        raise TooLarge(f"{block.n_rows} rows over {n_cells} cells are too many at once.")
+        raise TooLarge(f"{block.n_rows} rows over {n_cells} cells are too many for one query.")
     whole = _dense(block.query, scope, sizes)
     constants = np.full(block.n_rows, float(block.query.constant))
     if block.partition is None:
@@ -151,7 +151,7 @@ class NotCovered(LookupError):
     """
 
     def __init__(self, scope: Scope, covered: tuple[Scope, ...]) -> None:
-        super().__init__(f"no combination has {', '.join(scope)}")
+        super().__init__(f"no combination has all of the attributes {', '.join(scope)}")
         self.scope = scope
         self.covered = covered
 
@@ -222,7 +222,7 @@ class CollectionEstimates:
                 _check_cells(self.campaign, place, blocks)
         n_answers = sum(self._n_answers.values())
         if n_answers != self.n_respondents * self.campaign.n_answered:
-            raise ValueError(f"{n_answers} answers are not those of {self.n_respondents} people")
+            raise ValueError(f"{n_answers} answers do not fit {self.n_respondents} respondents")
 
     @cached_property
     def estimates(self) -> Mapping[int, TableEstimate]:
@@ -469,7 +469,7 @@ def _estimate(
     _check_cells(campaign, place, blocks)
     if _total(blocks) != n_answers[place]:
         scope = campaign.combinations[place].scope
-        raise ValueError(f"{_total(blocks)} answers about {scope} are not {n_answers[place]}")
+        raise ValueError(f"{scope} has {_total(blocks)} answers instead of {n_answers[place]}")
     return estimated(blocks)
 
 
@@ -481,7 +481,7 @@ def _table(campaign: Campaign, estimates: Mapping[int, TableEstimate], place: in
 def _check_cells(campaign: Campaign, place: int, blocks: Sequence[Tally]) -> None:
     combination = campaign.combinations[place]
     if any(one.channel.n_cells != combination.channel.n_cells for one in blocks):
-        raise ValueError(f"a tally of {combination.scope} has another number of cells")
+        raise ValueError(f"a tally of {combination.scope} has the wrong number of cells")
 
 
 def _total(blocks: Sequence[Tally]) -> int:

@@ -60,7 +60,7 @@ class BinomialLaw:
 
     def __post_init__(self) -> None:
         if not 0 <= self.count <= self.n or self.n < 1 or self.slope == 0:
-            raise ValueError("a count of some answers, and a slope that is not 0, are needed")
+            raise ValueError("count must be from 0 to n, n at least 1, and slope not 0")
 
     @property
     def scales(self) -> NDArray[np.float64]:
@@ -134,7 +134,9 @@ class BoundedLaw:
 
     def __post_init__(self) -> None:
         if not 0 <= self.place <= 1 or self.n < 1 or not 0 < self.width < math.inf:
-            raise ValueError("a mean within a range, of some answers, is needed")
+            raise ValueError(
+                "place must be from 0 to 1, n at least 1, and width positive and finite"
+            )
 
     @property
     def scales(self) -> NDArray[np.float64]:

@@ -67,7 +67,9 @@ def likeliest(estimate: TableEstimate) -> LikelyShares:
     if isinstance(first, UnaryEncoding) and len(channels) == 1:
         return LikelyShares(_by_bits(first, only.counts, only.n_answers), 0.0)
     if any(isinstance(channel, UnaryEncoding) for channel in channels):
-        raise ValueError("bits are not put together with the answers of another channel")
+        raise ValueError(
+            "answers by unary encoding cannot be combined with answers by another channel"
+        )
     return iterated_bayes(
         estimate.n_cells,
         estimate.n_answers,

@@ -118,7 +118,10 @@ class TablesTogether:
 
     def __post_init__(self) -> None:
         if self.scope not in self._alike or () in self._alike:
-            raise ValueError(f"tables that share attributes of {self.scope}, one all, are needed")
+            raise ValueError(
+                f"every table must share an attribute of {self.scope}, and one table must have "
+                "all of them"
+            )
 
     def values(self, coefficients: Floats) -> Floats:
         """Queries of the shares that the tables agree on, (n_queries,)."""
