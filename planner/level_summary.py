@@ -1,4 +1,4 @@
-"""Numbers that are read off noisy counts of levels: how many there are, the largest, the smallest.
+"""Reads numbers off noisy counts of levels: how many levels occur, the largest, the smallest.
 
 ``COUNT(DISTINCT city)`` is not linear, and a single record can change it. What is answered instead
 follows from counts of the levels alone: a level is taken to occur if its noisy count is above

@@ -1,4 +1,4 @@
-"""Relations that a statement makes itself: VALUES, generate_series and unnest of constants.
+"""Handles relations of constants in a statement: VALUES, generate_series and unnest.
 
     SELECT d::date, n FROM generate_series('2024-01-01'::date, '2024-12-31', '1 month') AS d
     LEFT JOIN (SELECT DATE_TRUNC('month', ts) AS m, COUNT(*) AS n FROM t GROUP BY 1) AS x ON m = d

@@ -1,4 +1,4 @@
-"""The planner's interface: SQL text in, a `Workload` or a refusal out.
+"""The planner's interface: takes SQL text, and gives a `Workload` or a refusal.
 
 It reads the public schemas and public tables, and the clock if a statement mentions it; nothing
 else. Equal texts with equal targets at equal moments give the same object.

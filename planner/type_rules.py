@@ -1,4 +1,4 @@
-"""The types of a statement's columns, and what PostgreSQL refuses because of types and places.
+"""Finds the types of a statement's columns, and refuses what PostgreSQL refuses for its types.
 
 The types of a statement's columns before it is planned: enough to describe its parameters.
 
@@ -14,7 +14,7 @@ What PostgreSQL refuses because of types and places, where engines behind would 
     ORDER BY 2, where there is 1 column; IN (); WHERE 1
 
 Types are families: a number is compared with any number, a day with a moment. Where a type is not
-surely known, nothing is refused here. A literal between quotes has the type of what is beside it.
+surely known, nothing is refused here. A literal between quotes has the type of its neighbour.
 """
 
 import re
@@ -468,7 +468,7 @@ def _items(query: exp.Expr) -> list[exp.Expr] | None:
 
 
 def _check_order(query: exp.Query) -> None:
-    """ORDER BY names columns that there are; that of a UNION nothing else."""
+    """Refuse an ORDER BY of missing columns; the ORDER BY of a UNION may name only columns."""
     order, items = query.args.get("order"), _items(query)
     if order is None or items is None:
         return

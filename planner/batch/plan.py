@@ -1,4 +1,4 @@
-"""A declared batch of queries on few columns: its candidate rows, and the search for their weights.
+"""Plans a declared batch of queries on few columns: its candidate rows and their weights.
 
 Candidate rows for a batch of queries, as coefficients on the batch's atoms and as blocks to buy.
 

@@ -1,4 +1,4 @@
-"""The weight of each candidate row of a batch, found by convex steps.
+"""Finds the weight of each candidate row of a batch by convex optimisation.
 
 One convex step of a batch's weights: the problem that cvxpy solves, set up once and used often.
 

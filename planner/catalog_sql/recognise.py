@@ -1,4 +1,4 @@
-"""Which queries are about the catalog, and how they are parsed.
+"""Recognises queries about the catalog, and parses them.
 
 How a query of the catalog is parsed: lists of PostgreSQL's own types, which sqlglot has not.
 

@@ -1,4 +1,4 @@
-"""A query of the catalog as SQL for DuckDB, node by node, and what its columns are called.
+"""Rewrites a query of the catalog for DuckDB, node by node, and names its columns.
 
 PostgreSQL's own operators, casts and functions, node by node, as what DuckDB computes.
 
@@ -232,7 +232,7 @@ def _cast(node: exp.Expr, facts: CatalogFacts) -> exp.Expr | None:
 
 
 def _cast_to_number(node: exp.Expr, kind: str, inner: exp.Expr, facts: CatalogFacts) -> exp.Expr:
-    """A name as the number of what has it, or such a number as the name."""
+    """A name as the number of the object that has it, or such a number as the name."""
     relation, wanted, numbers = _KINDS[kind]
     if isinstance(inner, exp.Literal) and inner.is_string:
         number = number_named(inner.name, numbers, facts)
@@ -422,7 +422,7 @@ def _called_function(node: exp.Expr) -> str | None:
 
 
 def _called_weakly(node: exp.Expr) -> str | None:
-    """The type of a cast of what has no name, and ``case``."""
+    """The type of a cast of an unnamed expression, or ``case``."""
     if isinstance(node, exp.Case):
         return "case"
     if isinstance(node, exp.Cast):

@@ -1,4 +1,4 @@
-"""Limits on the work of planning, and bounds on the work of an expression.
+"""Limits the work of planning, and bounds the work of an expression.
 
 Limits on the work of planning one statement, so that a short text cannot cause much work.
 

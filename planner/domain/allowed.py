@@ -1,8 +1,7 @@
-"""Which scalar SQL is evaluated, and what to say instead of what is not.
+"""Lists the scalar SQL that is evaluated, and what to use instead of other functions.
 
-What to say instead of a function that is not answered: the nearest thing that is.
-
-First by a table of what other dialects call it, then by the likeness of the names.
+For a function that is not supported, a refusal names the nearest one that is: first by a table of
+the names that other dialects use, then by the similarity of the names.
 
 Listed are operators and functions that give one value for one combination of levels, the same one
 every time, and whose result cannot be much longer than the text that asked for it. So there is no

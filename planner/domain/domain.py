@@ -1,4 +1,4 @@
-"""Predicates, summands and group keys as exact arrays over public levels.
+"""Evaluates predicates, summands and group keys as exact arrays over public levels.
 
 Everything here is a function of the schema and the SQL text. A predicate is 1 where it is true and
 0 where it is false or NULL, as in WHERE; a summand is 0 where it is NULL, as in SUM.
@@ -75,7 +75,7 @@ class Probed:
     Parameters
     ----------
     axis : NumericAxis
-        The column.
+        The column whose bins are probed.
     values : tuple of float or None
         The probes, level by level.
     level : tuple of int
@@ -321,7 +321,7 @@ class LevelArray:
     Parameters
     ----------
     axes : tuple of str
-        Sorted.
+        The columns' names, sorted.
     values : (n_levels of axes[0], ...) ndarray of int64
     """
 
@@ -336,7 +336,7 @@ class KeyArray:
     Parameters
     ----------
     axes : tuple of str
-        Sorted, at least one.
+        The columns' names, sorted; at least one.
     codes : (n_levels of axes[0], ...) ndarray of int64
         Positions in `values`.
     values : tuple
@@ -663,7 +663,7 @@ class PublicDomain:
         return None if evaluated.null.item() else float(evaluated.values.item())
 
     def is_binned(self, expression: exp.Expr) -> bool:
-        """Whether an expression is a bare column of which only bins are public."""
+        """Whether an expression is a bare column whose bins alone are public."""
         return isinstance(expression, exp.Column) and isinstance(
             self.schema.by_name[expression.name], NumericAxis
         )

@@ -1,4 +1,4 @@
-"""Values of an expression on every combination of levels: plain, as whole multiples, as keys.
+"""Converts the values of an expression on all combinations of levels: to multiples, or to keys.
 
 Decimals of few digits are fetched as doubles, from which their digits are found again; longer ones
 and whole numbers beyond 64 bits as objects, which takes a thousand times as long and is counted.

@@ -1,4 +1,4 @@
-"""The tables that a caller may know of, by their names, and public tables as the planner sees them.
+"""Looks up the tables that a caller may know of, and describes public tables to the planner.
 
 Resolves names to tables, among those that one caller may know of.
 
@@ -176,7 +176,7 @@ class PublicRelation:
     Parameters
     ----------
     name : str
-        Without its schema.
+        The table's name, without its schema.
     columns : tuple of str
     key : tuple of str
         The columns whose values are not NULL, and together unique; empty if none are known.

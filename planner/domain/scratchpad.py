@@ -1,4 +1,4 @@
-"""The public scratchpad: an in-memory DuckDB that evaluates expressions over levels.
+"""Evaluates expressions over public levels in an in-memory DuckDB, the scratchpad.
 
 An allowed expression as DuckDB SQL over level tables.
 
@@ -108,7 +108,7 @@ N_LOOKUPS_MAX = (
 )
 N_LOOKUP_VALUES_MAX = 2**20  # of one of them: rows times columns
 N_ENTRIES_MAX = 4096
-N_BYTES_DEFAULT = 128 * 2**20  # of what is kept
+N_BYTES_DEFAULT = 128 * 2**20  # of kept results
 N_VECTOR: Final = 2048  # combinations that DuckDB processes at once
 N_CHARACTERS_MAX = 2**26  # of texts in process, and of results: at most a quarter of a GB
 

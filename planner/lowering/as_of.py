@@ -1,4 +1,4 @@
-"""AS OF: a growing table as it was at its horizon, or an earlier generation of its data.
+"""Handles AS OF: a growing table at an earlier horizon, or an earlier generation of a table's data.
 
 ``FROM orders AS OF '2026-10-31'``: a growing table as it was when its rows ended there.
 
@@ -28,7 +28,7 @@ def as_of(table: exp.Table, schema: Schema, otherwise: str | None = None) -> exp
     Parameters
     ----------
     table : Table
-        In FROM.
+        The table as it is written in FROM.
     schema : Schema
     otherwise : str, optional
         The moment of a session, for a table that grows and has none of its own.
@@ -76,7 +76,7 @@ def _written(moment: str, axis: Axis) -> exp.Expr:
 
 
 def _is_day(moment: exp.Expr) -> bool:
-    """Whether it is a day, of which all moments are meant."""
+    """Whether it is a day; a day stands for all of its moments."""
     text = moment.this if isinstance(moment, exp.Cast) else moment
     if isinstance(moment, exp.Cast) and moment.to.this == exp.DType.DATE:
         return True
@@ -140,7 +140,7 @@ def generation_as_of(table: exp.Table, known: TableGenerations, otherwise: str |
     Parameters
     ----------
     table : Table
-        In FROM.
+        The table as it is written in FROM.
     known : TableGenerations
     otherwise : str, optional
         The moment of a session, for a table that has none of its own.

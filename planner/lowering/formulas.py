@@ -1,4 +1,4 @@
-"""Items that are not linear, as formulas of linear ones: AVG, VARIANCE, CORR, ratios, quantiles.
+"""Lowers nonlinear items to formulas of linear ones: AVG, VARIANCE, CORR, ratios, quantiles.
 
 A formula's interval is simulated later from the joint law of its parts. Summands are taken less the
 middle of their public range, ``AVG(x) = c + SUM(x - c) / COUNT(x)``, so that one record moves a sum
@@ -201,7 +201,7 @@ def share_range(node: exp.Div, part: PartBuilder) -> Range | None:
 
 
 def divisors(formula: exp.Expr, uses: Sequence[int]) -> tuple[int, ...]:
-    """The aggregates, of those that a formula uses, by which it divides."""
+    """Those aggregates of a formula by which it divides."""
     found: list[int] = []
     for division in nodes_of(formula, exp.Div):
         divisor = division.expression

@@ -1,4 +1,4 @@
-"""Public tables beside private rows: joined with them, or in a subquery of a condition or value.
+"""Joins public tables with private rows, also in subqueries of conditions and values.
 
 Private rows joined with a public table: each public column becomes a function of the key.
 
@@ -63,7 +63,7 @@ def joined_rows(
     Parameters
     ----------
     rows : Rows
-        The entry at `place`.
+        The private rows: the entry of FROM at `place`.
     place : int
     entries : sequence of (Join or None, Expr)
         The entries of FROM, in order; all except the private one are public tables, or subqueries

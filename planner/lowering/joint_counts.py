@@ -1,4 +1,4 @@
-"""Several counts of one table at once: consistent grouping sets, and tests of independence.
+"""Lowers joint counts of one table: consistent grouping sets, and tests of independence.
 
 OPTIONS(consistency => ..): the counts of grouping sets must agree with one another.
 
@@ -246,7 +246,7 @@ def _shape(keys: Sequence[GroupKey], test: exp.Expr) -> tuple[int, ...]:
     if math.prod(sizes) != len(keys[0].values):
         raise unsupported(
             test,
-            "tests columns of which some combinations of values are impossible",
+            "tests columns some of whose combinations of values are impossible",
             "Test columns that do not determine each other, and do not relate them in WHERE.",
         )
     return sizes

@@ -1,4 +1,4 @@
-"""Numbers that are read off noisy counts of levels: quantiles, modes, extremes, how many there are.
+"""Lowers numbers that are read off noisy counts of levels: quantiles, modes, extremes.
 
 What a quantile is of: a column with an order, perhaps scaled, and its levels as numbers.
 
@@ -375,7 +375,7 @@ def _by_bin(
         along = list(groups.along)
     place = axes.index(axis.name)
     every = bins.of_level(axis.size)
-    of_bin = np.where(every < 0, bins.n_bins, every)  # one more class, of what is no number
+    of_bin = np.where(every < 0, bins.n_bins, every)  # one more class, for values without a number
     along.insert(place, runs_of(of_bin))
     numbers = np.arange(bins.n_bins, dtype=np.int64)
     if int(of_bin[-1]) == bins.n_bins:

@@ -1,4 +1,4 @@
-"""Keys and items of a SELECT as linear queries.
+"""Lowers the keys and items of a SELECT to linear queries.
 
 GROUP BY is a partition of public cells, with the key values of each row. An item is a sum of counts
 and sums, times constants. Beside them stands what is said of values that count as others than they

@@ -1,4 +1,4 @@
-"""A SELECT over private rows, turned into parts and a SELECT over the parts' answers.
+"""Turns a SELECT over private rows into parts, and a SELECT over the answers of the parts.
 
 ROLLUP, CUBE and GROUPING SETS expanded into the sets of keys that rows are grouped by.
 
@@ -201,7 +201,7 @@ def count_of_units(node: exp.Expr, rows: Rows) -> exp.Expr:
     else:
         found = exp.Count(this=exp.Star(), big_int=True)
         found.meta.update(counted.meta)
-        own = conditions  # of which WAS_CUT is refused, as everywhere else
+        own = conditions  # WAS_CUT among them is refused, as everywhere else
     if own:
         where = exp.and_(*(rows.resolved(one.copy()) for one in own))
         found = exp.Filter(this=found, expression=exp.Where(this=where))

@@ -1,4 +1,4 @@
-"""SQL that runs on answers, and statements that are answered from synthetic rows instead.
+"""Prepares the SQL that runs on answers, and statements that run on synthetic rows instead.
 
 The SQL around the aggregates, checked and translated to DuckDB's dialect.
 
@@ -125,7 +125,7 @@ def public_types(public: Mapping[str, PublicRelation]) -> RelationTypes:
 
 
 def check_run(nodes: Sequence[exp.Expr]) -> None:
-    """Raise TooLarge if DuckDB would make too many nodes of a tree, of which all are given.
+    """Raise TooLarge if DuckDB would make too many nodes of a tree, given all of its nodes.
 
     No interrupt works while it makes them.
     """

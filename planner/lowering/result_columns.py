@@ -1,4 +1,4 @@
-"""What is known of a result from its statement alone: probes, counts of records, noisy choices.
+"""Derives from a statement alone what its result needs: probes, counts of records, notes.
 
 Statements by which clients only learn the columns of a result: results without rows.
 
@@ -65,7 +65,7 @@ def has_limit_zero(query: exp.Query) -> bool:
 
 
 def shown_columns(item: exp.Expr, rows: Rows) -> Iterator[tuple[str, exp.Expr]]:
-    """Names and meanings of what one item of a SELECT list shows of private rows."""
+    """Names and meanings of the columns of private rows that an item of a SELECT list shows."""
     if isinstance(item, exp.Star):
         yield from rows.every_column()
     elif isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
@@ -232,7 +232,7 @@ def chosen_among(tree: exp.Query, pick: Pick | None) -> Iterator[str]:
     Parameters
     ----------
     tree : Query
-        Around the parts.
+        The query around the parts.
     pick : Pick, optional
         Of which more is said once the answers are there.
     """

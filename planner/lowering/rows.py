@@ -1,4 +1,4 @@
-"""Private rows: what names mean on them, and the refusals of statements that would show them.
+"""Resolves names on private rows, and refuses statements that would show such rows.
 
 Private rows as one SELECT sees them: the meaning of every name on the public levels.
 

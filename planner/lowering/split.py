@@ -1,4 +1,4 @@
-"""Statements, cut at their aggregates into queries on private tables and SQL on the answers.
+"""Splits statements at their aggregates into queries of private tables and SQL over the answers.
 
 DP_INTERVAL_LOW(n) and the like in a SELECT around the one that aggregates.
 
@@ -605,7 +605,7 @@ class Splitter:
 
 
 def _chooses_rows(held: Held, clause: str) -> bool:
-    """Whether a subquery is part of what is evaluated for each row, and not beside an answer."""
+    """Whether a subquery is part of an expression over rows, and not of one over answers."""
     above = held.parent
     while isinstance(above, exp.Paren):
         above = above.parent

@@ -1,4 +1,4 @@
-"""COUNT and SUM of an expression as products of summands and conditions.
+"""Writes COUNT and SUM of an expression as products of summands and conditions.
 
 A product of level arrays is a term of a linear query: one array for each group of columns that the
 expression ties together.
@@ -103,7 +103,7 @@ def multiplied(arrays: Sequence[LevelArray], schema: Schema, allowance: Allowanc
 def independent(
     arrays: Sequence[LevelArray], schema: Schema, allowance: Allowance
 ) -> list[LevelArray]:
-    """Arrays with the same product, no two of which share an axis."""
+    """Arrays with the same product as the given ones; no two of them share an axis."""
     groups = connected([array.axes for array in arrays])
     return [multiplied([arrays[member] for member in group], schema, allowance) for group in groups]
 

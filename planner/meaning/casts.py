@@ -1,4 +1,4 @@
-"""Casts, and values as texts: TO_CHAR of a number, too.
+"""Writes casts and conversions to text for DuckDB, including TO_CHAR of a number.
 
 numeric to integer     half away from zero     2.5::int is 3
 double to integer      half to even            2.5::float8::int is 2
@@ -113,7 +113,7 @@ def cast_to(  # noqa: C901, PLR0911 - one for each type
     Parameters
     ----------
     call : Call
-        The cast.
+        The cast to write.
     value : Value
     wanted : SqlType
     parameters : list of int
@@ -265,7 +265,7 @@ def as_text(call: Call, value: Value) -> Value:
     Raises
     ------
     UnsupportedSql
-        If it is a number of which PostgreSQL would show digits that are not computed.
+        If it is a number for which PostgreSQL would show digits that are not computed.
     """
     kind = value.type.kind
     if kind in (Kind.TEXT, Kind.LITERAL):

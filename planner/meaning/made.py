@@ -1,4 +1,4 @@
-"""How much the functions of a statement can make, from their arguments, before they are called.
+"""Bounds the size of the values that a statement's functions make, before they are called.
 
 DuckDB is neither interrupted nor limited within one call. So a function whose result can be much
 longer than what it is given is bounded: the table, and `_MADE` for lists, aggregates and the
@@ -20,7 +20,7 @@ from planner.sql import Written, children, constant_value, every_node, position,
 
 N_CHARACTERS_COLUMN: Final = 256  # of a text in a column; longer ones are few
 N_CHARACTERS_MAX: Final = 2**22  # of one value
-N_MATCHED_MAX: Final = 2**28  # characters of a text times those of what is sought in it
+N_MATCHED_MAX: Final = 2**28  # characters of a text times characters of the text sought in it
 N_A_GROUP: Final = 100  # texts that an aggregate puts together: more are made in many calls
 N_SERIES_MAX: Final = 10_000  # numbers of a series
 N_BYTES_AN_ITEM: Final = 16  # of a list
@@ -47,7 +47,7 @@ COPIES: Final[Copies] = {
     exp.In: _n_compared,
     exp.SplitPart: lambda _node: 2,
     exp.ArrayToString: lambda _node: 2,
-    exp.Initcap: lambda _node: 60,  # with the list of what stands between words
+    exp.Initcap: lambda _node: 60,  # with the list of the signs between words
     exp.DecodeCase: lambda node: len(node.expressions),
 }
 

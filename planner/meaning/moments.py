@@ -1,11 +1,11 @@
-"""Functions of days, moments and intervals; and WIDTH_BUCKET.
+"""Writes functions of days, moments and intervals for DuckDB, and WIDTH_BUCKET.
 
     TO_CHAR(x, 'YYYY-MM')            the year in four digits || '-' || the month in two
     WIDTH_BUCKET(x, 0, 10, 2)        CASE WHEN x < 0 THEN 0 WHEN x < 5 THEN 1 WHEN x < 10 THEN 2 ..
     DATE_BIN('7 days', x, y)         time_bucket('7 days', x as a timestamp, y as a timestamp)
     EXTRACT(SECOND FROM x)           its microseconds, times 0.000001
 
-Patterns and numbers of buckets are literals, so that the length of what is written is known.
+Patterns and numbers of buckets are literals, so that the length of the written SQL is known.
 """
 
 import re
@@ -400,7 +400,7 @@ _ZONE = re.compile(r"UTC|GMT|[A-Z][A-Za-z_]*(/[A-Za-z_+-]+)+")
 
 
 def _carried(low: str, high: str, size: int) -> str:
-    """SQL for a list of two numbers, of which the lower is carried over and has the same sign."""
+    """SQL for a list of two numbers with equal signs; the lower one is carried into the higher."""
     return (
         f"list_transform([[{high} + {low} // {size}, {low} % {size}]], LAMBDA p: "
         f"CASE WHEN p[1] > 0 AND p[2] < 0 THEN [p[1] - 1, p[2] + {size}] "

@@ -1,4 +1,4 @@
-"""Arithmetic and the functions of numbers.
+"""Writes arithmetic and functions of numbers for DuckDB.
 
 Whole numbers are divided to whole numbers, NUMERIC to 20 places behind the point, doubles as
 doubles. ROUND of a NUMERIC goes away from zero at a half, of a double to the even neighbour.
@@ -113,7 +113,7 @@ def _added(call: Call, one: Value, other: Value) -> Value | None:
 
 def _moved(call: Call, sign: str, one: Value, interval: Value) -> Value:
     """A moment moved by an interval: first by its months, then by its days and its time."""
-    if one.type.kind is Kind.TIMESTAMPTZ:  # of which DuckDB takes the time away first
+    if one.type.kind is Kind.TIMESTAMPTZ:  # DuckDB would subtract the time first
         template = f"timezone('UTC', timezone('UTC', {{0}}) {sign} {{1}})"
         return call.sql(template, one.type, one, interval)
     gives = TIMESTAMP if one.type.kind is Kind.DATE else one.type
@@ -282,7 +282,7 @@ def write_int_div(call: Call) -> Value:
 
 
 def write_mod(call: Call) -> Value:
-    """``%`` and MOD: of the sign of what is divided."""
+    """``%`` and MOD: the result has the sign of the dividend."""
     one, other, gives = _numbers(call)
     if gives.kind is Kind.FLOAT:
         raise call.refused(

@@ -1,11 +1,11 @@
-"""The table: every function, operator and cast that has one meaning everywhere.
+"""Lists every function, operator and cast that means the same everywhere, with its writer.
 
 Each has a writer, which knows the types of its parts, and perhaps a bound for the length of its
 result, of those of its parts; without one no result is longer than the longest part. `FUNCTIONS`
-has those that are called by a name. Whoever adds one adds a line to docs/sql.md, and an
+has those that are called by a name. A new one needs a line to docs/sql.md, and an
 expression to the test that asks PostgreSQL.
 
-The parts of comparisons, of CASE and of what else gives one of several values are of one type. A
+The parts of comparisons, of CASE and of other choices among values have one type. A
 text between quotes is read as the type that it is compared with, and refused if it is none. A text
 is never compared with a number, nor a truth with one: PostgreSQL has no such operator.
 """

@@ -1,4 +1,4 @@
-r"""Functions of texts, and the patterns that they are matched with.
+r"""Writes functions of texts for DuckDB, and translates patterns to match texts with.
 
 Patterns of LIKE, SIMILAR TO and regular expressions as RE2 has them, matched in linear time.
 
@@ -347,7 +347,7 @@ def _shown(call: Call, value: Value) -> Value:
 
 
 def write_joined(call: Call) -> Value:
-    """``||``, one side of which is a text."""
+    """``||``; one of its sides is a text."""
     one, other = call.value("this"), call.value("expression")
     kinds = {one.type.kind, other.type.kind}
     if Kind.OTHER in kinds:

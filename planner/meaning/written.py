@@ -1,4 +1,4 @@
-"""DuckDB's SQL around values that are written already, and how it is printed.
+"""Wraps SQL for DuckDB around values that are written already, and prints it.
 
 A `Written` node is a template and its parts; in messages it is what the analyst wrote. A value is a
 node with its type; a writer makes one of a node whose parts are values.

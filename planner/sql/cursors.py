@@ -1,4 +1,4 @@
-"""Statements about statements: cursors, prepared statements, COPY.
+"""Reads statements about other statements: cursors, prepared statements, COPY.
 
 Cursors and prepared statements in words, for wires that have them.
 

@@ -1,4 +1,4 @@
-"""The SQL that Tacit reads: PostgreSQL's and two additions, its functions of days, and the clock.
+"""Defines Tacit's dialect of SQL: PostgreSQL's, two additions, functions of days, and the clock.
 
     SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(half_width => 50, confidence => 0.95) ..
     EXPLAIN PRIVACY SELECT ..
@@ -42,7 +42,7 @@ from planner.sql.options import Option
 
 PLACES = "places"  # in the meta data of an interval: the digits that its seconds are rounded to
 IS_DOUBLE = "is_double"  # in the meta data of an EXTRACT that was DATE_PART
-N_UNIT_FIRST = 3  # arguments of DATEDIFF, one of which is the unit
+N_UNIT_FIRST = 3  # arguments of DATEDIFF, including the unit
 
 
 class Age(exp.Expression, exp.Func):
@@ -96,7 +96,7 @@ def _difference(arguments: list[exp.Expr]) -> exp.Expr:
 
 
 def _shifted(arguments: list[exp.Expr]) -> exp.Expr:
-    """DATEADD(unit, n, moment), of which n is a literal; or DATE_ADD(moment, interval)."""
+    """DATEADD(unit, n, moment) with a literal n, or DATE_ADD(moment, interval)."""
     if len(arguments) == 2:  # noqa: PLR2004 - a moment and an interval
         return exp.paren(exp.Add(this=arguments[0], expression=arguments[1]), copy=False)
     unit = _unit(arguments[0]) if len(arguments) == N_UNIT_FIRST else None
@@ -292,7 +292,7 @@ def read_at(tree: exp.Expr, moment: dt.datetime) -> bool:
 
 
 def _kind_of(node: exp.Expr) -> exp.DType:
-    """The type of what is read; NOW() is an instant where it is put on the clock of a zone."""
+    """The type of a clock's value; NOW() is an instant where it is put on the clock of a zone."""
     if isinstance(node, exp.CurrentDate):
         return exp.DType.DATE
     is_instant = isinstance(node, exp.CurrentTimestamp) and is_put_in_zone(node)

@@ -1,4 +1,4 @@
-"""Exact numbers out of SQL text: what is written as 0.1 is one tenth.
+"""Reads exact numbers from SQL text: 0.1 is one tenth.
 
 Bounded on purpose: ``1e999999999`` is ten characters of text and a gigabyte of digits.
 """

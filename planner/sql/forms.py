@@ -1,4 +1,4 @@
-"""What clients write in forms of their own, brought to the one that the planner reads.
+"""Rewrites forms that clients use to the forms that the planner reads.
 
 Forms of PostgreSQL that clients and their libraries write, as the plain forms that they mean.
 
@@ -25,8 +25,8 @@ DECODE as other databases have it, written as CASE.
     DECODE(x, 'a', 1, NULL, 2, 0)
     CASE WHEN x IS NULL THEN 2 ELSE CASE x WHEN 'a' THEN 1 ELSE 0 END END
 
-NULL is found by NULL, unlike in CASE. PostgreSQL's own DECODE(text, 'hex') makes bytes, of which no
-column is; it is left as it is, and refused as other functions are.
+NULL is found by NULL, unlike in CASE. PostgreSQL's own DECODE(text, 'hex') makes bytes, and no
+column has bytes. It is left as it is, and refused as other functions are.
 
 Patterns of LIKE as one text, where clients put them together of several.
 

@@ -1,4 +1,4 @@
-"""Names: what a SELECT list calls its columns, and the companions that go with an answer's name."""
+"""Names the columns of a SELECT list, and reads the companions of an answer."""
 
 from collections.abc import Callable
 from typing import ClassVar

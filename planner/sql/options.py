@@ -1,4 +1,4 @@
-"""OPTIONS(..): how accurate a SELECT's answers are to be, and how they are made from counts.
+"""Reads OPTIONS(..): the accuracy of a SELECT's answers, and how they are made from counts.
 
 Accuracy (half_width, confidence, epsilon, simultaneous, relative, at_least) is inherited by the
 SELECTs inside. The `AnswerOptions` (level and replicates of a test, consistency of grouping sets)

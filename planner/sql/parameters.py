@@ -1,4 +1,4 @@
-"""Bind parameters of a query, their values, and the types that stand for them.
+"""Binds the parameters of a query to values, and finds their types.
 
 A value is put into the tree as a literal, never into the text: it cannot be read as SQL. Values are
 kept as what they are written as, so that 1, 1.0 and true stay three different values.
@@ -70,7 +70,7 @@ class Parameter:
     name : str
         What the client calls it; only ``:name`` looks at it.
     items : tuple of Parameter
-        Of a list.
+        The values of a list; empty for a single value.
     """
 
     kind: ParameterKind
@@ -347,8 +347,8 @@ def parameter_types(tree: exp.Expr, columns: ColumnTypes) -> tuple[ParameterType
     >>> [one.sql_type for one in parameter_types(tree, lambda _: ValueType("BIGINT"))]
     ['VARCHAR', 'BIGINT[]', 'BIGINT']
 
-    What a CASE compares has the type of what it is compared with; what it gives, of what else it
-    gives.
+    A value that a CASE compares has the type of the value it is compared with. A result of a CASE
+    has the type of its other results.
 
     >>> tree = parse_one("SELECT CASE a WHEN $1 THEN $2 WHEN 2 THEN 'x' ELSE $3 END, "
     ...                  "CASE $4 WHEN 2 THEN 'x' END, CASE WHEN $5 THEN 1 END", read="postgres")
@@ -429,7 +429,7 @@ def _of_place(node: exp.Expr, columns: ColumnTypes) -> ValueType | None:  # noqa
 
 
 def _beside(above: exp.Expr, node: exp.Expr, columns: ColumnTypes) -> ValueType | None:
-    """The first known type of what stands beside a node."""
+    """The first known type among the neighbours of a node in its expression."""
     others = (one for one in above.iter_expressions() if one is not node)
     return next(_known(others, columns), None)
 

@@ -1,4 +1,4 @@
-"""A query as a tree, and the calls of set_config in it.
+"""Parses a query into a tree, and finds the calls of set_config in it.
 
 A query as a tree: parsed, within limits on nesting, its OPTIONS beside each SELECT.
 

@@ -1,4 +1,4 @@
-"""SET, RESET and SHOW, read from words: our own settings, and those that clients set by themselves.
+"""Reads SET, RESET and SHOW, for Tacit's own settings and for settings that clients send.
 
     SET [SESSION] tacit.half_width = 50        SET tacit.confidence TO '0.9'
     RESET tacit.epsilon    RESET ALL           SHOW tacit.half_width
@@ -32,8 +32,8 @@ SETTING_NAMES: Final = (
 _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d)?)?|-?\d{1,18}", re.ASCII)
 N_WORDS_MAX = 1000  # of one setting
 
-# What drivers and tools send when they connect, and what SHOW says of it. A wire that takes one
-# obeys it or refuses its value.
+# The settings that drivers and tools send when they connect, with the value that SHOW gives. A wire
+# that takes one obeys it or refuses its value.
 SHOWN: Final[Mapping[str, str]] = {
     "application_name": "",
     "array_nulls": "on",
@@ -221,7 +221,7 @@ class ResetAll:
 
 @dataclass(frozen=True, slots=True)
 class ShowSetting:
-    """Say what one of our settings is."""
+    """Show the value of one of Tacit's own settings."""
 
     name: str
     verb: ClassVar[str] = "SHOW"
@@ -263,7 +263,7 @@ def default_of(name: str) -> str:
 
 
 def every_default() -> dict[str, str]:
-    """Every setting that has a name of one word, and what it is where nobody has set it."""
+    """Every setting whose name is one word, with its default value."""
     every = {**SHOWN, **IGNORED, **READ_ONLY}
     return {name: every[name] for name in sorted(every) if name not in _PHRASES}
 

@@ -1,4 +1,4 @@
-"""Every statement there is, told apart: the one reader of SQL text.
+"""Reads SQL text, and tells every kind of statement apart.
 
 OPTIONS in a comment, for tools that let a user add text to a statement, but no syntax.
 
@@ -8,7 +8,7 @@ OPTIONS in a comment, for tools that let a user add text to a statement, but no 
 Comments that do not begin so are comments. One that does, and cannot be read, is refused: it may
 have been a cap.
 
-SHOW TABLES and DESCRIBE: short for a SELECT of what `information_schema` lists.
+SHOW TABLES and DESCRIBE: short for a SELECT from `information_schema`.
 
     SHOW TABLES          SHOW COLUMNS FROM t         { DESCRIBE | DESC } [TABLE] t
 
@@ -38,13 +38,13 @@ The words are read so that a client that sends them of its own accord is underst
     CreateStream, DropStream                       CREATE and DROP STREAM
     SetSetting, ResetSetting, ResetAll             SET, RESET and SHOW of our own settings
     ShowSetting
-    ClientSetting, ShowClientSetting                    the same of what clients set by themselves
+    ClientSetting, ShowClientSetting                    the same for settings that clients send
     TransactionWord, Savepoint, DiscardAll         BEGIN, COMMIT, ROLLBACK; SAVEPOINT; DISCARD ALL
     Unlisten                                       UNLISTEN *
     CursorStatement, PreparedStatement             DECLARE, FETCH, CLOSE; PREPARE, EXECUTE ..
     CopyOut                                        COPY (SELECT ..) TO STDOUT
 
-Whoever serves statements matches on these. The set is closed: any other text is refused. A query is
+The server matches on these. The set is closed: any other text is refused. A query is
 told by its first words alone: `query_tree` parses it. Nothing here knows a table or a session.
 """
 
@@ -280,7 +280,7 @@ def _format(value: str | None) -> PlanFormat:
 
 
 class TransactionWord(StrEnum):
-    """What a statement says of a transaction."""
+    """The transaction statements."""
 
     BEGIN = "BEGIN"
     COMMIT = "COMMIT"
@@ -302,13 +302,13 @@ class DiscardAll:
 
 @dataclass(frozen=True, slots=True)
 class Unlisten:
-    """Listen to no channel any more, which nobody does: pools say so of every connection."""
+    """Stop listening to channels: pools send this for every connection, and it changes nothing."""
 
     verb: ClassVar[str] = "UNLISTEN"
 
 
 class SavepointWord(StrEnum):
-    """What a statement says of a savepoint."""
+    """The savepoint statements."""
 
     SET = "SAVEPOINT"
     RELEASE = "RELEASE"
@@ -481,7 +481,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Explain:
-    """A statement of which only the cost is asked for."""
+    """A request for the cost of a statement, without its answer."""
 
     of: Query | CreateSynthetic
     form: ExplainForm = OUR_TABLE
@@ -588,7 +588,7 @@ def words_to_parse(query: Query) -> list[Token]:
 
 
 def read_file(sql: str) -> tuple[Statement, ...]:
-    """The statements of a file, of which there is at least one.
+    """The statements of a file, at least one.
 
     Raises
     ------
@@ -641,7 +641,7 @@ def _listed(worded: WordedStatement) -> Query | None:
 
 
 def _made(worded: WordedStatement) -> SyntheticStatement | StreamStatement | None:
-    """CREATE and DROP of what is made here."""
+    """CREATE and DROP of synthetic tables and streams."""
     found = read_synthetic(worded.words) or read_stream(worded.words)
     if isinstance(found, CreateSynthetic | CreateStream) and commented_options(worded.words):
         raise InvalidSql(

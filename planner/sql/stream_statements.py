@@ -1,4 +1,4 @@
-"""Statements about streams: read here, carried out by the proxy.
+"""Reads statements about streams; the proxy carries them out.
 
     CREATE STREAM name (column UNIVERSE 100000 [, predicate BOOLEAN ..])
         [WITH (epsilon => 1, epochs => 'day', bits => 10000, departures => true, budget => 30)]
@@ -7,7 +7,7 @@
     DROP STREAM [IF EXISTS] name
 
 A universe is known: its users are 0 to one less than its number, and each has a bit, or a sample of
-`bits` of them. Buckets are for one that nobody knows: any 64-bit id is a user. A predicate is told
+`bits` of them. Buckets are for an unknown universe: any 64-bit id is a user. A predicate is told
 with each arrival; who came while it held is counted too.
 """
 
@@ -44,7 +44,7 @@ class CreateStream:
     column : str
         What its users are called.
     universe : int, optional
-        The number of users; None if nobody knows it.
+        The number of users; None if it is unknown.
     n_bits : int
         Of everybody, of a sample, or buckets; for each predicate as many again.
     predicates : tuple of str

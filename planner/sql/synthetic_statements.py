@@ -1,4 +1,4 @@
-"""Statements about synthetic tables: read here, carried out by the proxy.
+"""Reads statements about synthetic tables; the proxy carries them out.
 
     CREATE [OR REPLACE] SYNTHETIC TABLE name FROM table
         [WITH (epsilon => 1, method => 'pairwise', rows => 48842, seed => 7, columns => (age, sex))]
@@ -6,8 +6,8 @@
         [WITH (epsilon => 1, target => income, workload => 'SELECT ..; SELECT ..', evaluate => .05)]
     DROP SYNTHETIC TABLE [IF EXISTS] [source.]name
 
-Without an epsilon a table is made of what is known already, for nothing. What a method does, which
-names are taken and what a column is called are for whoever carries a statement out.
+Without an epsilon, a table is made from known answers at no cost. Other modules carry the statement
+out: they know what a method does, which names are taken, and the names of columns.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""A text as words, and the reading of statements of our own from them.
+"""Splits a text into words, and reads Tacit's own statements from them.
 
 A text as words: cut into statements at its semicolons, each word with the place it begins at.
 
@@ -87,7 +87,7 @@ FILE: Final = TextLimits(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WordedStatement:
-    """The words of one statement, of which there is at least one.
+    """The words of one statement, at least one.
 
     Parameters
     ----------
@@ -476,7 +476,7 @@ class StatementReader(WordReader):
         return word.text
 
     def next_expected(self, what: str) -> Token:
-        """The next word, of which there has to be one."""
+        """The next word; a refusal if there is none."""
         word = self.next_word()
         if word is None:
             raise self.what_is_next(what)
