@@ -1,4 +1,4 @@
-"""A respondent's answers in a file: kept before they are given, by one process at a time.
+"""Keeps a respondent's answers in a file; one process at a time writes it.
 
 The file is replaced as a whole and synced, so that a crash leaves the one before or the one after.
 A file that cannot be read is an error, never an empty one: an answer that was given must not be

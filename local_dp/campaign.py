@@ -1,17 +1,17 @@
-"""A campaign: its design of views, its declaration, and its canonical text.
+"""Defines a campaign: its design of views, its declaration, and its canonical text.
 
-The design of a collection: which attributes are asked about together.
+A design says which attributes are asked about together.
 
 A view is a list of combinations without a common attribute; every pair of attributes (or every
 larger set, if asked) lies inside a combination of some view. A design is made of names alone, so it
 costs no privacy, and hides nothing either. The same names give the same design.
 
-A campaign: the public declaration of what respondents are asked, and how they randomise it.
+A campaign is the public declaration of the questions and of how respondents randomise answers.
 
 It is fixed before the first answer, and checks itself: combinations of a view share no attribute,
 every channel is for as many cells as its combination has, and no respondent loses more than epsilon
-whichever combinations they answer. A respondent checks the same again, on their own
-(`local_dp.respondent`), since they trust nobody.
+whichever combinations they answer. A respondent repeats these checks (`local_dp.respondent`), and
+so need not trust the server.
 
 Nothing here knows an answer, or who gave it.
 
@@ -56,7 +56,7 @@ from local_dp.channels import (
 
 View: TypeAlias = tuple[Scope, ...]
 
-N_TRIED = 200  # random views, of which the one that covers most is kept
+N_TRIED = 200  # random views; the one that covers most is kept
 N_SETS_MAX = 10_000  # that are to be covered: beyond this, a design takes more than seconds
 PAIR = 2
 
@@ -164,7 +164,7 @@ INTEGER_MAX = 2**53 - 1  # a larger one is not the same number in every reader o
 
 @dataclass(frozen=True)
 class Attribute:
-    """What is asked, and the answers that there are.
+    """A question, and its possible answers.
 
     Parameters
     ----------
@@ -364,7 +364,7 @@ def planned_campaign(
     """The campaign of a design, each combination with the channel of least variance.
 
     Where a respondent answers several combinations, each has an equal part of epsilon. Overlapping
-    combinations of which everybody answers one are views of a single combination.
+    combinations make views of a single combination each; each respondent answers one of them.
 
     Examples
     --------

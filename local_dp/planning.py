@@ -1,4 +1,4 @@
-"""Plans for a collection, from public numbers alone: precision, respondents, epsilon.
+"""Plans a collection from public numbers: precision, number of respondents, epsilon.
 
 Variances are those that intervals of estimates are made of: of the channels, with the drawing of
 respondents from a population; no answer is looked at. The shares that are to come are not known, so
@@ -33,7 +33,7 @@ def half_width(
     ----------
     channel : Channel
     n_answers : int
-        To this combination.
+        The number of answers to this combination.
     confidence : float
     share : float, optional
         That the cell will have; by default the least favourable one.
@@ -123,7 +123,7 @@ def epsilon_units_needed(  # noqa: PLR0913 - what is asked, and how sure
     n_cells, n_answers : int
     width, confidence : float
     share : float, optional
-        As of `half_width`.
+        The share of the cell, as in `half_width`.
     at_least : int
         An epsilon that is not gone below, such as that of another combination.
 

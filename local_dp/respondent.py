@@ -1,4 +1,4 @@
-"""The respondent's side: read a campaign, trust nothing in it, randomise, answer once.
+"""Answers a campaign for a respondent: checks it, randomises the answer, and keeps it.
 
 Meant to run on the respondent's own device: it needs the standard library and `draws.py` alone,
 and shares no code with what made the campaign. It computes on its own what an answer would lose,
@@ -9,8 +9,8 @@ the same: `respondent.mjs` does, for a web page (`tests/local_dp/vectors.json`).
 A kept answer is given again and never redrawn, and what all kept answers lose is added up: a
 campaign that comes back under another name finds the limit spent.
 
-Whether something is answered is no function of what a row says, only of the names it has: what a
-campaign does not list is answered as well, and the respondent alone is told.
+Whether there is an answer depends only on the names in a row, and never on its levels: a level that
+the campaign does not list is answered as well, and the respondent alone is told.
 
 The argument is in `proofs/channels.md` and `proofs/campaigns.md`.
 """
@@ -32,7 +32,7 @@ Level: TypeAlias = str | int | bool | None
 FORMAT: Final = 1
 N_CHARACTERS_MAX = 2**24
 INTEGER_MAX = 2**53 - 1  # a larger one is not the same number in every reader of JSON
-N_ATTRIBUTES_MAX = 1000  # as all limits here, a server's: nobody is asked for more
+N_ATTRIBUTES_MAX = 1000  # as all limits here, the limit of a server
 N_COMBINATIONS_MAX = N_VIEWS_MAX = 10_000
 N_LEVELS_MAX = 2**20
 N_CELLS_MAX = 2**16
@@ -85,9 +85,10 @@ class AnswerStore(Protocol):
     def once(self, campaign: str, make: Callable[[int], Kept], token: str = "") -> Kept:
         """The kept answer to a campaign; if there is none, the one that is made now.
 
-        `make` gets the epsilon of all kept answers together, and may raise. What it returns is kept
-        durably before it is returned, and nobody else makes an answer in between. With it is kept
-        `token`, or one of the store's own; it stays that of this answer, whatever is passed later.
+        `make` gets the epsilon of all kept answers together, and may raise. The answer that it
+        returns is kept durably before this returns; no other process makes an answer in between.
+        `token`, or a token of the store's own, is kept with the answer and stays its token,
+        whatever is passed later.
         """
 
 
@@ -135,7 +136,7 @@ class Asked:
         return tuple(dict.fromkeys(name for scope in self.scopes for name in scope))
 
     def unlisted(self, row: Mapping[str, Level]) -> tuple[str, ...]:
-        """The attributes of which a row has a level that is not among the campaign's."""
+        """The attributes whose level in a row is not listed by the campaign."""
         return tuple(
             name
             for name in self.names
@@ -145,8 +146,8 @@ class Asked:
     def cells(self, row: Mapping[str, Level], below: Below) -> list[int]:
         """The cell of a row in each combination; a level is looked for once, and not in each.
 
-        A level that is not listed is as one of those that are, each as likely. To refuse it would
-        tell the server that the row has none of them: exactly, and for no epsilon.
+        A level that is not listed is replaced by a listed one, each equally likely. A refusal would
+        tell the server that the row has none of the listed levels: exactly, and for no epsilon.
         """
         for name in self.names:
             if name not in row:

@@ -1,4 +1,4 @@
-"""Whether noise would turn a dependence into independence, or the other way round.
+"""Computes how likely noise is to change the outcome of a test of independence.
 
 The likelihood-ratio test on a noisy table, made as if there were no noise, against the same test on
 the table itself: how often do they disagree? Simulated, before a release for a table that is public
@@ -142,7 +142,7 @@ class Flip:
     Parameters
     ----------
     probability, standard_error : float
-        Of a different decision; the error is that of the simulation.
+        The probability of a different decision, and the standard error of its simulation.
     statistic, critical : float
         Of the table that was given, and from where on it counts as dependent.
     """
@@ -154,7 +154,7 @@ class Flip:
 
     @property
     def is_dependent(self) -> bool:
-        """What the test says of the table that was given."""
+        """Whether the test finds the given table dependent."""
         return self.statistic >= self.critical
 
 
@@ -198,14 +198,14 @@ def doubt_of_release(
     level: float = 0.05,
     n_draws: int = N_DRAWS,
 ) -> Flip:
-    """The probability that the test says of a noisy table what it would not say of the true one.
+    """The probability that the test decides differently on a noisy table and on the true one.
 
     Parameters
     ----------
     noisy : (n_rows, n_columns) ndarray of float64
         A release, of counts with noise or of counts estimated from answers: some may be below 0.
     noise : TableNoise
-        That it has.
+        The noise that would be added to the table.
     generator, level, n_draws :
         As in `flip_probability`.
 

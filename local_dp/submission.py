@@ -1,4 +1,4 @@
-"""What a respondent sent, as the server reads it: checked, and ready to be counted.
+"""Reads and checks the answer that a respondent sent, so that it can be counted.
 
 A submission says which view was drawn and what was answered to which combinations, and nothing
 else. It is refused whole unless it is one that the campaign's respondents can have sent; it says

@@ -84,7 +84,7 @@ async function answered(url, tokens, respondent, row) {
   return respondent.answer(campaign, row, tokens);
 }
 
-/** The answer of a respondent who never heard whether it was counted. Whoever gave none is too late. */
+/** The kept answer, for a respondent who never heard whether it was counted; without one they are too late. */
 async function givenBefore(url, headers, tokens, respondent, late) {
   try {
     const campaign = await text(await fetch(`${url}/campaign`, { headers }));
@@ -110,7 +110,7 @@ async function text(reply) {
   try {
     refusal = JSON.parse(found);
   } catch {
-    // Whoever stands between says something else.
+    // A proxy in between replied with something else.
   }
   throw new NotTaken(refusal.code, refusal.message);
 }

@@ -1,8 +1,8 @@
-"""A state and its release together: what both lose, exactly, and how an epsilon is divided.
+"""Computes the exact privacy loss of a state and its release, and divides an epsilon between them.
 
-An intruder sees the state once, at a moment that nobody announced, and reads the release later.
-The ratio of the probabilities of what was seen, between any two streams that differ in one user's
-arrivals and departures, is at most
+An intruder sees the state once, at an unannounced moment, and reads the release later. The ratio of
+the probabilities of both, between any two streams that differ in one user's arrivals and
+departures, is at most
 
     loss = p1 / p0 * (p0 + p1 / alpha)
 
@@ -61,7 +61,7 @@ class Mechanism:
         Parameters
         ----------
         epsilon : Fraction
-            What both may lose.
+            The privacy loss that both together may have.
         state : Fraction
             What the state alone may lose; less than `epsilon`.
         """
@@ -94,7 +94,7 @@ class Mechanism:
         return epsilon_units_of(self.loss)
 
     def variance_of_ones(self, n_bits: int) -> Fraction:
-        """The variance of the noisy number of ones, whoever is present.
+        """The variance of the noisy number of ones, for any set of present users.
 
         It is the same for all: a bit has the variance ``p0 p1`` whether its user is present or not.
         """

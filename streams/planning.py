@@ -1,4 +1,4 @@
-"""How many users need a bit, before there is a stream: by a theorem, and by the exact law.
+"""Plans how many users need a bit, before a stream begins: by a theorem, and by the exact law.
 
 The theorem bounds the chance that a density is missed by a share or more, by Hoeffding's inequality
 for the sample and for the bits, and by the tail of the release's noise; how the error is divided
@@ -135,7 +135,7 @@ def sample_for_half_width(
     ----------
     epsilon : Fraction
     half_width : float
-        In users.
+        The half-width, in users.
     confidence : float
     universe : int
         Half of it is taken to be present, which is the worst for a sample.

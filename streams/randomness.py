@@ -1,4 +1,4 @@
-"""What a stream draws, without error, from random words: its bits, and the noise of its release.
+"""Draws the bits of a stream and the noise of its release exactly, from random words.
 
 Random words come from the operating system, in large pieces. There is no seed to pass, and no
 generator whose state an intruder could find and run backwards. Tests pass another source of the
@@ -137,7 +137,7 @@ class GeometricNoise:
 
     @property
     def rate(self) -> float:
-        """``-ln(alpha)``: what one unit of difference loses."""
+        """``-ln(alpha)``: the privacy loss for one unit of difference."""
         return (
             -math.log(self.alpha)
             if self.alpha < Fraction(1, 2)

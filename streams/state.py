@@ -1,4 +1,4 @@
-"""The state of an epoch: one bit for each place, in one file that is overwritten in place.
+"""Keeps the state of an epoch: one bit for each place, in one file that is overwritten in place.
 
 Each arrival draws its bit anew from the system's entropy, whatever the bit was. The file has a
 header that is written once, and bits: no counter, no time, no id, nothing that grows, and nothing
@@ -62,7 +62,7 @@ class BitState:
     def created(
         cls, path: Path, n_bits: int, law: TwoPoint, name: bytes, *, entropy: Entropy | None = None
     ) -> "BitState":
-        """A new state of nobody: every bit is a draw for an absent user.
+        """A new state without users: every bit is a draw for an absent user.
 
         The file is complete and durable before it has its name, and all of its blocks exist: a disk
         that is full says so here, and not when a user arrives.
@@ -215,7 +215,7 @@ def file_length(n_bits: int) -> int:
 
 
 def erase_file(path: Path) -> None:
-    """Overwrite a state that nobody has open, and remove it; nothing to do if it is gone."""
+    """Overwrite a state that no process has open, and remove it; do nothing if it is gone."""
     try:
         descriptor = os.open(path, os.O_WRONLY)
     except FileNotFoundError:
@@ -271,7 +271,7 @@ def _name(begun: Path, path: Path) -> None:
     try:
         _sync_folder(path.parent)
     except OSError:
-        path.unlink(missing_ok=True)  # nobody was observed in it, so another one tells no more
+        path.unlink(missing_ok=True)  # no user was observed in it, so another one tells no more
         raise
 
 

@@ -1,4 +1,4 @@
-"""Where a server is and who asks it: the driver's options, and a gRPC channel to `tacit.v1`.
+"""Describes a server and the caller: the driver's options, and a gRPC channel to `tacit.v1`.
 
 The options are those of the Flight SQL driver; the channel is for the calls that the driver cannot
 make. A token does not cross a network in plain text: without TLS only this machine gets it.

@@ -1,4 +1,4 @@
-"""The calls of `tacit.v1` for what SQL has no form: marginals, shares of collections, streams.
+"""Calls `tacit.v1` for what SQL cannot express: marginals, shares of collections, streams.
 
     ask_marginals    counts by several sets of columns, in tables that agree where they overlap: a
                      budget divided among tables

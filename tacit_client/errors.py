@@ -1,4 +1,4 @@
-"""What goes wrong, as DBAPI exceptions: a refusal with its code, its hint and its numbers.
+"""Turns errors into DBAPI exceptions: a refusal has its code, its hint and its numbers.
 
     Error                     of ADBC, as are all names without an explanation here
     └── DatabaseError
@@ -220,9 +220,9 @@ class Refused(DatabaseError):
         The stable code, such as ``budget_exhausted``.
     message : str
     detail : Detail
-        What a program reads.
+        The numbers of the refusal, for programs.
     status_code : int
-        ADBC's.
+        The status code of ADBC.
     """
 
     def __init__(self, code: str, message: str, detail: Detail, *, status_code: int) -> None:

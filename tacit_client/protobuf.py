@@ -1,4 +1,4 @@
-"""What a client of `tacit.v1` needs of protobuf's wire format: messages by field numbers.
+"""Reads and writes protobuf's wire format as far as a client of `tacit.v1` needs it.
 
 The server's generated classes are not imported, because two copies of them cannot share a process,
 and because a client needs five messages only. Fields that a message does not have are passed over,

@@ -1,4 +1,4 @@
-"""An answer: its rows, its intervals, what it rests on and what it cost; as text, HTML, a drawing.
+"""Holds an answer: its rows, intervals, sources and cost; shows it as text, HTML or a plot.
 
 Rows go to Arrow, pandas or polars as they are; intervals stand in a table beside them, and in
 columns behind each answer on request.

@@ -1,4 +1,4 @@
-"""What every channel is, and the exact privacy loss of any finite channel by enumeration.
+"""Defines a channel, and computes the exact privacy loss of any finite channel by enumeration.
 
 A channel maps the true cell of a combination to an answer, a whole number. The server keeps only
 tallies: how many answers counted at each place. All probabilities are rationals; the numerical
@@ -55,11 +55,11 @@ class Channel(Protocol):
         """
 
     def share_variance(self, share: float | None = None) -> float:
-        """Of one answer's part in the estimated share of a cell, the largest that there can be.
+        """The largest variance of one answer's part in the estimated share of a cell.
 
-        Over all cells, and over whatever shares the other cells have. `share` is that of the cell;
-        without it, over all that it could be. As of `variances`, it contains that answers are of
-        people drawn from a population.
+        The largest over all cells, and over all shares of the other cells. `share` is the share of
+        the cell; without it, the largest over all shares of the cell. As in `variances`, it
+        includes the drawing of respondents from a population.
         """
 
     def tallies_of(self, answer: int) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Optimised local hashing (OLH): a random hash of the true cell, by randomised response.
+"""Optimised local hashing (OLH): hashes the true cell at random, and randomises the hash.
 
 Wang, Blocki, Li and Jha (USENIX Security 2017), with a family of hashes that is exactly universal
 and small. Cells are vectors of digits in the base of a prime ``g``, the number of buckets; a seed
@@ -160,7 +160,10 @@ class LocalHashing(Categorical):
         return rates / self.n_seeds
 
     def adjoint(self, values: Floats) -> Floats:
-        """``((1 - p) / g`` of all values ``+ p`` of those that support the cell ``) / n_seeds``."""
+        """``((1 - p) / g * total + p * support) / n_seeds`` of each cell.
+
+        `total` is the sum of all values, `support` the sum of the values that support the cell.
+        """
         fake = float(1 - self.keep) / self.n_buckets * float(values.sum())
         return (fake + float(self.keep) * self.supports(values)) / self.n_seeds
 

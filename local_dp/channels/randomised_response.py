@@ -1,4 +1,4 @@
-"""K-ary randomised response: the truth with a known probability, otherwise a draw from a table.
+"""K-ary randomised response: gives the true cell with a known probability, or a random one.
 
 The fake-answer table has whole weights, all of them positive: a cell of weight 0 would make its
 answer a proof. (The published protocol renews its table so that its smallest cell is exactly 0.)

@@ -1,4 +1,4 @@
-"""Optimised unary encoding (OUE): a bit for each cell, each of them turned by a coin of its own.
+"""Optimised unary encoding (OUE): sends a bit for each cell, each randomised by itself.
 
 Wang, Blocki, Li and Jha (USENIX Security 2017). The bit of the true cell is 1 with probability one
 half, every other with a smaller one. An answer is the whole number whose bits these are; the

@@ -1,15 +1,14 @@
-"""All combinations of a campaign together: what they say of a query that none asks alone.
+"""Estimates queries from all combinations of a campaign together.
 
-Values of the combinations of a campaign, by place, each made when it is first asked for.
-
-A wide campaign has thousands of combinations, and a question touches a few of them.
+The values of a combination are made when they are first asked for: a wide campaign has thousands of
+combinations, and a question touches a few of them.
 
 Linear queries on groups as coefficients over the cells of a combination.
 
 Tables of overlapping combinations are made to agree by the weighted projection that marginals have,
 with weights that depend on channels and numbers of answers alone. So every combination that shares
-attributes with a query makes its answer better, and it stays unbiased. The variance is that of the
-projected answer, from each table's own covariance.
+attributes with a query makes its answer better, and it stays unbiased. The variance of the
+projected answer follows from each table's own covariance.
 
 A query that no combination covers has a model, of greatest entropy, and no interval.
 
@@ -104,7 +103,7 @@ def coefficients_of(block: QueryBlock, sizes: Mapping[str, int]) -> tuple[Floats
     Returns
     -------
     coefficients : (n_cells of the scope, n_rows) ndarray
-        Of counts.
+        The coefficient of each cell's count in each row.
     constants : (n_rows,) ndarray
 
     Raises
@@ -282,13 +281,13 @@ class CollectionEstimates:
     def tabled(self, block: QueryBlock, shape: tuple[int, ...]) -> AnsweredTable:
         """A block of counts as a table, with the law of tables that are collected in the same way.
 
-        Of the combinations that have all of its columns, whoever answered one of them. Others
-        that share a column have no part: what they say of it would be noise of other respondents.
+        It uses the answers of all combinations that have all of its columns. Combinations that
+        share only some of them are left out: they would add noise of other respondents.
 
         Parameters
         ----------
         block : QueryBlock
-            Counts groups of respondents.
+            A block of counts of respondents.
         shape : tuple of int
             The table's; its last axis varies fastest among the rows of the block.
 
@@ -415,7 +414,7 @@ class CollectionEstimates:
         ]
 
     def _overlaps(self, places: list[int]) -> Overlaps | None:
-        """Who answers two of these combinations: the expected number, as nobody counted them."""
+        """The expected number of respondents who answer two of these combinations."""
         if self.campaign.n_answered == 1:
             return None
         n_answers = np.array([self.estimates[place].n_answers for place in places])

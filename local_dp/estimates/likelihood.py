@@ -1,4 +1,4 @@
-"""The likeliest shares: nowhere negative, adding up to 1, without the noise of inversion at 0.
+"""Estimates the likeliest shares: nowhere negative, and adding up to 1.
 
 Shares at the border come out as 0 where inversion gives negative numbers. They are biased there, so
 there is no interval for them; intervals come from `inversion`.

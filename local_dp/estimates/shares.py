@@ -1,4 +1,4 @@
-"""Counts of the answers of one combination, and its shares by inversion.
+"""Counts the answers of one combination, and estimates its shares by inversion.
 
 Counts of the answers that went through one channel: all that a server keeps of them.
 

@@ -1,4 +1,4 @@
-"""Tables of a combination's answers, and the law of others that are collected in the same way.
+"""Makes tables from a combination's answers, and simulates tables that are collected the same way.
 
 A test of independence compares the estimated table with tables of independent columns. These are
 drawn as the one before them came about: respondents from a population, whose answers go through the
@@ -25,7 +25,7 @@ N_COUNTS_AT_ONCE = 2**20  # of all tables that are drawn at once: 8 MB
 
 @dataclass(frozen=True, eq=False)
 class CellsOfTable:
-    """What a combination says of the cells of a table.
+    """The estimates of a table's cells from one combination.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ class AnsweredTable:
     Parameters
     ----------
     parts : tuple of CellsOfTable
-        Of different respondents.
+        The estimates by combination; each is from different respondents.
     shape : tuple of int
         Of the table; its last axis varies fastest.
     """

@@ -1,4 +1,4 @@
-"""A query answered from all tables that share an attribute with it, in batches of its rows.
+"""Answers a query from all tables that share an attribute with it, in batches of rows.
 
 Tables of overlapping combinations are made to agree by the weighted projection that marginals have,
 with weights that depend on channels and numbers of answers alone. Of a table, an answer depends on
@@ -179,7 +179,7 @@ class TablesTogether:
 
     @cached_property
     def _weights(self) -> Floats:
-        """The part of each table in the mean of those that have the same attributes of the scope.
+        """The weight of each table in the mean of tables with the same attributes of the scope.
 
         (n_merged, n_tables); 0 where a table has others.
         """
@@ -235,7 +235,7 @@ class TablesTogether:
         ]
 
     def _distinct(self, scope: Scope, columns: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Queries with all margins on a scope that there are, and which of these each query has."""
+        """Queries with distinct margins on a scope, and which of these each query agrees with."""
         n_queries = columns.shape[1]
         if scope == self.scope:
             return np.arange(n_queries), np.arange(n_queries)
