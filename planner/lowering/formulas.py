@@ -678,11 +678,7 @@ def _checked(node: exp.Expr, value: exp.Expr | None) -> exp.Expr:
     if has_node(value, exp.AggFunc):
         raise aggregated_twice(node)
     if value.find(Held, CompanionColumn) is not None or is_quantile(value):
-        raise unsupported(
-            node,
-            "needs a value of each record",
-            "Run the inner aggregate first, in a query of its own.",
-        )
+        raise unsupported(node, "needs a value of each record", "Run the inner query first.")
     return value
 
 

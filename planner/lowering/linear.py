@@ -68,7 +68,7 @@ def changed_in_sum(
         axis = schema.by_name[name]
         if isinstance(axis, MeasureAxis):
             low, high = _number(axis.low), _number(axis.high)
-            said = f"Values of {name} below {low} count as {low}, values above {high} as {high}."
+            said = f"Values of {name} below {low} count as {low}, those above {high} as {high}."
             beyond = f"have {name} at a bound or beyond it"
             yield ChangedValues(schema.table, said, beyond, _rows_at(axis, 0, axis.n_regular - 1))
         elif _has_other(axis, conditions):

@@ -1,4 +1,4 @@
 -- code: unsupported_sql
--- says: next to a count of those that have records
+-- says: next to a count of groups that have records
 -- works: SELECT COUNT(DISTINCT age), SUM(DISTINCT age) FROM patients
 SELECT COUNT(*), AVG(age) FROM (SELECT DISTINCT age FROM patients) AS t
