@@ -1,7 +1,7 @@
 /**
  * A respondent's answers in a browser: what respondent.mjs gives once is kept for the site of the page.
  *
- * Whoever clears the storage of the site, or uses another browser, is another respondent to it.
+ * A person who clears the storage of the site, or uses another browser, counts as another respondent.
  */
 
 /** Answers are kept, and cannot be read: an answer that was given must not be drawn again. */
@@ -79,7 +79,7 @@ export class LocalAnswers {
       }
       return answers;
     } catch {
-      throw new AnswersUnreadable(`${this.#name} does not hold answers`);
+      throw new AnswersUnreadable(`${this.#name} is not a store of answers`);
     }
   }
 }

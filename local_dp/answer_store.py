@@ -1,4 +1,4 @@
-"""A respondent's answers in a file: kept before they are given, by one process at a time.
+"""Keeps a respondent's answers in a file; one process at a time writes it.
 
 The file is replaced as a whole and synced, so that a crash leaves the one before or the one after.
 A file that cannot be read is an error, never an empty one: an answer that was given must not be
@@ -63,12 +63,13 @@ class FileAnswers:
         except FileNotFoundError:
             if is_kept:  # and sent, maybe: under a token of another secret it would count twice
                 raise AnswersUnreadable(
-                    f"{beside} is lost, and with it the token of an answer in {self._path.name}"
+                    f"{beside} is lost, so the token of an answer in {self._path.name} cannot be "
+                    "made again. Restore the file"
                 ) from None
             secret = secrets.token_bytes(SECRET_BYTES)
             _replace(beside, secret)
         if len(secret) != SECRET_BYTES:
-            raise AnswersUnreadable(f"{beside} does not hold a secret")
+            raise AnswersUnreadable(f"{beside} does not hold a secret. Restore it from a copy")
         return hmac.digest(secret, campaign.encode(), "sha256").hex()
 
     @contextmanager
@@ -93,7 +94,9 @@ class FileAnswers:
                 for name, (units, answer, *token) in json.loads(text).items()
             }
         except (ValueError, TypeError, AttributeError):
-            raise AnswersUnreadable(f"{self._path} does not hold answers") from None
+            raise AnswersUnreadable(
+                f"{self._path} is not a file of answers. Restore it from a copy"
+            ) from None
 
     def _write(self, answers: dict[str, Kept]) -> None:
         value = {name: [one.epsilon_units, one.answer, one.token] for name, one in answers.items()}

@@ -1,17 +1,17 @@
-"""A campaign: its design of views, its declaration, and its canonical text.
+"""Defines a campaign: its design of views, its declaration, and its canonical text.
 
-The design of a collection: which attributes are asked about together.
+A design says which attributes are asked about together.
 
 A view is a list of combinations without a common attribute; every pair of attributes (or every
 larger set, if asked) lies inside a combination of some view. A design is made of names alone, so it
 costs no privacy, and hides nothing either. The same names give the same design.
 
-A campaign: the public declaration of the questions, and of how respondents randomise answers.
+A campaign is the public declaration of the questions and of how respondents randomise answers.
 
 It is fixed before the first answer, and checks itself: combinations of a view share no attribute,
 every channel is for as many cells as its combination has, and no respondent loses more than epsilon
-whichever combinations they answer. A respondent checks the same again, on their own
-(`local_dp.respondent`), since they trust no one.
+whichever combinations they answer. A respondent repeats these checks (`local_dp.respondent`), and
+so need not trust the server.
 
 Nothing here knows an answer, or who gave it.
 
@@ -89,13 +89,15 @@ def designed_views(names: Sequence[str], size: int, *, strength: int = PAIR) -> 
     (('a', 'b'), ('c', 'd'))
     """
     if len(set(names)) != len(names):
-        raise ValueError("an attribute is named twice")
+        raise ValueError("two attributes have the same name")
     if not PAIR <= size <= len(names):
-        raise ValueError(f"a combination has 2 to {len(names)} attributes, not {size}")
+        raise ValueError(f"a combination must have 2 to {len(names)} attributes, not {size}")
     if not PAIR <= strength <= size:
-        raise ValueError(f"sets of 2 to {size} attributes can be covered, not of {strength}")
+        raise ValueError(f"strength must be from 2 to {size}, not {strength}")
     if comb(len(names), strength) > N_SETS_MAX:
-        raise TooLarge(f"A design of more than {N_SETS_MAX} sets of attributes is too large.")
+        raise TooLarge(
+            f"The design has more than {N_SETS_MAX} sets of attributes. Use fewer attributes."
+        )
     return _round_robin(names) if size == PAIR else _greedy(names, size, strength)
 
 
@@ -176,17 +178,21 @@ class Attribute:
 
     def __post_init__(self) -> None:
         if not self.name or len(self.name) > NAME_LENGTH_MAX or not self.name.isprintable():
-            raise ValueError(f"an attribute's name is 1 to {NAME_LENGTH_MAX} printable characters")
+            raise ValueError(
+                f"an attribute's name must have 1 to {NAME_LENGTH_MAX} printable characters"
+            )
         if not 2 <= len(self.levels) <= N_LEVELS_MAX:  # noqa: PLR2004 - one level says nothing
-            raise ValueError(f"{self.name}: 2 to {N_LEVELS_MAX} levels are needed")
+            raise ValueError(f"{self.name} must have 2 to {N_LEVELS_MAX} levels")
         for level in self.levels:
             if level is not None and type(level) not in {str, int, bool}:
-                raise TypeError(f"{self.name}: {level!r} is no text, whole number or truth value")
+                raise TypeError(
+                    f"{self.name}: the level {level!r} is not a string, an integer or a boolean"
+                )
             if type(level) is int and abs(level) > INTEGER_MAX:
-                raise ValueError(f"{self.name}: {level} is beyond 2**53")
+                raise ValueError(f"{self.name}: the level {level} is larger than 2**53")
         # In Python, 1 equals True; in JSON it does not.
         if len({(type(level), level) for level in self.levels}) != len(self.levels):
-            raise ValueError(f"{self.name}: a level is listed twice")
+            raise ValueError(f"{self.name} lists a level twice")
 
     @classmethod
     def of_axis(cls, axis: Axis) -> "Attribute":
@@ -218,7 +224,7 @@ class Combination:
     def __post_init__(self) -> None:
         check_scope(self.scope)
         if not self.scope:
-            raise ValueError("a combination has at least one attribute")
+            raise ValueError("a combination must have at least one attribute")
 
 
 @dataclass(frozen=True)
@@ -248,29 +254,34 @@ class Campaign:
 
     def __post_init__(self) -> None:
         if not self.name or len(self.name) > NAME_LENGTH_MAX or not self.name.isprintable():
-            raise ValueError(f"a campaign's name is 1 to {NAME_LENGTH_MAX} printable characters")
+            raise ValueError(
+                f"a campaign's name must have 1 to {NAME_LENGTH_MAX} printable characters"
+            )
         if not 1 <= len(self.attributes) <= N_ATTRIBUTES_MAX:
-            raise ValueError(f"1 to {N_ATTRIBUTES_MAX} attributes are needed")
+            raise ValueError(f"a campaign must have 1 to {N_ATTRIBUTES_MAX} attributes")
         if len(self.by_name) != len(self.attributes):
             raise ValueError("two attributes have the same name")
         if not 1 <= len(self.combinations) <= N_COMBINATIONS_MAX:
-            raise ValueError(f"1 to {N_COMBINATIONS_MAX} combinations are needed")
+            raise ValueError(f"a campaign must have 1 to {N_COMBINATIONS_MAX} combinations")
         if len(self.views) > N_VIEWS_MAX:
-            raise ValueError(f"at most {N_VIEWS_MAX} views are possible")
+            raise ValueError(f"a campaign can have at most {N_VIEWS_MAX} views")
         if type(self.epsilon_units) is not int or not 0 < self.epsilon_units <= EPSILON_UNITS_MAX:
-            raise ValueError(f"an epsilon is 1 to {EPSILON_UNITS_MAX} units of 2**-40")
+            raise ValueError(f"epsilon must be from 1 to {EPSILON_UNITS_MAX} units of 2**-40")
         for combination in self.combinations:
             self._check_cells(combination)
         if {place for view in self.views for place in view} != set(range(len(self.combinations))):
-            raise ValueError("every combination is in a view, and views hold nothing else")
+            raise ValueError(
+                "every combination must be in a view, and a view may hold only combinations of "
+                "the campaign"
+            )
         self._check_views()
 
     def _check_cells(self, combination: Combination) -> None:
         unknown = [name for name in combination.scope if name not in self.by_name]
         if unknown:
-            raise ValueError(f"no attribute is called {unknown[0]}")
+            raise ValueError(f"there is no attribute {unknown[0]}")
         if self.n_cells(combination.scope) != combination.channel.n_cells:
-            raise ValueError(f"the channel of {combination.scope} is for another number of cells")
+            raise ValueError(f"the channel of {combination.scope} has the wrong number of cells")
 
     def _check_views(self) -> None:
         """What is needed of a combination is computed once: a view costs a step for each place.
@@ -285,11 +296,12 @@ class Campaign:
             seen = 0
             for place in view:
                 if seen & named[place]:
-                    raise ValueError("combinations of a view share an attribute")
+                    raise ValueError("two combinations of a view share an attribute")
                 seen |= named[place]
             if not 1 <= self.n_answered <= len(view):
                 raise ValueError(
-                    f"a view has {len(view)} combinations, not {self.n_answered} or more"
+                    f"a view has {len(view)} combinations, but each respondent answers "
+                    f"{self.n_answered}"
                 )
             lost = 1 << RATIO_BITS
             for ratio in sorted((ratios[place] for place in view), reverse=True)[: self.n_answered]:
@@ -352,7 +364,7 @@ def planned_campaign(
     """The campaign of a design, each combination with the channel of least variance.
 
     Where a respondent answers several combinations, each has an equal part of epsilon. Overlapping
-    combinations, if each respondent answers one, are views of a single combination.
+    combinations make views of a single combination each; each respondent answers one of them.
 
     Examples
     --------
@@ -365,12 +377,12 @@ def planned_campaign(
     0.3005
     """
     if n_answered < 1:
-        raise ValueError("a respondent answers at least one combination")
+        raise ValueError("a respondent must answer at least one combination")
     sizes = {attribute.name: len(attribute.levels) for attribute in attributes}
     scopes = list(dict.fromkeys(scope for view in views for scope in view))
     unknown = {name for scope in scopes for name in scope} - sizes.keys()
     if unknown:
-        raise ValueError(f"no attribute is called {min(unknown)}")
+        raise ValueError(f"there is no attribute {min(unknown)}")
     each = epsilon_units // n_answered
     return Campaign(
         name,
@@ -424,14 +436,14 @@ def read_campaign(text: str) -> Campaign:
         If the text is no campaign, or one that does not hold what it has to.
     """
     if len(text) > N_CHARACTERS_MAX:
-        raise InvalidRequest(f"A campaign is at most {N_CHARACTERS_MAX} characters long.")
+        raise InvalidRequest(f"A campaign may have at most {N_CHARACTERS_MAX} characters.")
     try:
         value = json.loads(text)
         fields = _fields(
             value, {"format", "name", "attributes", "combinations", "views", "answers", "epsilon"}
         )
         if fields["format"] != FORMAT:
-            raise ValueError(f"format {fields['format']!r} is not known")  # noqa: TRY301
+            raise ValueError(f"the format {fields['format']!r} is unknown")  # noqa: TRY301
         campaign = Campaign(
             _text(fields["name"]),
             tuple(_attribute(one) for one in _list(fields["attributes"])),
@@ -441,9 +453,12 @@ def read_campaign(text: str) -> Campaign:
             _whole(fields["answers"]),
         )
     except (ValueError, TypeError, RecursionError) as error:
-        raise InvalidRequest(f"This is no campaign: {error}.") from None
+        raise InvalidRequest(f"The text is not a valid campaign: {error}.") from None
     if campaign_text(campaign) != text:
-        raise InvalidRequest("A campaign has one text: sorted keys, no spaces, lowest terms.")
+        raise InvalidRequest(
+            "The campaign is not in canonical form: sort the keys, use no spaces, and "
+            "reduce fractions."
+        )
     return campaign
 
 
@@ -482,7 +497,7 @@ def _combinations(value: object, attributes: object) -> tuple[Combination, ...]:
         n_cells = 1
         for name in scope:
             if name not in sizes:
-                raise ValueError(f"no attribute is called {name}")
+                raise ValueError(f"there is no attribute {name}")
             n_cells *= sizes[name]
         found.append(Combination(scope, _channel(fields["channel"], n_cells)))
     return tuple(found)
@@ -502,7 +517,7 @@ def _channel(value: object, n_cells: int) -> AnyChannel:
             fields = _fields(value, {"kind", "keep", "buckets"})
             buckets = _whole(fields["buckets"])
             return LocalHashing(n_cells, buckets, _probability(fields["keep"]))
-    raise ValueError(f"no channel is of the kind {kind!r}")
+    raise ValueError(f"the kind of channel {kind!r} is unknown")
 
 
 def _ratio(probability: Fraction) -> str:
@@ -512,29 +527,29 @@ def _ratio(probability: Fraction) -> str:
 def _probability(value: object) -> Fraction:
     match = PROBABILITY.fullmatch(_text(value))
     if match is None or int(match[2]) == 0:
-        raise ValueError(f"{value!r} is no probability")
+        raise ValueError(f"{value!r} is not a fraction such as 1/2")
     return Fraction(int(match[1]), int(match[2]))
 
 
 def _fields(value: object, names: set[str]) -> dict[str, Any]:
     if not isinstance(value, dict) or value.keys() != names:
-        raise ValueError(f"an object with {', '.join(sorted(names))} is expected")
+        raise ValueError(f"an object must have exactly the fields {', '.join(sorted(names))}")
     return value
 
 
 def _list(value: object) -> list[Any]:
     if not isinstance(value, list):
-        raise TypeError("a list is expected")
+        raise TypeError("a value must be a list")
     return value
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError("a text is expected")
+        raise TypeError("a value must be a string")
     return value
 
 
 def _whole(value: object) -> int:
     if type(value) is not int:
-        raise TypeError(f"{value!r} is no whole number")
+        raise TypeError(f"{value!r} is not an integer")
     return value

@@ -1,4 +1,4 @@
-"""The attributes of a campaign as columns of a table, and blocks on the one as blocks on the other.
+"""Maps the attributes of a campaign to columns of a table, and blocks on the table to blocks on it.
 
 An attribute's levels are in the order of its campaign, a column's in that of its kind: numbers
 rise, false comes before true, and NULL is last. Where the two differ, a block's arrays are brought

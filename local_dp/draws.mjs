@@ -1,8 +1,8 @@
 /**
  * How a respondent's device draws an answer: draws.py, bit by bit. A part of respondent.mjs.
  *
- * Each channel has the largest ratio of an answer's probabilities under two cells, and draws an answer of
- * whoever is in a cell.
+ * Each channel has the largest ratio of an answer's probabilities under two cells, and draws the answer of a
+ * respondent in a cell.
  */
 
 export const COIN = 1n << 32n;

@@ -1,4 +1,4 @@
-"""How a respondent's device draws an answer: three channels, by whole numbers alone.
+"""Draws a randomised answer on a respondent's device, for three channels, in whole numbers.
 
 A part of the respondent's side, which shares no code with `local_dp.channels`: see `respondent.py`.
 The argument is in `proofs/channels.md`.
@@ -27,7 +27,7 @@ class Response:
         return 1 + self.keep * sum(self.weights) / ((1 - self.keep) * min(self.weights))
 
     def draw(self, cell: int, below: Below) -> int:
-        """A randomised answer for a true cell."""
+        """The randomised answer of a respondent in this cell."""
         true, total = self.keep.numerator * sum(self.weights), sum(self.weights)
         drawn = below(self.keep.denominator * total)
         if drawn < true:
@@ -37,7 +37,7 @@ class Response:
             place -= weight
             if place < 0:
                 return fake
-        raise AssertionError("the place is below the sum of all weights")
+        raise AssertionError("the place must be below the sum of all weights")
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Unary:
         return (1 - self.noise) / self.noise
 
     def draw(self, cell: int, below: Below) -> int:
-        """A randomised answer for a true cell."""
+        """The randomised answer of a respondent in this cell."""
         noise = int(self.noise * COIN)
         ends = (COIN // 2 if place == cell else noise for place in range(self.n_cells))
         bits = "".join("1" if below(COIN) < end else "0" for end in ends)
@@ -73,7 +73,7 @@ class Hashing:
         return self.response.ratio
 
     def draw(self, cell: int, below: Below) -> int:
-        """A randomised answer for a true cell."""
+        """The randomised answer of a respondent in this cell."""
         n_buckets = len(self.response.weights)
         seed = below(n_buckets**self.n_digits)
         place, rest, bucket = 1, seed, 0

@@ -1,4 +1,4 @@
-"""Plans for a collection, from public numbers alone: precision, respondents, epsilon.
+"""Plans a collection from public numbers: precision, number of respondents, epsilon.
 
 Variances are those that intervals of estimates are made of: of the channels, with the drawing of
 respondents from a population; no answer is looked at. The shares that are to come are not known, so
@@ -33,7 +33,7 @@ def half_width(
     ----------
     channel : Channel
     n_answers : int
-        To this combination.
+        The number of answers to this combination.
     confidence : float
     share : float, optional
         That the cell will have; by default the least favourable one.
@@ -41,7 +41,7 @@ def half_width(
         Whether the intervals of all cells hold together, by Bonferroni.
     """
     if n_answers < 1:
-        raise InvalidTarget("A half-width is planned for at least one answer.")
+        raise InvalidTarget("The number of answers must be at least 1.")
     return _quantile(channel, confidence, simultaneous=simultaneous) * math.sqrt(
         _variance(channel, share) / n_answers
     )
@@ -70,7 +70,7 @@ def answers_needed(
     7203
     """
     if not 0 < width < 1:
-        raise InvalidTarget(f"The half-width of a share is above 0 and below 1, not {width}.")
+        raise InvalidTarget(f"The half-width of a share must be above 0 and below 1, not {width}.")
     quantile = _quantile(channel, confidence, simultaneous=simultaneous)
     return max(1, math.ceil(quantile**2 * _variance(channel, share) / width**2))
 
@@ -123,7 +123,7 @@ def epsilon_units_needed(  # noqa: PLR0913 - what is asked, and how sure
     n_cells, n_answers : int
     width, confidence : float
     share : float, optional
-        As of `half_width`.
+        The share of the cell, as in `half_width`.
     at_least : int
         An epsilon that is not gone below, such as that of another combination.
 
@@ -133,7 +133,10 @@ def epsilon_units_needed(  # noqa: PLR0913 - what is asked, and how sure
         If no epsilon that is private is enough.
     """
     if not 0 < width < 1 or n_answers < 1:
-        raise InvalidTarget("A half-width between 0 and 1, and at least one answer, are needed.")
+        raise InvalidTarget(
+            "The half-width must lie strictly between 0 and 1, and the number of answers "
+            "must be at least 1."
+        )
 
     def is_enough(units: int) -> bool:
         channel = best_channel(n_cells, units)
@@ -153,7 +156,10 @@ def epsilon_units_needed(  # noqa: PLR0913 - what is asked, and how sure
         if is_enough(low):
             return low
     if not is_enough(EPSILON_UNITS_MAX):
-        raise InvalidTarget(f"{n_answers} answers are too few for {width} at any epsilon.")
+        raise InvalidTarget(
+            f"No epsilon gives a half-width of {width} with {n_answers} answers. Plan for "
+            "more answers."
+        )
     return _first(is_enough, low, EPSILON_UNITS_MAX)[1]
 
 
@@ -168,12 +174,12 @@ def _first(holds: Callable[[int], bool], low: int, high: int) -> tuple[int, int]
 def _variance(channel: Channel, share: float | None) -> float:
     """Of one answer's part in the share of the least precise cell."""
     if share is not None and not 0 <= share <= 1:
-        raise InvalidTarget(f"A share is from 0 to 1, not {share}.")
+        raise InvalidTarget(f"A share must be from 0 to 1, not {share}.")
     return channel.share_variance(share)
 
 
 def _quantile(channel: Channel, confidence: float, *, simultaneous: bool) -> float:
     if not 0 < confidence < 1:
-        raise InvalidTarget(f"A confidence is above 0 and below 1, not {confidence}.")
+        raise InvalidTarget(f"The confidence must be above 0 and below 1, not {confidence}.")
     beyond = (1 - confidence) / (channel.n_cells if simultaneous else 1)
     return float(-ndtri(beyond / 2))

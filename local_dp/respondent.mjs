@@ -31,12 +31,12 @@ const EPSILON_BITS = 40n;
 const EPSILON_UNITS_MAX = 16n << EPSILON_BITS;
 const GUARD_BITS = 128n;
 const RATIO_BITS = 192n; // a ratio is rounded up to so many behind the point, so that products stay short
-const TOO_MANY_CELLS = "a combination has no or too many cells";
+const TOO_MANY_CELLS = "a combination has too few or too many cells";
 const PROBABILITY = /^([0-9]{1,40})\/([0-9]{1,40})$/;
 const STRINGS = /"[^"\\]*(?:\\.[^"\\]*)*"/g;
 const NUMBERS = /-?[0-9][0-9.eE+-]*/g;
 const LONE = /\p{Surrogate}/u; // of a pair it is none; `isWellFormed` is not in every browser
-const NO_FORM = "it has not the form of one";
+const NO_FORM = "it does not have the form of a campaign";
 
 /** The campaign is not what it has to be, or would lose too much; nothing was drawn. */
 export class CampaignRefused extends Error {}
@@ -103,7 +103,7 @@ export class Respondent {
     const asked = await checkCampaign(text);
     const make = (spent) => {
       if (spent + asked.epsilonUnits > this.#epsilonUnitsMax) {
-        throw new CampaignRefused("the campaign loses more epsilon than is left");
+        throw new CampaignRefused("the campaign would spend more epsilon than the respondent's limit leaves");
       }
       const below = (n) => this.#entropy.below(n);
       return { epsilonUnits: asked.epsilonUnits, answer: randomised(asked, row, below) };
@@ -124,14 +124,14 @@ function given({ answer, token }, tokens, unlisted = []) {
   const remarks = [];
   if (unlisted.length > 0) {
     remarks.push(
-      `The row's level of ${unlisted.join(", ")} is not among those that are asked about. ` +
-        "Such a level is answered as one of those, drawn by chance.",
+      `The campaign does not list the row's level of ${unlisted.join(", ")}. ` +
+        "One of the listed levels was drawn at random and answered instead.",
     );
   }
   if (typeof tokens === "string" && tokens !== token) {
     remarks.push(
-      "This answer has another token already and was sent under that one, so that it counts " +
-        "once; the token given now is not used.",
+      "This answer was already sent under another token. It is sent under that token again, so " +
+        "that it counts once; the new token is not used.",
     );
   }
   return { answer, token, remarks };
@@ -161,11 +161,11 @@ export function randomised(asked, row, below) {
 /** The campaign of a text, with everything checked that privacy rests on; or CampaignRefused. */
 export async function checkCampaign(text) {
   try {
-    require(nCharacters(text) <= N_CHARACTERS_MAX, "the campaign is too long");
+    require(nCharacters(text) <= N_CHARACTERS_MAX, "it is too long");
     return checked(read(text), await digestOf(text));
   } catch (error) {
     if (!(error instanceof NotHeld)) throw error; // of this program or this browser, not of the text
-    throw new CampaignRefused(`this is no campaign to answer: ${error.message}`);
+    throw new CampaignRefused(`the campaign cannot be answered: ${error.message}`);
   }
 }
 
@@ -175,12 +175,12 @@ async function digestOf(text) {
 }
 
 function checked(value, digest) {
-  require(whole(field(value, "format")) === FORMAT, "its format is not known");
+  require(whole(field(value, "format")) === FORMAT, "its format is unknown");
   const [attributes, combinations] = [list(field(value, "attributes")), list(field(value, "combinations"))];
   const views = list(field(value, "views"));
   require(attributes.length <= N_ATTRIBUTES_MAX, "it has too many attributes");
   require(combinations.length <= N_COMBINATIONS_MAX, "it has too many combinations");
-  require(0 < views.length && views.length <= N_VIEWS_MAX, "it has no or too many views");
+  require(0 < views.length && views.length <= N_VIEWS_MAX, "it has no views, or too many");
   const levels = new Map(
     attributes.map((one) => [string(field(one, "name")), list(field(one, "levels"))]),
   );
@@ -189,11 +189,11 @@ function checked(value, digest) {
     require(found.length <= N_LEVELS_MAX, `${name} has too many levels`);
     require(!found.some((level) => level !== null && typeof level === "object"), NO_FORM);
     const areDistinct = new Set(found).size === found.length && found.length > 1;
-    require(areDistinct, `the levels of ${name} are not distinct`);
+    require(areDistinct, `${name} has fewer than two levels, or lists one twice`);
   }
   const scopes = combinations.map((one) => list(field(one, "attributes")).map(string));
   const channels = scopes.map((scope, place) => {
-    require(new Set(scope).size === scope.length, "an attribute is asked about twice");
+    require(new Set(scope).size === scope.length, "a combination names an attribute twice");
     require(scope.every((name) => levels.has(name)), NO_FORM);
     const nCells = scope.reduce((product, name) => product * levels.get(name).length, 1);
     require(1 < nCells && nCells <= N_CELLS_MAX, TOO_MANY_CELLS);
@@ -217,11 +217,11 @@ function checkViews({ levels, scopes, channels, views, nAnswered, epsilonUnits }
   for (const view of views) {
     let seen = 0n;
     for (const place of view) {
-      require(0 <= place && place < named.length, "a view is of nothing");
-      require((seen & named[place]) === 0n, "an attribute is asked about twice");
+      require(0 <= place && place < named.length, "a view names a combination that does not exist");
+      require((seen & named[place]) === 0n, "two combinations of a view share an attribute");
       seen |= named[place];
     }
-    require(1 <= nAnswered && nAnswered <= view.length, "a view has too few combinations");
+    require(1 <= nAnswered && nAnswered <= view.length, "a view has fewer combinations than a respondent answers");
     const largest = view.map((place) => ratios[place]).sort(largestFirst).slice(0, nAnswered);
     let lost = 1n << RATIO_BITS;
     for (const ratio of largest) {
@@ -234,22 +234,22 @@ function checkViews({ levels, scopes, channels, views, nAnswered, epsilonUnits }
 function channelOf(value, nCells) {
   const kind = field(value, "kind");
   if (kind === "randomised_response") {
-    require(list(field(value, "weights")).length === nCells, "there is not one fake answer for each cell");
+    require(list(field(value, "weights")).length === nCells, "the number of fake answers is not the number of cells");
     const weights = value.weights.map(whole);
     const areDrawn = weights.every((weight) => weight >= 1);
-    require(areDrawn, "a fake answer is never drawn, so that it would be a proof");
+    require(areDrawn, "a fake answer has weight 0, so that this answer would reveal the true cell");
     const total = weights.reduce((sum, weight) => sum + weight, 0);
-    require(total <= WEIGHTS_MAX, "its fake answers have too large weights");
+    require(total <= WEIGHTS_MAX, "the weights of its fake answers are too large");
     return response(probability(field(value, "keep")), weights.map(BigInt));
   }
   if (kind === "unary_encoding") {
     require(nCells <= N_BITS_MAX, TOO_MANY_CELLS);
     const noise = probability(field(value, "noise"));
-    require(2n * noise.over < noise.under, "the noise is no less than a coin's");
-    require(COIN % noise.under === 0n, "the noise is no multiple of 2**-32");
+    require(2n * noise.over < noise.under, "the noise is not below 1/2");
+    require(COIN % noise.under === 0n, "the noise is not a multiple of 2**-32");
     return unary(noise, nCells);
   }
-  require(kind === "local_hashing", "a channel is not known");
+  require(kind === "local_hashing", "a kind of channel is unknown");
   const nBuckets = whole(field(value, "buckets"));
   require(1 < nBuckets && nBuckets <= N_BUCKETS_MAX, "the number of buckets is out of range");
   let nSeeds = nBuckets;
@@ -285,7 +285,7 @@ function cellsOf(asked, row, below) {
   const names = namesOf(asked);
   for (const name of names) {
     if (Object.hasOwn(row, name)) continue;
-    throw new RangeError(`the row does not have ${name}, which is asked about`);
+    throw new RangeError(`the row does not have ${name}, which the campaign asks about`);
   }
   const positions = new Map(); // a level is looked for once, in however many combinations it is
   for (const name of names) {
@@ -324,7 +324,7 @@ function nCharacters(text) {
 
 function probability(value) {
   const match = PROBABILITY.exec(string(value));
-  require(match !== null && BigInt(match[2]) > 0n, "a probability is not exact");
+  require(match !== null && BigInt(match[2]) > 0n, "a probability is not written as a fraction");
   const [over, under] = [BigInt(match[1]), BigInt(match[2])];
   require(0n < over && over < under, "a probability is not between 0 and 1");
   const common = greatestCommon(over, under);
@@ -375,7 +375,7 @@ function string(value) {
 }
 
 function whole(value) {
-  require(typeof value === "number", "a number is not whole");
+  require(typeof value === "number", "a number is not an integer");
   return value;
 }
 

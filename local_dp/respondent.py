@@ -1,4 +1,4 @@
-"""The respondent's side: read a campaign, trust nothing in it, randomise, answer once.
+"""Answers a campaign for a respondent: checks it, randomises the answer, and keeps it.
 
 Meant to run on the respondent's own device: it needs the standard library and `draws.py` alone,
 and shares no code with what made the campaign. It computes on its own what an answer would lose,
@@ -9,8 +9,8 @@ the same: `respondent.mjs` does, for a web page (`tests/local_dp/vectors.json`).
 A kept answer is given again and never redrawn, and what all kept answers lose is added up: a
 campaign that comes back under another name finds the limit spent.
 
-Whether something is answered depends on the names that a row has, not on its values: what a
-campaign does not list is answered as well, and the respondent alone is told.
+Whether there is an answer depends only on the names in a row, and never on its levels: a level that
+the campaign does not list is answered as well, and the respondent alone is told.
 
 The argument is in `proofs/channels.md` and `proofs/campaigns.md`.
 """
@@ -32,7 +32,7 @@ Level: TypeAlias = str | int | bool | None
 FORMAT: Final = 1
 N_CHARACTERS_MAX = 2**24
 INTEGER_MAX = 2**53 - 1  # a larger one is not the same number in every reader of JSON
-N_ATTRIBUTES_MAX = 1000  # as all limits here, a server's: no one is asked for more
+N_ATTRIBUTES_MAX = 1000  # as all limits here, the limit of a server
 N_COMBINATIONS_MAX = N_VIEWS_MAX = 10_000
 N_LEVELS_MAX = 2**20
 N_CELLS_MAX = 2**16
@@ -42,7 +42,7 @@ N_BUCKETS_MAX = 251
 EPSILON_BITS = 40
 GUARD_BITS = 128
 RATIO_BITS = 192  # a ratio is rounded up to so many behind the point, so that products stay short
-TOO_MANY_CELLS = "a combination has no or too many cells"
+TOO_MANY_CELLS = "a combination has too few or too many cells"
 PROBABILITY = re.compile(r"([0-9]{1,40})/([0-9]{1,40})")
 
 
@@ -85,9 +85,10 @@ class AnswerStore(Protocol):
     def once(self, campaign: str, make: Callable[[int], Kept], token: str = "") -> Kept:
         """The kept answer to a campaign; if there is none, the one that is made now.
 
-        `make` gets the epsilon of all kept answers together, and may raise. What it returns is kept
-        durably before it is returned, and no one else makes an answer in between. With it is kept
-        `token`, or one of the store's own; it stays that of this answer, whatever is passed later.
+        `make` gets the epsilon of all kept answers together, and may raise. The answer that it
+        returns is kept durably before this returns; no other process makes an answer in between.
+        `token`, or a token of the store's own, is kept with the answer and stays its token,
+        whatever is passed later.
         """
 
 
@@ -135,7 +136,7 @@ class Asked:
         return tuple(dict.fromkeys(name for scope in self.scopes for name in scope))
 
     def unlisted(self, row: Mapping[str, Level]) -> tuple[str, ...]:
-        """The attributes where a row has a level that the campaign lacks."""
+        """The attributes whose level in a row is not listed by the campaign."""
         return tuple(
             name
             for name in self.names
@@ -145,12 +146,12 @@ class Asked:
     def cells(self, row: Mapping[str, Level], below: Below) -> list[int]:
         """The cell of a row in each combination; a level is looked for once, and not in each.
 
-        A level that is not listed counts as a listed one, each as likely. To refuse it would
-        tell the server that the row has none of them: exactly, and for no epsilon.
+        A level that is not listed is replaced by a listed one, each equally likely. A refusal would
+        tell the server that the row has none of the listed levels: exactly, and for no epsilon.
         """
         for name in self.names:
             if name not in row:
-                raise ValueError(f"the row does not have {name}, which is asked about")
+                raise ValueError(f"the row does not have {name}, which the campaign asks about")
         positions = {}
         for name in self.names:
             found = _position(self.levels[name], row[name])
@@ -204,7 +205,9 @@ class Respondent:
 
         def make(spent: int) -> Kept:
             if spent + asked.epsilon_units > self._epsilon_units_max:
-                raise CampaignRefused("the campaign loses more epsilon than is left")
+                raise CampaignRefused(
+                    "the campaign would spend more epsilon than the respondent's limit leaves"
+                )
             return Kept(asked.epsilon_units, randomised(asked, row, self._entropy.below))
 
         return _given(self._store.once(asked.digest, make, token), token, asked.unlisted(row))
@@ -223,13 +226,13 @@ def _given(kept: Kept, token: str, unlisted: tuple[str, ...] = ()) -> Given:
     remarks = []
     if unlisted:
         remarks.append(
-            f"The row's level of {', '.join(unlisted)} is not among those that are asked about. "
-            "Such a level is answered as one of those, drawn by chance."
+            f"The campaign does not list the row's level of {', '.join(unlisted)}. One of the "
+            "listed levels was drawn at random and answered instead."
         )
     if token and token != kept.token:
         remarks.append(
-            "This answer has another token already and was sent under that one, so that it counts "
-            "once; the token given now is not used."
+            "This answer was already sent under another token. It is sent under that token "
+            "again, so that it counts once; the new token is not used."
         )
     return Given(kept.answer, kept.token, tuple(remarks))
 
@@ -262,33 +265,36 @@ def check_campaign(text: str) -> Asked:
         For one that could prove a cell, asks about an attribute twice, or loses more than it says.
     """
     try:
-        _require(len(text) <= N_CHARACTERS_MAX, "the campaign is too long")
+        _require(len(text) <= N_CHARACTERS_MAX, "it is too long")
         value = json.loads(text, parse_int=_safe, parse_float=_safe, parse_constant=_safe)
         return _checked(value, sha256(text.encode()).hexdigest())
     except _NotHeld as found:
         reason = str(found)
     except (ValueError, TypeError, KeyError, RecursionError):
-        reason = "it has not the form of one"
-    raise CampaignRefused(f"this is no campaign to answer: {reason}")
+        reason = "it does not have the form of a campaign"
+    raise CampaignRefused(f"the campaign cannot be answered: {reason}")
 
 
 def _checked(value: Any, digest: str) -> Asked:
-    _require(_whole(value["format"]) == FORMAT, "its format is not known")
+    _require(_whole(value["format"]) == FORMAT, "its format is unknown")
     attributes, combinations = _list(value["attributes"]), _list(value["combinations"])
     views = _list(value["views"])
     _require(len(attributes) <= N_ATTRIBUTES_MAX, "it has too many attributes")
     _require(len(combinations) <= N_COMBINATIONS_MAX, "it has too many combinations")
-    _require(0 < len(views) <= N_VIEWS_MAX, "it has no or too many views")
+    _require(0 < len(views) <= N_VIEWS_MAX, "it has no views, or too many")
     levels = {_text(one["name"]): _list(one["levels"]) for one in attributes}
     _require(len(levels) == len(attributes), "two attributes have the same name")
     for name, found in levels.items():
         _require(len(found) <= N_LEVELS_MAX, f"{name} has too many levels")
         told_apart = {(type(level), level) for level in found}
-        _require(len(told_apart) == len(found) > 1, f"the levels of {name} are not distinct")
+        _require(
+            len(told_apart) == len(found) > 1,
+            f"{name} has fewer than two levels, or lists one twice",
+        )
     scopes = tuple(tuple(_text(name) for name in _list(one["attributes"])) for one in combinations)
     channels = []
     for scope, one in zip(scopes, combinations, strict=True):
-        _require(len(set(scope)) == len(scope), "an attribute is asked about twice")
+        _require(len(set(scope)) == len(scope), "a combination names an attribute twice")
         n_cells = prod(len(levels[name]) for name in scope)
         _require(1 < n_cells <= N_CELLS_MAX, TOO_MANY_CELLS)
         channels.append(_channel(one["channel"], n_cells))
@@ -309,10 +315,13 @@ def _check_views(asked: Asked) -> None:
     for view in asked.views:
         seen = 0
         for place in view:
-            _require(0 <= place < len(named), "a view is of nothing")
-            _require(not seen & named[place], "an attribute is asked about twice")
+            _require(0 <= place < len(named), "a view names a combination that does not exist")
+            _require(not seen & named[place], "two combinations of a view share an attribute")
             seen |= named[place]
-        _require(1 <= asked.n_answered <= len(view), "a view has too few combinations")
+        _require(
+            1 <= asked.n_answered <= len(view),
+            "a view has fewer combinations than a respondent answers",
+        )
         lost = 1 << RATIO_BITS
         for ratio in sorted((ratios[place] for place in view), reverse=True)[: asked.n_answered]:
             lost = -(-lost * ratio >> RATIO_BITS)
@@ -322,18 +331,21 @@ def _check_views(asked: Asked) -> None:
 def _channel(value: Any, n_cells: int) -> Channel:
     if value["kind"] == "randomised_response":
         found = _list(value["weights"])
-        _require(len(found) == n_cells, "there is not one fake answer for each cell")
+        _require(len(found) == n_cells, "the number of fake answers is not the number of cells")
         weights = tuple(map(_whole, found))
-        _require(min(weights) >= 1, "a fake answer is never drawn, so that it would be a proof")
-        _require(sum(weights) <= WEIGHTS_MAX, "its fake answers have too large weights")
+        _require(
+            min(weights) >= 1,
+            "a fake answer has weight 0, so that this answer would reveal the true cell",
+        )
+        _require(sum(weights) <= WEIGHTS_MAX, "the weights of its fake answers are too large")
         return Response(_probability(value["keep"]), weights)
     if value["kind"] == "unary_encoding":
         _require(n_cells <= N_BITS_MAX, TOO_MANY_CELLS)
         noise = _probability(value["noise"])
-        _require(noise < Fraction(1, 2), "the noise is no less than a coin's")
-        _require(COIN % noise.denominator == 0, "the noise is no multiple of 2**-32")
+        _require(noise < Fraction(1, 2), "the noise is not below 1/2")
+        _require(COIN % noise.denominator == 0, "the noise is not a multiple of 2**-32")
         return Unary(noise, n_cells)
-    _require(value["kind"] == "local_hashing", "a channel is not known")
+    _require(value["kind"] == "local_hashing", "a kind of channel is unknown")
     n_buckets = _whole(value["buckets"])
     _require(1 < n_buckets <= N_BUCKETS_MAX, "the number of buckets is out of range")
     n_digits = 1
@@ -350,14 +362,14 @@ def _position(levels: list[Level], own: object) -> int | None:
 
 def _probability(value: Any) -> Fraction:
     match = PROBABILITY.fullmatch(_text(value))
-    _require(match is not None and int(match[2]) > 0, "a probability is not exact")
+    _require(match is not None and int(match[2]) > 0, "a probability is not written as a fraction")
     probability = Fraction(int(match[1]), int(match[2])) if match else Fraction(0)
     _require(0 < probability < 1, "a probability is not between 0 and 1")
     return probability
 
 
 def _whole(value: Any) -> int:
-    _require(type(value) is int, "a number is not whole")
+    _require(type(value) is int, "a number is not an integer")
     return int(value)
 
 
@@ -370,13 +382,13 @@ def _safe(number: str) -> int:
 
 def _list(value: Any) -> list[Any]:
     if type(value) is not list:
-        raise TypeError("a list is expected")
+        raise TypeError("a value is not a list")
     return value
 
 
 def _text(value: Any) -> str:
     if type(value) is not str:
-        raise TypeError("a text is expected")
+        raise TypeError("a value is not a string")
     return value
 
 

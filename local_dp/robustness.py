@@ -1,4 +1,4 @@
-"""Whether noise would turn a dependence into independence, or the other way round.
+"""Computes how likely noise is to change the outcome of a test of independence.
 
 The likelihood-ratio test on a noisy table, made as if there were no noise, against the same test on
 the table itself: how often do they disagree? Simulated, before a release for a table that is public
@@ -51,7 +51,7 @@ class LaplaceNoise:
 
     def __post_init__(self) -> None:
         if not 0 < self.scale < math.inf:
-            raise ValueError(f"a scale is positive, not {self.scale}")
+            raise ValueError(f"scale must be positive, not {self.scale}")
 
     def tables(self, table: Floats, n_draws: int, generator: np.random.Generator) -> Floats:
         """Each count with noise of its own."""
@@ -82,9 +82,11 @@ class RandomisedAnswers:
         """The estimates for as many respondents as the table counts, from their answers."""
         cells = np.rint(table.ravel()).astype(np.int64)
         if not np.allclose(cells, table.ravel(), rtol=0, atol=ROUNDING):
-            raise ValueError("a table of respondents has whole counts")
+            raise ValueError("the table's counts must be whole numbers")
         if cells.size != self.channel.n_cells:
-            raise ValueError(f"the channel is for {self.channel.n_cells} cells")
+            raise ValueError(
+                f"the table must have {self.channel.n_cells} cells, as the channel has"
+            )
         n = int(cells.sum())
         asked = self._asked(cells, n_draws, generator)
         n_answers = int(asked[0].sum())
@@ -125,7 +127,7 @@ class RandomisedAnswers:
         """
         total = float(noisy.sum())
         if total < 1:
-            raise ValueError("a table of estimates is of at least one respondent")
+            raise ValueError("the table must count at least one respondent")
         near = _whole(project_simplex(noisy.ravel(), total)).reshape(noisy.shape)
         found = noisy - (self.tables(near, n_draws, generator) - near)
         for place in np.flatnonzero(found.min(axis=(1, 2)) < 0):
@@ -140,7 +142,7 @@ class Flip:
     Parameters
     ----------
     probability, standard_error : float
-        Of a different decision; the error is the simulation's.
+        The probability of a different decision, and the standard error of its simulation.
     statistic, critical : float
         Of the table that was given, and from where on it counts as dependent.
     """
@@ -152,7 +154,7 @@ class Flip:
 
     @property
     def is_dependent(self) -> bool:
-        """What the test says about the table that was given."""
+        """Whether the test finds the given table dependent."""
         return self.statistic >= self.critical
 
 
@@ -182,7 +184,7 @@ def flip_probability(
     value, compared with the noise; the size of the table matters only through that.
     """
     if table.min(initial=0.0) < 0:
-        raise ValueError("a table without noise has no count below 0")
+        raise ValueError("a table without noise cannot have a count below 0")
     _check(table, level, n_draws)
     noisy = np.maximum(noise.tables(table, n_draws, generator), LEAST_COUNT)
     return _flips(_likelihood_ratio(table[np.newaxis]), _likelihood_ratio(noisy), table, level)
@@ -196,14 +198,14 @@ def doubt_of_release(
     level: float = 0.05,
     n_draws: int = N_DRAWS,
 ) -> Flip:
-    """The probability that the test decides otherwise on a noisy table than on the true one.
+    """The probability that the test decides differently on a noisy table and on the true one.
 
     Parameters
     ----------
     noisy : (n_rows, n_columns) ndarray of float64
         A release, of counts with noise or of counts estimated from answers: some may be below 0.
     noise : TableNoise
-        That it has.
+        The noise that would be added to the table.
     generator, level, n_draws :
         As in `flip_probability`.
 
@@ -236,11 +238,11 @@ def _whole(counts: Floats) -> Floats:
 
 def _check(table: Floats, level: float, n_draws: int) -> None:
     if table.ndim != 2 or min(table.shape) < 2:  # noqa: PLR2004 - a table of two ways
-        raise ValueError("a table of counts has at least two rows and two columns")
+        raise ValueError("the table must have at least two rows and two columns")
     if not np.isfinite(table).all() or not table.sum() > 0:
-        raise ValueError("a table of counts has finite ones, which add up to more than 0")
+        raise ValueError("the table's counts must be finite and add up to more than 0")
     if not 0 < level < 1 or n_draws < 1:
-        raise ValueError("a level between 0 and 1 and at least one draw are needed")
+        raise ValueError("level must be above 0 and below 1, and n_draws must be at least 1")
 
 
 def _flips(given: Floats, others: Floats, table: Floats, level: float) -> Flip:

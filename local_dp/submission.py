@@ -1,4 +1,4 @@
-"""What a respondent sent, as the server reads it: checked, and ready to be counted.
+"""Reads and checks the answer that a respondent sent, so that it can be counted.
 
 A submission says which view was drawn and what was answered to which combinations, and nothing
 else. It is refused whole unless it is one that the campaign's respondents can have sent; it says
@@ -57,7 +57,7 @@ def read_submission(campaign: Campaign, digest: str, text: str) -> Submission:
         answer is none of its channel's. The message quotes nothing of it.
     """
     if len(text) > N_CHARACTERS_MAX:
-        raise InvalidRequest(f"An answer is at most {N_CHARACTERS_MAX} characters long.")
+        raise InvalidRequest(f"An answer may have at most {N_CHARACTERS_MAX} characters.")
     try:
         value = json.loads(text)
         _require(isinstance(value, dict) and value.keys() == {"campaign", "view", "answers"})
@@ -73,9 +73,9 @@ def read_submission(campaign: Campaign, digest: str, text: str) -> Submission:
         found.counted_at(campaign)
     except (ValueError, TypeError, RecursionError):
         raise InvalidRequest(
-            "This is no answer to the campaign.",
-            hint="It has to say the campaign's digest, one of its views, and one answer to each of "
-            "as many combinations of that view as are asked for.",
+            "The text is not a valid answer to the campaign.",
+            hint="An answer must name the campaign's digest and one of its views, and answer as "
+            "many combinations of that view as the campaign asks for, each once.",
         ) from None
     return found
 

@@ -84,7 +84,7 @@ async function answered(url, tokens, respondent, row) {
   return respondent.answer(campaign, row, tokens);
 }
 
-/** The answer of a respondent who never heard whether it was counted. Whoever gave none is too late. */
+/** The kept answer, for a respondent who never heard whether it was counted; without one they are too late. */
 async function givenBefore(url, headers, tokens, respondent, late) {
   try {
     const campaign = await text(await fetch(`${url}/campaign`, { headers }));
@@ -106,11 +106,11 @@ function fresh() {
 async function text(reply) {
   const found = await reply.text();
   if (reply.ok) return found;
-  let refusal = { code: "unavailable", message: `the server says ${reply.status}` };
+  let refusal = { code: "unavailable", message: `the server answered with status ${reply.status}` };
   try {
     refusal = JSON.parse(found);
   } catch {
-    // Whoever stands between says something else.
+    // A proxy in between replied with something else.
   }
   throw new NotTaken(refusal.code, refusal.message);
 }

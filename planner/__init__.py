@@ -1,1 +1,1 @@
-"""From SQL to linear queries, and the cheapest measurements for them. Never sees private data."""
+"""Turns SQL into linear queries, and finds the cheapest measurements for them. Never sees data."""

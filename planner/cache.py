@@ -1,4 +1,4 @@
-"""A least-recently-used cache with a limit on entries and on bytes. Thread-safe.
+"""A thread-safe least-recently-used cache with limits on entries and bytes.
 
 Plans and level arrays range from a few bytes to tens of megabytes, so a limit on entries alone
 would let a few large ones fill the memory.

@@ -1,4 +1,4 @@
-"""Numbers that are read off noisy counts of levels: how many there are, the largest, the smallest.
+"""Reads numbers off noisy counts of levels: how many levels occur, the largest, the smallest.
 
 ``COUNT(DISTINCT city)`` is not linear, and a single record can change it. What is answered instead
 follows from counts of the levels alone: a level is taken to occur if its noisy count is above
@@ -59,7 +59,7 @@ class LevelSummary:
 
     def __post_init__(self) -> None:
         if any(value is None for value in self.values):
-            raise ValueError("NULL is no level that is summarised")
+            raise ValueError("NULL cannot be among the levels to summarise")
 
     def rows_of(self, flags: NDArray[np.bool_], n_rows: int) -> NDArray[np.bool_]:
         """The rows of the part that have some of the blocks' rows, which are flagged, (n_rows,)."""

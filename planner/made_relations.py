@@ -1,4 +1,4 @@
-"""Relations that a statement makes itself: VALUES, generate_series and unnest of constants.
+"""Handles relations of constants in a statement: VALUES, generate_series and unnest.
 
     SELECT d::date, n FROM generate_series('2024-01-01'::date, '2024-12-31', '1 month') AS d
     LEFT JOIN (SELECT DATE_TRUNC('month', ts) AS m, COUNT(*) AS n FROM t GROUP BY 1) AS x ON m = d
@@ -45,9 +45,9 @@ class _Made:
         self.n_rows *= max(n_rows, 1)
         if n_rows > N_MADE_EACH_MAX or self.n_rows > N_MADE_MAX:
             raise TooLarge(
-                f"{shown(node)} makes {n_rows} rows, {self.n_rows} with what else the statement "
-                f"makes; {N_MADE_EACH_MAX} are allowed, and {N_MADE_MAX} together.",
-                hint="Take a larger step, or a shorter stretch.",
+                f"{shown(node)} makes {n_rows} rows, and the statement {self.n_rows} in total; "
+                f"{N_MADE_EACH_MAX} are allowed for each list, and {N_MADE_MAX} in total.",
+                hint="Use a larger step or a shorter range.",
                 position=position(node),
             )
 
@@ -165,7 +165,9 @@ def _series(series: exp.Expr, made: _Made) -> exp.Subquery:
     name = alias.name if alias is not None and alias.name else "generate_series"
     columns = [] if alias is None else alias.args.get("columns") or []
     if len(columns) > 1 or (entry is not None and entry.args.get("ordinality")):
-        raise unsupported(series, "has one column", "Number its rows with ROW_NUMBER() OVER ().")
+        raise unsupported(
+            series, "makes only one column", "To number its rows, use ROW_NUMBER() OVER ()."
+        )
     start, end, step = series.args["start"], series.args["end"], series.args.get("step")
     ends = _ends(series, start, end, step)
     n_rows, is_of_decimals = _n_rows(series, ends, made.evaluate)
@@ -199,7 +201,9 @@ def _ends(
     for one in (start, end, step):
         if one is not None and one.find(exp.Column, exp.Query, exp.AggFunc) is not None:
             raise unsupported(
-                series, "needs constants for its ends", "Write its first and its last value."
+                series,
+                "needs constant ends and a constant step",
+                "Write the first value, the last value and the step as constants.",
             )
     is_of_time = isinstance(step, exp.Interval) or any(
         isinstance(node, exp.Cast | exp.Interval)
@@ -214,7 +218,7 @@ def _ends(
         return ends
     if step is None:
         raise unsupported(
-            series, "has days and no step", "Say GENERATE_SERIES(first, last, INTERVAL '1 day')."
+            series, "has dates but no step", "Use GENERATE_SERIES(first, last, INTERVAL '1 day')."
         )
     moments = [exp.cast(one.copy(), exp.DType.TIMESTAMP) for one in (start, end)]
     by = step if isinstance(step, exp.Interval) else exp.cast(step.copy(), exp.DType.INTERVAL)
@@ -240,7 +244,7 @@ def _n_rows(series: exp.Expr, ends: Sequence[exp.Expr], evaluate: Evaluate) -> t
     if between is None or by is None:
         raise _of_nothing(series)
     if by == 0:
-        raise unsupported(series, "has a step of zero", "Take a step above or below it.")
+        raise unsupported(series, "has a step of zero", "Use a step above or below zero.")
     slack = _OF_A_MONTH if isinstance(low, dt.datetime) else 1
     every: tuple[object, ...] = (low, high, next_one)
     is_of_decimals = any(isinstance(one, Decimal) for one in every)
@@ -249,7 +253,7 @@ def _n_rows(series: exp.Expr, ends: Sequence[exp.Expr], evaluate: Evaluate) -> t
 
 def _of_nothing(series: exp.Expr) -> UnsupportedSql:
     return unsupported(
-        series, "needs exact numbers, days or moments", "Say GENERATE_SERIES(1, 10)."
+        series, "needs exact numbers, dates or timestamps", "An example is GENERATE_SERIES(1, 10)."
     )
 
 
@@ -297,7 +301,7 @@ def _items(array: exp.Expr, unnest: exp.Unnest) -> list[exp.Expr]:
         node, kind = node.this.unnest(), node.to.expressions[0]
     if not isinstance(node, exp.Array) or node.find(exp.Column, exp.Query) is not None:
         raise unsupported(
-            unnest, "needs a list of constants", "Write it as in UNNEST(ARRAY['a', 'b'])."
+            unnest, "needs a list of constants", "An example is UNNEST(ARRAY['a', 'b'])."
         )
     if kind is None:
         return list(node.expressions)

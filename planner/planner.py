@@ -1,4 +1,4 @@
-"""The planner's interface: SQL text in, a `Workload` or a refusal out.
+"""The planner's interface: takes SQL text, and gives a `Workload` or a refusal.
 
 It reads the public schemas and public tables, and the clock if a statement mentions it; nothing
 else. Equal texts with equal targets at equal moments give the same object.
@@ -137,7 +137,7 @@ class Planner:
         n_bytes_max: int = PLAN_BYTES_DEFAULT,
     ) -> None:
         if set(schemas) != set(defaults):
-            raise ValueError("every table has a schema and a default target")
+            raise ValueError("every table must have a schema and a default target")
         earlier = {name for one in generations.values() for name in one.names[:-1]}
         named = {name: schema for name, schema in schemas.items() if name not in earlier}
         self._world = PlanningContext(
@@ -268,7 +268,7 @@ def _unless_too_deep(read: Callable[[], Read]) -> Read:
         return read()
     except RecursionError:
         raise TooLarge(
-            "The SQL is nested too deeply.", hint="Split it, or remove what is not needed."
+            "The SQL is nested too deeply.", hint="Split the statement or simplify it."
         ) from None
 
 
@@ -367,7 +367,7 @@ def _n_bytes(workload: Workload) -> int:
 
 # Each is planned before the table is begun, while somebody waits.
 WORKLOAD: Final = TextLimits(
-    what="workload", n_bytes=64 * 1024, n_statements=100, hint="Keep the statements that matter."
+    what="workload", n_bytes=64 * 1024, n_statements=100, hint="Keep the most important statements."
 )
 # Columns do not depend on how accurately a query is to be answered.
 ANY_TARGET: Final = AccuracyTarget(half_width=1.0, confidence=0.95)
@@ -398,8 +398,8 @@ def workload_scopes(text: str, schema: Schema) -> tuple[Scope, ...]:
     statements = worded_statements(text, WORKLOAD)
     if not statements:
         raise InvalidRequest(
-            "The workload has no statement.",
-            hint="Write SELECTs, separated by semicolons, or leave workload out.",
+            "The workload has no statements.",
+            hint="Write SELECTs, separated by semicolons, or leave out workload.",
         )
     scopes: list[Scope] = []
     for number, statement in enumerate(statements, start=1):
@@ -407,14 +407,14 @@ def workload_scopes(text: str, schema: Schema) -> tuple[Scope, ...]:
         workload = _planned(planner, statement.text, number)
         if not workload.parts:
             raise InvalidRequest(
-                f"Statement {number} of the workload does not ask {schema.table}.",
-                hint=f"Ask SELECT COUNT(*) .. of {schema.table}, or leave it out.",
+                f"Statement {number} of the workload does not read {schema.table}.",
+                hint=f"Count records of {schema.table} in it, or leave out the statement.",
             )
         scopes += _scopes_of(workload)
     if not scopes:
         raise InvalidRequest(
-            "The workload needs no column.",
-            hint="Count by some column, or under a condition; or leave workload out.",
+            "The workload uses no columns.",
+            hint="Group by a column or use a condition, or leave out workload.",
         )
     return tuple(scopes)
 

@@ -1,4 +1,4 @@
-"""The types of a statement's columns, and what PostgreSQL refuses because of types and places.
+"""Finds the types of a statement's columns, and refuses what PostgreSQL refuses for its types.
 
 The types of a statement's columns before it is planned: enough to describe its parameters.
 
@@ -382,8 +382,8 @@ def _check_condition(node: exp.Expr, known: Known) -> None:
     found = known(node)
     if found not in (None, Family.BOOLEAN, Family.QUOTED):
         raise InvalidSql(
-            f"{shown(node)} is a {found} where a condition is needed.",
-            hint="Compare it: x <> 0, or x IS NOT NULL.",
+            f"{shown(node)} is a {found}, and a condition is needed.",
+            hint="Compare it, as in x <> 0 or x IS NOT NULL.",
             position=position(node),
         )
 
@@ -395,8 +395,8 @@ def _check_alike(node: exp.Expr, parts: Iterable[exp.Expr], known: Known) -> Non
         first, other = sure[0]
         if found is not other and not {found, other} <= set(_NUMBERS):
             raise InvalidSql(
-                f"{shown(node)} has {shown(first)}, a {other}, and {shown(part)}, a {found}.",
-                hint="PostgreSQL does not compare or mix these types: cast one of them.",
+                f"{shown(node)} mixes {shown(first)}, a {other}, and {shown(part)}, a {found}.",
+                hint="PostgreSQL does not mix these types: cast one of them.",
                 position=position(node),
             )
     wanted = _widest(it for _, it in sure)
@@ -418,7 +418,7 @@ def _check_quoted(node: exp.Expr, wanted: Family) -> None:
     pattern = {Family.INTEGER: _INTEGER, Family.NUMBER: _NUMBER}[wanted]
     if isinstance(text, exp.Literal) and pattern.fullmatch(text.name) is None:
         raise InvalidSql(
-            f"{shown(node)} is no {wanted}, and stands where one is needed.",
+            f"{shown(node)} is not a valid {wanted}, which is needed here.",
             hint="Write the number without quotes.",
             position=position(node),
         )
@@ -434,7 +434,7 @@ def _check_list(node: exp.In) -> None:
     if not (node.expressions or node.args.get("query") or node.args.get("unnest")):
         raise InvalidSql(
             f"{shown(node.this)} IN () has no values between its parentheses.",
-            hint="Write one at least; IN (NULL) is never true.",
+            hint="Write at least one value. IN (NULL) is never true.",
             position=position(node),
         )
 
@@ -468,7 +468,7 @@ def _items(query: exp.Expr) -> list[exp.Expr] | None:
 
 
 def _check_order(query: exp.Query) -> None:
-    """ORDER BY names existing columns; after a UNION it names nothing else."""
+    """Refuse an ORDER BY of missing columns; the ORDER BY of a UNION may name only columns."""
     order, items = query.args.get("order"), _items(query)
     if order is None or items is None:
         return
@@ -479,28 +479,30 @@ def _check_order(query: exp.Query) -> None:
         is_place = isinstance(key, exp.Literal) and not key.is_string and key.name.isdigit()
         if is_place and not 1 <= int(key.name) <= len(items):
             raise InvalidSql(
-                f"ORDER BY {shown(key)} is not the place of one of the {len(items)} columns.",
-                hint="Name a column, or its place in the SELECT list.",
+                f"ORDER BY {shown(key)} is not the position of one of the {len(items)} columns.",
+                hint="Write a column's name, or its position in the SELECT list.",
                 position=position(key),
             )
         is_name = isinstance(key, exp.Column) and not key.table and key.name.casefold() in names
         is_shown = is_place or is_name or any(_is_same(key, item.unalias()) for item in items)
         if isinstance(query, exp.SetOperation) and not (is_place or is_name):
             raise InvalidSql(
-                f"A {type(query).__name__.upper()} is ordered by {shown(key)}.",
-                hint="Name a column of the first SELECT, or write its place.",
+                f"A {type(query).__name__.upper()} cannot be ordered by {shown(key)}.",
+                hint="Order by a column of the first SELECT, or by its position.",
                 position=position(key),
             )
         if distinct is not None and distinct.args.get("on") is None and not is_shown:
             raise InvalidSql(
-                f"SELECT DISTINCT is ordered by {shown(key)}, which it does not show.",
-                hint="Add it to the SELECT list, or leave DISTINCT out and GROUP BY.",
+                f"SELECT DISTINCT cannot be ordered by {shown(key)}, which is not in its SELECT "
+                "list.",
+                hint="Add it to the SELECT list, or use GROUP BY instead of DISTINCT.",
                 position=position(key),
             )
         if is_name and _is_ambiguous(key.name.casefold(), items):
             raise InvalidSql(
-                f"ORDER BY {shown(key)} may be several columns of the SELECT list.",
-                hint="Give them different names, or write the place of one.",
+                f"ORDER BY {shown(key)} is ambiguous: several columns of the SELECT list have "
+                "this name.",
+                hint="Give them different names, or write the position of one.",
                 position=position(key),
             )
     if distinct is not None and distinct.args.get("on") is not None:
@@ -536,7 +538,7 @@ def _check_distinct_on(on: exp.Expr, keys: Sequence[exp.Expr], items: Sequence[e
     for key in map(meant, keys[: len(listed)]):
         if not any(_is_same(key, one) for one in listed):
             raise InvalidSql(
-                f"DISTINCT ON is ordered by {shown(key)} first, which is none of its keys.",
-                hint="Let ORDER BY begin with the keys of DISTINCT ON.",
+                f"DISTINCT ON is ordered by {shown(key)} first, which is not one of its keys.",
+                hint="Begin ORDER BY with the keys of DISTINCT ON.",
                 position=position(key),
             )

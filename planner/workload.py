@@ -1,4 +1,4 @@
-"""A planned statement: aggregates of private tables, and the post-processing that follows.
+"""Defines a planned statement: aggregates of private tables, and their post-processing.
 
 Values of a column that count as others than they are: clamped ones, and those of OTHER.
 
@@ -36,9 +36,9 @@ round; in wider ones the error would have to be several half-widths. So the erro
 most three halves of d, and intervals and purchases of a search use two thirds of the requested
 error probability.
 
-The sum neglects that the widths of rounds also depend on earlier noise; later noise is a
-refinement, and that a relative target near 1 may have several rounds close to its end. Both are
-simulated, where the first round may be the last one
+The sum neglects two things. The widths of rounds also depend on earlier noise, since later noise
+refines it. A relative target near 1 may have several rounds close to its end. Both are simulated,
+where the first round may be the last one
 (`tests/proxy/engine/test_optional_stopping.py`, and through the whole engine in
 `tests/end_to_end/test_coverage_of_searches.py`). The simulated error was up to 0.84 of the
 requested error probability for relative targets up to a half, and 0.9 near 1; a target near 1 whose
@@ -253,9 +253,9 @@ class RequestedTarget:
 class Wanted:
     """A block of linear queries and the accuracy target of each of its rows.
 
-    With `groups_max`, not its rows are wanted but how many units have a row in each group, each
-    unit in at most so many of them; with `only_cut`, of the units that have rows left out
-    (`cube.statistic.UnitCount`).
+    With `groups_max`, the number of units with a row in each group is wanted instead of the number
+    of rows; each unit counts in at most so many groups. With `only_cut`, only units count that had
+    rows left out (`cube.statistic.UnitCount`).
 
     With `is_searched`, the target is one of several that follow each other, and only rows are
     bought whose later raises cost the difference: a table of cells bought for an early one would
@@ -335,7 +335,7 @@ class OutputColumn:
     name : str
         The column's name.
     kind : ColumnKind
-        What it shows.
+        Whether it shows an answer, an end of an interval, or something else.
     index : int
         Which key (KEY, GROUPING), aggregate (ESTIMATE), summary (SUMMARY), or answer (all others).
     confidence : float, optional
@@ -391,7 +391,7 @@ class Aggregate:
     groups_max : int, optional
         For a count of units, not of rows: the most groups in which one unit counts.
     only_cut : bool
-        Whether only units that have rows left out count.
+        Whether only units count that had rows left out.
     """
 
     name: str
@@ -513,7 +513,7 @@ class Part:
     aggregates : tuple of Aggregate
     answers : tuple of Answer
     columns : tuple of OutputColumn
-        The relation.
+        The columns of the relation of answers.
     confidence : float
         The confidence of every interval that names no other.
     epsilon_cap : Fraction, optional
@@ -567,7 +567,7 @@ class Outer:
     reads : tuple of str
         Every relation, as often as it is named; joins may multiply them with each other.
     n_made : int
-        The numbers of rows of tables made of constants, multiplied.
+        The numbers of rows of its relations of constants, multiplied with each other.
     n_characters : int
         The most characters of a text that it makes.
     """
@@ -581,8 +581,8 @@ class Outer:
 
 
 PICKED: Final = (
-    "Rows are picked in the order of noisy answers: where the intervals of groups overlap, others "
-    "may be first, and values that are picked because they are large tend to be too large."
+    "Rows are picked in the order of noisy answers. Where the intervals of groups overlap, the "
+    "true order may differ. Values that are picked because they are large tend to be too large."
 )
 
 

@@ -1,4 +1,4 @@
-"""Users who came or left, all told together, and which predicates held when they came.
+"""Describes users who came or left in one message, with the predicates that held for them.
 
 An estimator counts some events only: that of everybody counts all of them, that of a predicate
 arrivals for which it held. Who leaves, leaves every estimator.
@@ -24,8 +24,8 @@ class Arrivals:
     present : bool or (n,) ndarray of bool
         Whether they arrived, or which of them; the others left.
     where : mapping of str to (bool or (n,) ndarray of bool)
-        By predicate, whether it held for those who arrived, or for which of them. Predicates that
-        are not there held for no one.
+        By predicate, whether it held for those who arrived, or for which of them. A predicate that
+        is not given held for none of them.
     """
 
     ids: NDArray[np.int64]
@@ -35,7 +35,10 @@ class Arrivals:
     def __post_init__(self) -> None:
         for one in (self.present, *self.where.values()):
             if isinstance(one, np.ndarray) and one.shape != self.ids.shape:
-                raise ValueError("a truth value for each user, or one for all of them")
+                raise ValueError(
+                    "a truth value must be one bool for all users, or an array with one bool for "
+                    "each"
+                )
 
     @property
     def has_departures(self) -> bool:

@@ -1,4 +1,4 @@
-"""A stream by its public numbers: from what is noted of it to its population, its laws, its epochs.
+"""Derives a stream's population, laws and epochs from its declared public numbers.
 
 Who notes them, and where, is not known here.
 """
@@ -19,7 +19,7 @@ class DeclaredStream(Protocol):
 
     @property
     def universe(self) -> int:
-        """The number of users there can be; 0 if no one knows, and users fall into buckets."""
+        """The number of possible users; 0 if it is unknown, and users fall into buckets."""
 
     @property
     def n_places(self) -> int:

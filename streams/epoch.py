@@ -1,4 +1,4 @@
-"""An epoch of a stream: one state, and one release, which every later question gets again.
+"""Defines an epoch of a stream: one state, and one release that answers every later question.
 
 There is an estimator for everybody, and one for each predicate that was declared: its users are
 those who came while it held. Each has bits of its own in the state, and a noisy number of its own
@@ -6,7 +6,7 @@ in the release; they are looked at together and released together, and their los
 
 A value: `released` gives the epoch that follows. Who keeps it makes the release durable before
 anybody reads it, charges for the epoch before that, and erases the state behind it. A state that
-was not released yet may be counted again after a crash, as no one has seen what was drawn then.
+was not released yet may be counted again after a crash, since its noise was never shown.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ class Epoch:
         Which stream, and which of its epochs.
     population : Population
     mechanism : Mechanism
-        Of each estimator.
+        The mechanism of each estimator.
     has_departures : bool
         Whether users may leave again, as the stream was declared. A user is present or not, however
         often they came. What is lost is the same.
@@ -52,9 +52,11 @@ class Epoch:
 
     def __post_init__(self) -> None:
         if self.has_departures and not self.population.is_known:
-            raise ValueError("who leaves a bucket would take along all who share it")
+            raise ValueError("a stream of buckets cannot have departures: users share buckets")
         if self.noisy_ones and len(self.noisy_ones) != len(self.estimators):
-            raise ValueError("a release has a number for everybody and for each predicate")
+            raise ValueError(
+                "a release must have one number for all users and one for each predicate"
+            )
 
     @property
     def is_open(self) -> bool:
@@ -78,30 +80,32 @@ class Epoch:
         return hashlib.sha256(len(self.stream).to_bytes(4, "little") + text).digest()
 
     def observe(self, state: BitState, arrivals: Arrivals) -> None:
-        """Note users who arrived, or who left: the bits of users with a place are drawn anew.
+        """Note users who arrived or left: the bits of users with a place are drawn anew.
 
         Parameters
         ----------
         state : BitState
-            Of this epoch.
+            The state of this epoch.
         arrivals : Arrivals
             Of a user who is there several times, the last one stands.
 
         Raises
         ------
         InvalidRequest
-            If the epoch is over, or an id is no one's, or a predicate was not declared, or users
-            leave a stream that was declared without departures. Then nothing was noted.
+            If the epoch is over, an id is outside the universe, a predicate was not declared, or
+            users leave a stream that was declared without departures. Then nothing was noted.
         """
         if not self.is_open:
             raise InvalidRequest("The epoch of the stream is over.")
         if arrivals.has_departures and not self.has_departures:
-            raise InvalidRequest("The stream was declared without departures.")
+            raise InvalidRequest(
+                "The stream was declared without departures, so users cannot leave it."
+            )
         if not arrivals.where.keys() <= set(self.predicates):
             declared = ", ".join(self.predicates)
             raise InvalidRequest(
-                "The stream was declared without such a predicate.",
-                hint=f"It has {declared}." if declared else "It has none.",
+                "The stream was not declared with this predicate.",
+                hint=f"Its predicates are {declared}." if declared else "It has no predicates.",
             )
         drawn = [
             (self.population.places(ids) + start, present)
@@ -117,7 +121,7 @@ class Epoch:
         Parameters
         ----------
         state : BitState
-            Of this epoch.
+            The state of this epoch.
         entropy : Entropy, optional
             For tests; the system's by default.
         """
@@ -132,9 +136,9 @@ class Epoch:
         return replace(self, noisy_ones=noisy)
 
     def count(self, predicate: str | None = None) -> ReleasedCount:
-        """What the release says about the users of a predicate, or of everybody."""
+        """The released count of the users of a predicate, or of all users."""
         if self.is_open:
-            raise ValueError("nothing of this epoch is released yet")
+            raise ValueError("this epoch is not released yet")
         ones = self.noisy_ones[self.estimators.index(predicate)]
         return ReleasedCount(self.population, self.mechanism, ones)
 

@@ -1,4 +1,4 @@
-"""What a released number of ones says about the number of users: an estimate, and an interval.
+"""Estimates the number of users from a released number of ones, with an interval.
 
 ``(ones / n - p0) / (p1 - p0)`` is an unbiased estimate of the share of occupied places, whatever
 the share; it is not cut off at 0 or 1, as that would bias it. Its mean squared error is known.
@@ -151,7 +151,7 @@ def mean_squared_error(
     n_bits : int
     universe : int, optional
         Of a sample without replacement: the number of users it is from. Without it, or if all of
-        them have a bit, the error is the noise's alone, whatever the density.
+        them have a bit, the error comes from the noise alone, whatever the density.
     density : float
         The share of the universe that is present; half of it is the worst for a sample.
     """
@@ -252,7 +252,7 @@ def _normal_place(probability: float) -> float:
 class ErrorLaw:
     """The law of the error of an estimated number of users, if so many are present.
 
-    It is not quite symmetric; what it says about one side is the larger of both. It has the face of
+    It is not quite symmetric, and the larger tail is used for both sides. It has the interface of
     ``inference.noise_law.law.NoiseLaw``: as terms, it is one Gaussian of its standard deviation.
 
     Parameters
@@ -286,7 +286,7 @@ class ErrorLaw:
     def tail(self, z: float) -> float:
         """The probability of an error above `z`, or below ``-z``, whichever is larger."""
         if math.isnan(z):
-            raise ValueError("a bound is a number")
+            raise ValueError("the argument of a tail must be a number, not NaN")
         if z < 0:
             return 1.0 - self.tail(-z)
         above, below = self._sides(z)
@@ -329,7 +329,7 @@ class ErrorLaw:
 
 def _check_confidence(confidence: float) -> None:
     if not 0 < confidence < 1 - 1e-6:
-        raise ValueError("a confidence is above 0 and below 0.999999")
+        raise ValueError("confidence must be above 0 and below 0.999999")
 
 
 N_KEPT: Final = 2**14

@@ -1,8 +1,8 @@
-"""A state and its release together: what both lose, exactly, and how an epsilon is divided.
+"""Computes the exact privacy loss of a state and its release, and divides an epsilon between them.
 
-An intruder sees the state once, at a moment that no one announced, and reads the release later.
-The ratio of the probabilities of an observation, between any two streams that differ in one user's
-arrivals and departures, is at most
+An intruder sees the state once, at an unannounced moment, and reads the release later. The ratio of
+the probabilities of both, between any two streams that differ in one user's arrivals and
+departures, is at most
 
     loss = p1 / p0 * (p0 + p1 / alpha)
 
@@ -61,14 +61,14 @@ class Mechanism:
         Parameters
         ----------
         epsilon : Fraction
-            What both may lose.
+            The privacy loss that both together may have.
         state : Fraction
             What the state alone may lose; less than `epsilon`.
         """
         if not EPSILON_MIN <= epsilon <= EPSILON_MAX:
-            raise ValueError(f"an epsilon is from {EPSILON_MIN} to {EPSILON_MAX}")
+            raise ValueError(f"epsilon must be from {EPSILON_MIN} to {EPSILON_MAX}")
         if not 0 < state < epsilon:
-            raise ValueError("the state's share is above 0, and leaves something for the release")
+            raise ValueError("the state's share of epsilon must be above 0 and below epsilon")
         law = TwoPoint.for_epsilon(state)
 
         def least(power: Fraction) -> int:
@@ -80,7 +80,7 @@ class Mechanism:
     def within(self, epsilon: Fraction) -> "Mechanism":
         """Itself, once it is certain that it loses at most `epsilon`; else ValueError."""
         if not decided(epsilon, lambda power: self.loss <= power):
-            raise ValueError("state and release lose more than they may")
+            raise ValueError("state and release together lose more than epsilon")
         return self
 
     @property
@@ -94,7 +94,7 @@ class Mechanism:
         return epsilon_units_of(self.loss)
 
     def variance_of_ones(self, n_bits: int) -> Fraction:
-        """The variance of the noisy number of ones, no matter who is present.
+        """The variance of the noisy number of ones, for any set of present users.
 
         It is the same for all: a bit has the variance ``p0 p1`` whether its user is present or not.
         """
@@ -122,7 +122,7 @@ def best_mechanism(epsilon: Fraction, n_bits: int) -> Mechanism:
     0.85
     """
     if n_bits < 1:
-        raise ValueError("a state has at least one bit")
+        raise ValueError("a state must have at least one bit")
     lowest, highest = -12.0, 12.0  # of the share's logit
     share = 0.5
     for _ in range(N_ZOOMS):

@@ -1,4 +1,4 @@
-"""How many users need a bit, before there is a stream: by a theorem, and by the exact law.
+"""Plans how many users need a bit, before a stream begins: by a theorem, and by the exact law.
 
 The theorem bounds the chance that a density is missed by a share or more, by Hoeffding's inequality
 for the sample and for the bits, and by the tail of the release's noise; how the error is divided
@@ -83,7 +83,9 @@ def error_bound(rates: ErrorRates, n_bits: int, error: float, *, is_everyone: bo
     best `a` and `b` are found on finer and finer grids of their logits.
     """
     if not 0 < error < 1:
-        raise ValueError("an error is a share of the universe, above 0 and below 1")
+        raise ValueError(
+            "an error is a share of the universe: it must lie strictly between 0 and 1"
+        )
     if is_everyone:
         # Nearly all for the bits and the noise: a one-dimensional search.
         return min(1.0, math.exp(_least(lambda _, b: _log_bound(rates, n_bits, error, None, b))))
@@ -133,13 +135,13 @@ def sample_for_half_width(
     ----------
     epsilon : Fraction
     half_width : float
-        In users.
+        The half-width, in users.
     confidence : float
     universe : int
         Half of it is taken to be present, which is the worst for a sample.
     """
     if not half_width > 0:
-        raise ValueError("a half-width is above 0")
+        raise ValueError("a half-width must be positive")
     return _fewest(
         lambda n_bits: half_width_of(epsilon, n_bits, confidence, universe), half_width, universe
     )

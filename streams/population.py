@@ -1,4 +1,4 @@
-"""Who is counted: all of a small universe, a sample of a large one, or buckets of an unknown one.
+"""Chooses who is counted: a small universe, a sample of a large one, or buckets of an unknown one.
 
 A population gives each user who arrives a place among the bits, or none, and says what the number
 of occupied places tells of the number of users. All of it is public, and chosen before the stream.
@@ -6,10 +6,10 @@ of occupied places tells of the number of users. All of it is public, and chosen
 A sample is the first places of a keyed permutation of a universe: a Feistel network over a
 rectangle of whole numbers, with rounds from tables that SHAKE-256 makes of the key. Any set of ids,
 all even ones for example, is sampled like any other; a linear hash would sample arithmetic
-progressions. Who is in the sample is public to anyone who has the key, and has to be independent of
-the stream alone: privacy never depends on it.
+progressions. The holder of the key knows who is in the sample. The sample must be independent of
+the stream, but privacy does not depend on it.
 
-Buckets are for a universe that no one knows: each id has one, by a keyed hash. A user touches one
+Buckets are for an unknown universe: each id has one, by a keyed hash. A user touches one
 bucket however often they come, so a bucket's bit protects them as their own bit would
 (proofs/pan_privacy.md, "Buckets"). Double tabulation: two layers of four tables each, from
 SHAKE-256 of the key, which spread any set of ids as random functions would.
@@ -63,9 +63,9 @@ class KeyedPermutation:
 
     def __post_init__(self) -> None:
         if not 1 <= self.size <= UNIVERSE_MAX:
-            raise ValueError(f"a universe has 1 to {UNIVERSE_MAX} users")
+            raise ValueError(f"a universe must have 1 to {UNIVERSE_MAX} users")
         if len(self.key) < KEY_BYTES_MIN:
-            raise ValueError(f"a key has at least {KEY_BYTES_MIN} bytes")
+            raise ValueError(f"a key must have at least {KEY_BYTES_MIN} bytes")
 
     @property
     def n_rows(self) -> int:
@@ -114,7 +114,7 @@ class KeyedPermutation:
 
 
 def keyed_words(key: bytes, label: bytes, n: int) -> NDArray[np.uint64]:
-    """Words that look random to anyone who lacks the key, the same for the same key and label."""
+    """Words that look random without the key, the same for the same key and label."""
     sponge = hashlib.shake_256(len(key).to_bytes(4, "little") + key + label)
     return np.frombuffer(sponge.digest(8 * n), dtype="<u8").astype(np.uint64)
 
@@ -139,10 +139,10 @@ class KeyedBuckets:
     key: bytes
 
     def __post_init__(self) -> None:
-        if not 2 <= self.n_buckets <= N_BUCKETS_MAX:  # noqa: PLR2004 - one bucket counts no one
-            raise ValueError(f"there are 2 to {N_BUCKETS_MAX} buckets")
+        if not 2 <= self.n_buckets <= N_BUCKETS_MAX:  # noqa: PLR2004 - one bucket cannot count
+            raise ValueError(f"the number of buckets must be from 2 to {N_BUCKETS_MAX}")
         if len(self.key) < KEY_BYTES_MIN:
-            raise ValueError(f"a key has at least {KEY_BYTES_MIN} bytes")
+            raise ValueError(f"a key must have at least {KEY_BYTES_MIN} bytes")
 
     def places(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
         """The bucket of each id."""
@@ -272,7 +272,7 @@ class Sample:
     def __post_init__(self) -> None:
         _check_universe(self.universe)
         if not 1 <= self.n_bits <= self.universe:
-            raise ValueError("a sample has at least one user, and no more than there are")
+            raise ValueError("a sample must have at least one user, and at most the whole universe")
         KeyedPermutation(self.universe, self.key)
 
     @property
@@ -357,13 +357,13 @@ class Buckets:
 
 def _check_universe(universe: int) -> None:
     if not 1 <= universe <= UNIVERSE_MAX:
-        raise ValueError(f"a universe has 1 to {UNIVERSE_MAX} users")
+        raise ValueError(f"a universe must have 1 to {UNIVERSE_MAX} users")
 
 
 def _check_ids(ids: NDArray[np.int64], universe: int) -> None:
-    """Refuse ids of no one. Which ones they were is not said: a message may end in a log."""
+    """Refuse ids outside the universe. The message never names them, since it may end in a log."""
     if ids.size and not 0 <= int(ids.min()) <= int(ids.max()) < universe:
         raise InvalidRequest(
-            f"An id lies outside the universe of the stream, which is 0 to {universe - 1}.",
-            hint="None of the ids beside it was observed; send them again without that one.",
+            f"An id is outside the universe of the stream, which is 0 to {universe - 1}.",
+            hint="No id of this call was counted; send the others again without it.",
         )

@@ -1,4 +1,4 @@
-"""What a stream draws, without error, from random words: its bits, and the noise of its release.
+"""Draws the bits of a stream and the noise of its release exactly, from random words.
 
 Random words come from the operating system, in large pieces. There is no seed to pass, and no
 generator whose state an intruder could find and run backwards. Tests pass another source of the
@@ -67,15 +67,17 @@ class TwoPoint:
 
     def __post_init__(self) -> None:
         if type(self.threshold) is not int:
-            raise TypeError("a threshold is a whole number")
+            raise TypeError("a threshold must be an integer")
         if not GRID // 2 < self.threshold < GRID:
-            raise ValueError("who is present is likelier to have a 1, and never certain to")
+            raise ValueError(
+                "the probability of a 1 for a present user must be above 1/2 and below 1"
+            )
 
     @classmethod
     def for_epsilon(cls, epsilon: Fraction) -> "TwoPoint":
         """The largest `p1` on the grid whose odds are at most ``e**epsilon``."""
         if not 0 < epsilon <= EPSILON_MAX:
-            raise ValueError(f"an epsilon is above 0 and at most {EPSILON_MAX}")
+            raise ValueError(f"epsilon must be above 0 and at most {EPSILON_MAX}")
         return cls(decided(epsilon, lambda power: int(GRID * power / (1 + power))))
 
     @property
@@ -124,9 +126,9 @@ class GeometricNoise:
 
     def __post_init__(self) -> None:
         if type(self.threshold) is not int:
-            raise TypeError("a threshold is a whole number")
+            raise TypeError("a threshold must be an integer")
         if not 0 < self.threshold < GRID:
-            raise ValueError("alpha is above 0 and below 1")
+            raise ValueError("alpha must lie strictly between 0 and 1")
 
     @property
     def alpha(self) -> Fraction:
@@ -135,7 +137,7 @@ class GeometricNoise:
 
     @property
     def rate(self) -> float:
-        """``-ln(alpha)``: the loss for a unit of difference."""
+        """``-ln(alpha)``: the privacy loss for one unit of difference."""
         return (
             -math.log(self.alpha)
             if self.alpha < Fraction(1, 2)

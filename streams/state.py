@@ -1,4 +1,4 @@
-"""The state of an epoch: one bit for each place, in one file that is overwritten in place.
+"""Keeps the state of an epoch: one bit for each place, in one file that is overwritten in place.
 
 Each arrival draws its bit anew from the system's entropy, whatever the bit was. The file has a
 header that is written once, and bits: no counter, no time, no id, nothing that grows, and nothing
@@ -62,7 +62,7 @@ class BitState:
     def created(
         cls, path: Path, n_bits: int, law: TwoPoint, name: bytes, *, entropy: Entropy | None = None
     ) -> "BitState":
-        """A new state of no one: every bit is a draw for an absent user.
+        """A new state without users: every bit is a draw for an absent user.
 
         The file is complete and durable before it has its name, and all of its blocks exist: a disk
         that is full says so here, and not when a user arrives.
@@ -121,7 +121,7 @@ class BitState:
         try:
             descriptor = os.open(path, os.O_RDWR)
         except FileNotFoundError as missing:
-            raise DataChanged("The state of a stream is not where it was.") from missing
+            raise DataChanged("The state file of a stream is missing.") from missing
         try:
             _lock(descriptor)
             _check(descriptor, n_bits, law, name)
@@ -142,7 +142,7 @@ class BitState:
             Whether they arrived; else they left, and their bits are those of absent users.
         """
         if places.size and not 0 <= int(places.min()) <= int(places.max()) < self.n_bits:
-            raise IndexError("a place lies outside the state")
+            raise IndexError("a place is outside the state")
         threshold = np.uint64(self._law.threshold if present else GRID - self._law.threshold)
         for begin in range(0, places.size, WORDS_IN_PIECE):
             piece = places[begin : begin + WORDS_IN_PIECE]
@@ -169,7 +169,7 @@ class BitState:
         """
         last = self.n_bits if end is None else end
         if not 0 <= start <= last <= self.n_bits:
-            raise IndexError("a place lies outside the state")
+            raise IndexError("a place is outside the state")
         if start == last:
             return 0
         first_byte, end_byte = start // BITS_IN_BYTE, -(-last // BITS_IN_BYTE)
@@ -215,7 +215,7 @@ def file_length(n_bits: int) -> int:
 
 
 def erase_file(path: Path) -> None:
-    """Overwrite a state that no one has open, and remove it; nothing to do if it is gone."""
+    """Overwrite a state that no process has open, and remove it; do nothing if it is gone."""
     try:
         descriptor = os.open(path, os.O_WRONLY)
     except FileNotFoundError:
@@ -233,9 +233,9 @@ def erase_file(path: Path) -> None:
 
 def _header(n_bits: int, law: TwoPoint, name: bytes) -> bytes:
     if not 1 <= n_bits <= N_BITS_MAX:
-        raise ValueError(f"a state has 1 to {N_BITS_MAX} bits")
+        raise ValueError(f"a state must have 1 to {N_BITS_MAX} bits")
     if len(name) != NAME_BYTES:
-        raise ValueError(f"a state's name has {NAME_BYTES} bytes")
+        raise ValueError(f"a state's name must have {NAME_BYTES} bytes")
     return HEADER.pack(MAGIC, n_bits, law.threshold, name)
 
 
@@ -245,8 +245,8 @@ def _check(descriptor: int, n_bits: int, law: TwoPoint, name: bytes) -> None:
     length = os.fstat(descriptor).st_size
     if header != _header(n_bits, law, name) or length != file_length(n_bits):
         raise DataChanged(
-            "The state of a stream is not the one that was begun.",
-            hint="It cannot be mended: end the epoch, and begin another one.",
+            "The state file of a stream is not the one that the epoch began with.",
+            hint="It cannot be repaired. End the epoch and begin a new one.",
         )
 
 
@@ -262,7 +262,7 @@ def _lock(descriptor: int) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as held:
-        raise StoreUnavailable("The state of a stream is open in another process.") from held
+        raise StoreUnavailable("The state file of a stream is open in another process.") from held
 
 
 def _name(begun: Path, path: Path) -> None:
@@ -271,7 +271,7 @@ def _name(begun: Path, path: Path) -> None:
     try:
         _sync_folder(path.parent)
     except OSError:
-        path.unlink(missing_ok=True)  # no one was observed in it, so another one tells no more
+        path.unlink(missing_ok=True)  # no user was observed in it, so another one tells no more
         raise
 
 

@@ -1,4 +1,4 @@
-"""Laws of whole numbers, as far as they matter: how many of the places with a bit are occupied.
+"""Computes distributions of whole numbers on windows, such as the number of occupied places.
 
 Each of these numbers is a sum of independent indicators (binomial, hypergeometric, occupied
 buckets), so that Bernstein's inequality bounds what lies beyond a window around its mean. In it,
@@ -23,7 +23,7 @@ class Window:
     Parameters
     ----------
     start : int
-        The first of them.
+        The first number of the window.
     weights : (n,) ndarray of float64
     """
 

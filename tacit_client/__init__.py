@@ -1,4 +1,4 @@
-"""Tacit for programs: a DBAPI 2.0 connection whose answers have intervals, sources and costs.
+"""Connects programs to Tacit by DBAPI 2.0; answers have intervals, sources and costs.
 
     connection = tacit_client.connect("127.0.0.1:31337", half_width=50)
     connection.sql("SELECT sex, COUNT(*) AS n FROM adult GROUP BY sex").to_pandas()

@@ -1,4 +1,4 @@
-"""How accurate answers are asked to be, as the headers that Tacit reads with every call.
+"""Writes the accuracy that is asked for as the headers that Tacit reads with every call.
 
 Headers rather than settings of the session: they are there whenever a call is, also after the
 driver has connected again by itself. The server checks what they say, and fills in the rest.

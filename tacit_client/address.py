@@ -1,4 +1,4 @@
-"""Where a server is and who asks it: the driver's options, and a gRPC channel to `tacit.v1`.
+"""Describes a server and the caller: the driver's options, and a gRPC channel to `tacit.v1`.
 
 The options are those of the Flight SQL driver; the channel is for the calls that the driver cannot
 make. A token does not cross a network in plain text: without TLS only this machine gets it.
@@ -52,12 +52,13 @@ class Address:
         if self.token is not None and not self.tls and not _is_loopback(self.host):
             raise refused(
                 f"The token would be sent to {self.host} in plain text. Use TLS: connect to "
-                f"{TLS_SCHEME}://{self.target}, with tls_root_certs= for a CA of your own."
+                f"{TLS_SCHEME}://{self.target}. Pass tls_root_certs= if the server's "
+                "certificate is from a CA of your own."
             )
         if self.user is not None and self.token is None:
-            raise refused("A user needs a token: give it as token=, or in TACIT_TOKEN.")
+            raise refused("A user needs a token. Pass it as token= or set TACIT_TOKEN.")
         if (self.tls_cert is None) != (self.tls_key is None):
-            raise refused("tls_cert= and tls_key= go together.")
+            raise refused("tls_cert= and tls_key= must be given together.")
 
     @property
     def target(self) -> str:
@@ -103,9 +104,11 @@ def address_of(  # noqa: PLR0913 - one parameter for each of `connect`'s
     except ValueError:
         host = port = None
     if host is None or port is None or parts.path not in {"", "/"}:
-        raise refused(f"{text!r} is no address. Write it as HOST:PORT or {TLS_SCHEME}://HOST:PORT.")
+        raise refused(
+            f"{text!r} is not a server address. Write HOST:PORT or {TLS_SCHEME}://HOST:PORT."
+        )
     if parts.scheme not in PLAIN_SCHEMES | {TLS_SCHEME}:
-        raise refused(f"{parts.scheme!r} is no way to connect. Use grpc or {TLS_SCHEME}.")
+        raise refused(f"The scheme {parts.scheme!r} is not supported. Use grpc or {TLS_SCHEME}.")
     has_tls = parts.scheme == TLS_SCHEME or tls_root_certs is not None or tls_cert is not None
     found = token or os.environ.get(TOKEN_VARIABLE) or None
     return Address(

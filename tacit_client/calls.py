@@ -1,4 +1,4 @@
-"""The calls of `tacit.v1` for what SQL has no form: marginals, shares of collections, streams.
+"""Calls `tacit.v1` for what SQL cannot express: marginals, shares of collections, streams.
 
     ask_marginals    counts by several sets of columns, in tables that agree where they overlap: a
                      budget divided among tables
@@ -124,7 +124,7 @@ def _marginals(data: pa.Table, summary: dict[int, list[protobuf.Value]]) -> Marg
 
 def _columns(one: Sequence[str]) -> Sequence[str]:
     if isinstance(one, str):
-        raise refused(f"A set of columns is a list: [{one!r}], not {one!r}.")
+        raise refused(f"A set of columns must be a list: [{one!r}], not {one!r}.")
     return one
 
 
@@ -187,7 +187,7 @@ def ask_collected(
     except ImportError as missing:
         raise missing_library("collected()", "grpcio") from missing
     if isinstance(by, str):
-        raise refused(f"Attributes are a list: [{by!r}], not {by!r}.")
+        raise refused(f"by must be a list of attributes: [{by!r}], not {by!r}.")
     request = protobuf.written(
         [
             (1, collection),
@@ -269,5 +269,5 @@ def _messages(
         try:
             packed = struct.pack(f"<{len(some)}q", *some)
         except (struct.error, TypeError):
-            raise refused("An id is no whole number of 64 bits.") from None
+            raise refused("An id is not a 64-bit integer.") from None
         yield protobuf.written([(1, stream), (2, packed), (3, int(left)), *held])

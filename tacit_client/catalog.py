@@ -1,4 +1,4 @@
-"""The tables that the caller may know of, as Flight SQL lists them: free, and no rows."""
+"""Lists the tables that the caller may know of, by Flight SQL: free, and without rows."""
 
 from dataclasses import dataclass
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""A connection to a Tacit server: DBAPI 2.0, and `sql` for anyone who wants answers with intervals.
+"""Connects to a Tacit server: DBAPI 2.0, and `sql` for answers with intervals.
 
 The statement that makes a synthetic table is written here from Python values. No privacy decision
 is made here: what may be answered, and at what price, the server decides.
@@ -250,7 +250,7 @@ class Connection:
             The private table.
         name : str
         epsilon : float, optional
-            The most that it may cost; 0 makes it from the history.
+            The most that it may cost; 0 makes it from known answers.
         delta, method, rows, seed, columns : optional
             See the reference of synthetic tables.
         replace : bool, optional

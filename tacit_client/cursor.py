@@ -68,7 +68,7 @@ class Cursor:
     def executemany(self, _operation: str, _parameters: Sequence[Parameters]) -> None:
         """Refused: it is for writing, and an answer for each row of values would be lost."""
         raise NotSupportedError(
-            "executemany() has no results. Execute the statement once for each row of values."
+            "executemany() cannot return results. Call execute() for each row of values."
         )
 
     def fetchone(self) -> Row | None:
@@ -112,7 +112,7 @@ class Cursor:
     def _result(self) -> pa.Table:
         self._check_open()
         if self._data is None:
-            raise _misused("There is no result: execute a statement first.")
+            raise _misused("There is no result. Execute a query first.")
         return self._data
 
     def _check_open(self) -> None:

@@ -1,4 +1,4 @@
-"""What goes wrong, as DBAPI exceptions: a refusal with its code, its hint and its numbers.
+"""Turns errors into DBAPI exceptions: a refusal has its code, its hint and its numbers.
 
     Error                     of ADBC, as are all names without an explanation here
     └── DatabaseError
@@ -220,9 +220,9 @@ class Refused(DatabaseError):
         The stable code, such as ``budget_exhausted``.
     message : str
     detail : Detail
-        What a program reads.
+        The numbers of the refusal, for programs.
     status_code : int
-        ADBC's.
+        The status code of ADBC.
     """
 
     def __init__(self, code: str, message: str, detail: Detail, *, status_code: int) -> None:
@@ -299,7 +299,7 @@ def _translation(error: Error) -> Error:
     code = _text(details.get(CODE_KEY, b""))
     if (dialed := _NO_SERVER.search(str(error))) is not None:
         return OperationalError(
-            f"No Tacit server answers ({dialed[1]}).", status_code=error.status_code
+            f"No Tacit server answers at this address ({dialed[1]}).", status_code=error.status_code
         )
     found = _DRIVERS_WORDS.match(str(error))
     if found is None or not code:

@@ -1,4 +1,4 @@
-"""What a client of `tacit.v1` needs of protobuf's wire format: messages by field numbers.
+"""Reads and writes protobuf's wire format as far as a client of `tacit.v1` needs it.
 
 The server's generated classes are not imported, because two copies of them cannot share a process,
 and because a client needs five messages only. Fields that a message does not have are passed over,
@@ -83,7 +83,9 @@ def _written(number: int, value: object) -> bytes:
             packed = value.encode() if isinstance(value, str) else value
             return _written_varint(number << 3 | BYTES) + _written_varint(len(packed)) + packed
         case _:
-            raise TypeError(f"a field holds a number, a text or a message, not {type(value)}")
+            raise TypeError(
+                f"a field must hold a number, a string, bytes or a message, not {type(value)}"
+            )
 
 
 def _written_varint(value: int) -> bytes:
@@ -103,7 +105,7 @@ def _value(message: bytes, place: int, kind: int) -> tuple[Value, int]:
     elif kind in {FIXED64, FIXED32}:
         length = 8 if kind == FIXED64 else 4
     else:
-        raise NotAMessage("A field is of no kind that is known.")
+        raise NotAMessage("A field has an unknown wire type.")
     if place + length > len(message):
         raise NotAMessage("The message ends within a field.")
     return message[place : place + length], place + length

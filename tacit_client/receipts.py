@@ -1,4 +1,4 @@
-"""The receipt of an answer: intervals, sources and cost, as they come in its schema's metadata."""
+"""Reads the receipt of an answer from its schema's metadata: intervals, sources and cost."""
 
 import json
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ class ColumnReceipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renewal:
-    """A budget that renews: it bounds how much a window adds, and the guarantee is the sum.
+    """A budget that renews: it limits each window, and the guarantee is the sum of all windows.
 
     Parameters
     ----------

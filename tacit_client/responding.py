@@ -1,4 +1,4 @@
-"""Answering a collection: the campaign is checked here, and the answer randomised here.
+"""Answers a collection: checks the campaign and randomises the answer on this machine.
 
     tacit_client.respond("survey", {"education": "school"}, store="answers.json", epsilon_max=2)
 
@@ -43,7 +43,7 @@ def respond(  # noqa: PLR0913 - who asks, what is told, and what it may lose
     Parameters
     ----------
     collection : str
-        Its name.
+        The name of the collection.
     row : mapping
         The true level of every attribute that is asked about. It stays here. A level that the
         collection does not list is answered by chance, and a warning says so once that is sent: to
@@ -112,7 +112,7 @@ def respond(  # noqa: PLR0913 - who asks, what is told, and what it may lose
         except grpc.RpcError as error:
             raise refusal_of_call(error) from None
         except (CampaignRefused, ValueError) as error:
-            raise refused(f"Nothing was answered: {error}.") from None
+            raise refused(f"No answer was sent: {error}.") from None
     for remark in given.remarks:  # after the answer is sent: the server sees the same without them
         warnings.warn(remark, UserWarning, stacklevel=2)
     return not protobuf.integer_of(protobuf.fields(reply), 1)
@@ -133,7 +133,7 @@ def _given_before(  # noqa: PLR0913, PLR0917 - what was asked, and what became o
 ) -> Given:
     """The answer of a respondent who never heard whether it was counted.
 
-    Anyone who gave none is too late, and nothing is drawn for them.
+    A respondent without a kept answer is too late, and nothing is drawn for them.
     """
     try:
         return respondent.kept(_asked(asking, [*request, (3, 1)]), token)

@@ -1,4 +1,4 @@
-"""An answer: its rows, its intervals, what it rests on and what it cost; as text, HTML, a drawing.
+"""Holds an answer: its rows, intervals, sources and cost; shows it as text, HTML or a plot.
 
 Rows go to Arrow, pandas or polars as they are; intervals stand in a table beside them, and in
 columns behind each answer on request.
@@ -196,7 +196,7 @@ def plot(  # noqa: PLR0913 - what a drawing is made of, by name
         Where to draw; a new figure if left out.
     """
     if kind is not None and kind not in KINDS:
-        raise refused(f"kind={kind!r} is no kind of plot. It is one of {', '.join(KINDS)}.")
+        raise refused(f"kind={kind!r} is not a kind of plot. Use one of {', '.join(KINDS)}.")
     numbers = _numbers(data, receipt, y)
     keys = _keys(data, min(numbers, default=0), x)
     answers = receipts_by_place(data, receipt)
@@ -222,7 +222,7 @@ def _numbers(data: pa.Table, receipt: Receipt | None, y: str | Sequence[str] | N
     # If nothing private was asked, every number but the first column.
     found = [place for place in (answers or range(1, data.num_columns)) if _is_number(data, place)]
     if not found:
-        raise refused("There is no column of numbers to draw. Name one as y=.")
+        raise refused("The result has no numeric column to plot. Name a column as y=.")
     return found
 
 
@@ -232,7 +232,9 @@ def _keys(data: pa.Table, end: int, x: str | None) -> list[int]:
 
 def _place(data: pa.Table, name: str) -> int:
     if name not in data.column_names:
-        raise refused(f"There is no column {name!r}. There are {', '.join(data.column_names)}.")
+        raise refused(
+            f"There is no column {name!r}. The columns are {', '.join(data.column_names)}."
+        )
     return int(data.column_names.index(name))
 
 

@@ -86,7 +86,9 @@ class TacitDialect(default.DefaultDialect):
         unknown = options.keys() - {"tls", *NUMBERS, *TEXTS}
         if unknown:
             known = ", ".join(sorted({"tls", *NUMBERS, *TEXTS}))
-            raise exc.ArgumentError(f"tacit:// has no option {min(unknown)!r}. It has {known}.")
+            raise exc.ArgumentError(
+                f"tacit:// has no option {min(unknown)!r}. Its options are {known}."
+            )
         host = f"[{url.host}]" if url.host and ":" in url.host else url.host
         server = None if host is None else f"{host}:{url.port or DEFAULT_PORT}"
         user = url.username or None  # of ``tacit://:TOKEN@host``, it is empty
@@ -185,10 +187,10 @@ def _number(name: str, text: Any) -> float:
     try:
         return float(text)
     except (TypeError, ValueError):
-        raise exc.ArgumentError(f"{name}={text!r} is no number.") from None
+        raise exc.ArgumentError(f"{name}={text!r} is not a number.") from None
 
 
 def _truth(name: str, text: Any) -> bool:
     if text in TRUE | FALSE:
         return text in TRUE
-    raise exc.ArgumentError(f"{name}={text!r} is neither true nor false.")
+    raise exc.ArgumentError(f"{name}={text!r} is not a boolean. Write true or false.")

@@ -1,4 +1,4 @@
-"""What Apache Superset has to know of the dialect ``tacit://``: that it speaks PostgreSQL's SQL.
+"""Tells Apache Superset that the dialect ``tacit://`` speaks PostgreSQL's SQL.
 
 Superset finds it by the entry point `superset.db_engine_specs`; nothing else imports it.
 """

@@ -1,4 +1,4 @@
-"""What every channel is, and the exact privacy loss of any finite channel by enumeration.
+"""Defines a channel, and computes the exact privacy loss of any finite channel by enumeration.
 
 A channel maps the true cell of a combination to an answer, a whole number. The server keeps only
 tallies: how many answers counted at each place. All probabilities are rationals; the numerical
@@ -55,11 +55,11 @@ class Channel(Protocol):
         """
 
     def share_variance(self, share: float | None = None) -> float:
-        """Of one answer's part in the estimated share of a cell, the largest that there can be.
+        """The largest variance of one answer's part in the estimated share of a cell.
 
-        Over all cells, and over whatever shares the other cells have. `share` is the cell's;
-        without it, over all that it could be. As of `variances`, it contains that answers are of
-        people drawn from a population.
+        The largest over all cells, and over all shares of the other cells. `share` is the share of
+        the cell; without it, the largest over all shares of the cell. As in `variances`, it
+        includes the drawing of respondents from a population.
         """
 
     def tallies_of(self, answer: int) -> tuple[int, ...]:
@@ -170,23 +170,23 @@ def largest_variance(
 def check_matrix(matrix: Matrix) -> None:
     """Raise ValueError unless every row is a distribution over the same answers, exactly."""
     if not matrix or len({len(row) for row in matrix}) != 1:
-        raise ValueError("a channel needs rows, all of one length")
+        raise ValueError("a channel must have rows of equal length")
     if not all(isinstance(entry, Fraction | int) for row in matrix for entry in row):
-        raise TypeError("the probabilities of a channel are exact: Fractions, not floats")
+        raise TypeError("a channel's probabilities must be Fractions, not floats")
     if any(min(row) < 0 or sum(row) != 1 for row in matrix):
-        raise ValueError("a row of a channel is not a distribution")
+        raise ValueError("a row of a channel does not add up to 1, or has a negative probability")
 
 
 def check_enumerable(n_entries: int) -> None:
     """Raise ValueError for a matrix that is too large to be written out."""
     if n_entries > N_ENUMERATED_MAX:
-        raise ValueError(f"a matrix of {n_entries} probabilities is not written out")
+        raise ValueError(f"a matrix of {n_entries} probabilities is too large to write out")
 
 
 def check_probability(probability: Fraction) -> None:
     """Raise unless a probability is exact, and strictly between 0 and 1."""
     if not isinstance(probability, Fraction):
-        raise TypeError("a probability is exact: a Fraction, not a float")
+        raise TypeError("a probability must be a Fraction, not a float")
     if not 0 < probability < 1:
         raise ValueError(f"a probability must lie strictly between 0 and 1, not {probability}")
 

@@ -1,4 +1,4 @@
-"""Which channel answers best at an epsilon: the one with the least variance.
+"""Chooses the channel with the least variance at an epsilon.
 
 For few cells that is randomised response, for many unary encoding, whose answers have a bit for
 each cell; beyond what anybody wants to send, local hashing. The choice depends on the number of

@@ -1,4 +1,4 @@
-"""Optimised local hashing (OLH): a random hash of the true cell, by randomised response.
+"""Optimised local hashing (OLH): hashes the true cell at random, and randomises the hash.
 
 Wang, Blocki, Li and Jha (USENIX Security 2017), with a family of hashes that is exactly universal
 and small. Cells are vectors of digits in the base of a prime ``g``, the number of buckets; a seed
@@ -58,11 +58,11 @@ class LocalHashing(Categorical):
     def __post_init__(self) -> None:
         check_probability(self.keep)
         if not 2 <= self.n_cells <= N_CELLS_MAX:  # noqa: PLR2004 - one cell says nothing
-            raise ValueError(f"local hashing is for 2 to {N_CELLS_MAX} cells, not {self.n_cells}")
+            raise ValueError(f"local hashing needs 2 to {N_CELLS_MAX} cells, not {self.n_cells}")
         if not 2 <= self.n_buckets <= N_BUCKETS_MAX or not _is_prime(self.n_buckets):  # noqa: PLR2004
-            raise ValueError(f"the number of buckets is a prime up to {N_BUCKETS_MAX}")
+            raise ValueError(f"the number of buckets must be a prime up to {N_BUCKETS_MAX}")
         if self.n_tallies > N_TALLIES_MAX:
-            raise ValueError(f"{self.n_cells} cells and {self.n_buckets} buckets are too many")
+            raise ValueError(f"{self.n_cells} cells with {self.n_buckets} buckets are too many")
 
     @classmethod
     def for_epsilon(cls, n_cells: int, epsilon_units: int) -> "LocalHashing":
@@ -137,7 +137,7 @@ class LocalHashing(Categorical):
     def tallies_of(self, answer: int) -> tuple[int, ...]:
         """The seed and bucket that were answered."""
         if not 0 <= answer < self.n_tallies:
-            raise ValueError(f"an answer is from 0 to {self.n_tallies - 1}, not {answer}")
+            raise ValueError(f"an answer must be from 0 to {self.n_tallies - 1}, not {answer}")
         return (answer,)
 
     def matrix(self) -> Matrix:
@@ -160,7 +160,10 @@ class LocalHashing(Categorical):
         return rates / self.n_seeds
 
     def adjoint(self, values: Floats) -> Floats:
-        """``((1 - p) / g`` of all values ``+ p`` of those supporting the cell ``) / n_seeds``."""
+        """``((1 - p) / g * total + p * support) / n_seeds`` of each cell.
+
+        `total` is the sum of all values, `support` the sum of the values that support the cell.
+        """
         fake = float(1 - self.keep) / self.n_buckets * float(values.sum())
         return (fake + float(self.keep) * self.supports(values)) / self.n_seeds
 

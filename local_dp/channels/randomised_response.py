@@ -1,4 +1,4 @@
-"""K-ary randomised response: the truth with a known probability, otherwise a draw from a table.
+"""K-ary randomised response: gives the true cell with a known probability, or a random one.
 
 The fake-answer table has whole weights, all of them positive: a cell of weight 0 would make its
 answer a proof. (The published protocol renews its table so that its smallest cell is exactly 0.)
@@ -49,9 +49,11 @@ class RandomisedResponse(Categorical):
     def __post_init__(self) -> None:
         check_probability(self.keep)
         if not 2 <= len(self.weights) <= N_CELLS_MAX:  # noqa: PLR2004 - one cell says nothing
-            raise ValueError(f"a combination has 2 to {N_CELLS_MAX} cells, not {len(self.weights)}")
+            raise ValueError(
+                f"a combination must have 2 to {N_CELLS_MAX} cells, not {len(self.weights)}"
+            )
         if any(type(weight) is not int or weight < 1 for weight in self.weights):
-            raise ValueError("every fake answer has a whole weight of at least 1")
+            raise ValueError("the weight of every fake answer must be an integer of at least 1")
         if sum(self.weights) > WEIGHTS_MAX:
             raise ValueError(f"the weights of fake answers add up to more than {WEIGHTS_MAX}")
 
@@ -104,7 +106,7 @@ class RandomisedResponse(Categorical):
     def tallies_of(self, answer: int) -> tuple[int, ...]:
         """The cell that was answered."""
         if not 0 <= answer < self.n_cells:
-            raise ValueError(f"an answer is a cell from 0 to {self.n_cells - 1}, not {answer}")
+            raise ValueError(f"an answer must be a cell from 0 to {self.n_cells - 1}, not {answer}")
         return (answer,)
 
     def matrix(self) -> Matrix:
@@ -148,5 +150,7 @@ def rounded_ratio(epsilon_units: int) -> Fraction:
     below = exp_below(epsilon_units)
     ratio = Fraction((below.numerator << RATIO_BITS) // below.denominator, 1 << RATIO_BITS)
     if ratio <= 1:
-        raise ValueError(f"an epsilon of {epsilon_units} units of 2**-40 is too small to answer")
+        raise ValueError(
+            f"epsilon is {epsilon_units} units of 2**-40, which is too small for a channel"
+        )
     return ratio

@@ -1,4 +1,4 @@
-"""Optimised unary encoding (OUE): a bit for each cell, each of them turned by a coin of its own.
+"""Optimised unary encoding (OUE): sends a bit for each cell, each randomised by itself.
 
 Wang, Blocki, Li and Jha (USENIX Security 2017). The bit of the true cell is 1 with probability one
 half, every other with a smaller one. An answer is the whole number whose bits these are; the
@@ -40,11 +40,11 @@ class UnaryEncoding:
 
     def __post_init__(self) -> None:
         if not 2 <= self.n_cells <= N_CELLS_MAX:  # noqa: PLR2004 - one cell says nothing
-            raise ValueError(f"unary encoding is for 2 to {N_CELLS_MAX} cells, not {self.n_cells}")
+            raise ValueError(f"unary encoding needs 2 to {N_CELLS_MAX} cells, not {self.n_cells}")
         if not isinstance(self.noise, Fraction):
-            raise TypeError("a probability is exact: a Fraction, not a float")
+            raise TypeError("a probability must be a Fraction, not a float")
         if not 0 < self.noise < Fraction(1, 2) or 2**COIN_BITS % self.noise.denominator:
-            raise ValueError(f"the noise is a multiple of 2**-32 below 1/2, not {self.noise}")
+            raise ValueError(f"the noise must be a multiple of 2**-32 below 1/2, not {self.noise}")
 
     @classmethod
     def for_epsilon(cls, n_cells: int, epsilon_units: int) -> "UnaryEncoding":
@@ -53,7 +53,7 @@ class UnaryEncoding:
         units = -(-exact.numerator // exact.denominator)
         if 2 * units >= 1 << COIN_BITS:
             raise ValueError(
-                f"an epsilon of {epsilon_units} units of 2**-40 is too small to answer"
+                f"epsilon is {epsilon_units} units of 2**-40, which is too small for a channel"
             )
         return cls(n_cells, Fraction(units, 1 << COIN_BITS))
 
@@ -89,7 +89,7 @@ class UnaryEncoding:
     def tallies_of(self, answer: int) -> tuple[int, ...]:
         """The cells whose bits are 1."""
         if not 0 <= answer < 1 << self.n_cells:
-            raise ValueError(f"an answer has a bit for each of {self.n_cells} cells")
+            raise ValueError(f"an answer must have one bit for each of {self.n_cells} cells")
         return tuple(cell for cell in range(self.n_cells) if answer >> cell & 1)
 
     def matrix(self) -> Matrix:

@@ -1,4 +1,4 @@
-"""Estimates: from counts of randomised answers to shares, intervals and tables that agree.
+"""Estimates shares, intervals and consistent tables from counts of randomised answers.
 
 Everything here is post-processing of answers that were private before they were sent: free, and
 repeatable without end. No single answer is looked at, only counts.

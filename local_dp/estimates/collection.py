@@ -1,15 +1,14 @@
-"""All combinations of a campaign together: what they say about a query that none asks alone.
+"""Estimates queries from all combinations of a campaign together.
 
-Values of the combinations of a campaign, by place, each made when it is first asked for.
-
-A wide campaign has thousands of combinations, and a question touches a few of them.
+The values of a combination are made when they are first asked for: a wide campaign has thousands of
+combinations, and a question touches a few of them.
 
 Linear queries on groups as coefficients over the cells of a combination.
 
 Tables of overlapping combinations are made to agree by the weighted projection that marginals have,
 with weights that depend on channels and numbers of answers alone. So every combination that shares
-attributes with a query makes its answer better, and it stays unbiased. The variance is the one of
-the projected answer, from each table's own covariance.
+attributes with a query makes its answer better, and it stays unbiased. The variance of the
+projected answer follows from each table's own covariance.
 
 A query that no combination covers has a model, of greatest entropy, and no interval.
 
@@ -104,7 +103,7 @@ def coefficients_of(block: QueryBlock, sizes: Mapping[str, int]) -> tuple[Floats
     Returns
     -------
     coefficients : (n_cells of the scope, n_rows) ndarray
-        Of counts.
+        The coefficient of each cell's count in each row.
     constants : (n_rows,) ndarray
 
     Raises
@@ -115,7 +114,7 @@ def coefficients_of(block: QueryBlock, sizes: Mapping[str, int]) -> tuple[Floats
     scope = block.scope
     n_cells = math.prod(sizes[name] for name in scope)
     if n_cells * block.n_rows > N_COEFFICIENTS_MAX:
-        raise TooLarge(f"{block.n_rows} rows over {n_cells} cells are too many at once.")
+        raise TooLarge(f"{block.n_rows} rows over {n_cells} cells are too many for one query.")
     whole = _dense(block.query, scope, sizes)
     constants = np.full(block.n_rows, float(block.query.constant))
     if block.partition is None:
@@ -151,7 +150,7 @@ class NotCovered(LookupError):
     """
 
     def __init__(self, scope: Scope, covered: tuple[Scope, ...]) -> None:
-        super().__init__(f"no combination has {', '.join(scope)}")
+        super().__init__(f"no combination has all of the attributes {', '.join(scope)}")
         self.scope = scope
         self.covered = covered
 
@@ -222,7 +221,7 @@ class CollectionEstimates:
                 _check_cells(self.campaign, place, blocks)
         n_answers = sum(self._n_answers.values())
         if n_answers != self.n_respondents * self.campaign.n_answered:
-            raise ValueError(f"{n_answers} answers are not those of {self.n_respondents} people")
+            raise ValueError(f"{n_answers} answers do not fit {self.n_respondents} respondents")
 
     @cached_property
     def estimates(self) -> Mapping[int, TableEstimate]:
@@ -282,14 +281,13 @@ class CollectionEstimates:
     def tabled(self, block: QueryBlock, shape: tuple[int, ...]) -> AnsweredTable:
         """A block of counts as a table, with the law of tables that are collected in the same way.
 
-        Of the combinations that have all of its columns, anyone who answered one of them. Others
-        that share a column have no part: what they say about it would be noise of other
-        respondents.
+        It uses the answers of all combinations that have all of its columns. Combinations that
+        share only some of them are left out: they would add noise of other respondents.
 
         Parameters
         ----------
         block : QueryBlock
-            Counts groups of respondents.
+            A block of counts of respondents.
         shape : tuple of int
             The table's; its last axis varies fastest among the rows of the block.
 
@@ -416,7 +414,7 @@ class CollectionEstimates:
         ]
 
     def _overlaps(self, places: list[int]) -> Overlaps | None:
-        """Who answers two of these combinations: the expected number, as no one counted them."""
+        """The expected number of respondents who answer two of these combinations."""
         if self.campaign.n_answered == 1:
             return None
         n_answers = np.array([self.estimates[place].n_answers for place in places])
@@ -470,7 +468,7 @@ def _estimate(
     _check_cells(campaign, place, blocks)
     if _total(blocks) != n_answers[place]:
         scope = campaign.combinations[place].scope
-        raise ValueError(f"{_total(blocks)} answers about {scope} are not {n_answers[place]}")
+        raise ValueError(f"{scope} has {_total(blocks)} answers instead of {n_answers[place]}")
     return estimated(blocks)
 
 
@@ -482,7 +480,7 @@ def _table(campaign: Campaign, estimates: Mapping[int, TableEstimate], place: in
 def _check_cells(campaign: Campaign, place: int, blocks: Sequence[Tally]) -> None:
     combination = campaign.combinations[place]
     if any(one.channel.n_cells != combination.channel.n_cells for one in blocks):
-        raise ValueError(f"a tally of {combination.scope} has another number of cells")
+        raise ValueError(f"a tally of {combination.scope} has the wrong number of cells")
 
 
 def _total(blocks: Sequence[Tally]) -> int:

@@ -1,19 +1,17 @@
-"""Linear queries of one combination's shares, and the law of an estimate's error.
+"""Estimates linear queries of one combination's shares, with the law of the error.
 
-The law of the error of an estimate: exact where answers are few, normal where they are many.
+The law of the error is exact where answers are few, and normal where they are many.
 
-Three laws; each names itself:
+There are three laws, and each names itself:
 
-- *binomial*: an answer counts for the query or does not, so the count is binomial and its interval
-  is that of Clopper and Pearson, mapped from rates to values: never below its confidence.
+- *binomial*: an answer counts for the query or does not, so the count is binomial. Its interval is
+  the Clopper-Pearson interval, mapped from rates to values: never below its confidence.
 - *bounded*: an answer adds something of a known range; Hoeffding's bound by relative entropy
   holds for any number of answers, and is wide.
 - *normal*: with so many answers that the law of their mean is near enough.
 
 The first two say that the truth is further off than `z` with probability at most `tail(z)`, which
 is what an interval needs; their intervals are not symmetric.
-
-The argument is in `proofs/estimates.md`.
 
 The argument is in `proofs/estimates.md`.
 """
@@ -60,7 +58,7 @@ class BinomialLaw:
 
     def __post_init__(self) -> None:
         if not 0 <= self.count <= self.n or self.n < 1 or self.slope == 0:
-            raise ValueError("a count of some answers, and a slope that is not 0, are needed")
+            raise ValueError("count must be from 0 to n, n at least 1, and slope not 0")
 
     @property
     def scales(self) -> NDArray[np.float64]:
@@ -122,7 +120,7 @@ class BoundedLaw:
         Where in the range the mean is, from 0 to 1.
     n : int
     width : float
-        Of the range.
+        The length of the range of one answer's value.
     deviation : float
         A plausible standard deviation of the mean, for those who ask for one.
     """
@@ -134,7 +132,9 @@ class BoundedLaw:
 
     def __post_init__(self) -> None:
         if not 0 <= self.place <= 1 or self.n < 1 or not 0 < self.width < math.inf:
-            raise ValueError("a mean within a range, of some answers, is needed")
+            raise ValueError(
+                "place must be from 0 to 1, n at least 1, and width positive and finite"
+            )
 
     @property
     def scales(self) -> NDArray[np.float64]:
@@ -233,7 +233,7 @@ class CollectedAnswer:
     ----------
     value : float
     law : NoiseLaw
-        Of estimate less truth.
+        The law of the estimate minus the truth.
     method : IntervalMethod
         Which of the laws it is.
     """

@@ -1,4 +1,4 @@
-"""The likeliest shares: nowhere negative, adding up to 1, without the noise of inversion at 0.
+"""Estimates the likeliest shares: nowhere negative, and adding up to 1.
 
 Shares at the border come out as 0 where inversion gives negative numbers. They are biased there, so
 there is no interval for them; intervals come from `inversion`.
@@ -67,7 +67,9 @@ def likeliest(estimate: TableEstimate) -> LikelyShares:
     if isinstance(first, UnaryEncoding) and len(channels) == 1:
         return LikelyShares(_by_bits(first, only.counts, only.n_answers), 0.0)
     if any(isinstance(channel, UnaryEncoding) for channel in channels):
-        raise ValueError("bits are not put together with the answers of another channel")
+        raise ValueError(
+            "answers by unary encoding cannot be combined with answers by another channel"
+        )
     return iterated_bayes(
         estimate.n_cells,
         estimate.n_answers,

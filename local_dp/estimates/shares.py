@@ -1,4 +1,4 @@
-"""Counts of the answers of one combination, and its shares by inversion.
+"""Counts the answers of one combination, and estimates its shares by inversion.
 
 Counts of the answers that went through one channel: all that a server keeps of them.
 
@@ -45,11 +45,13 @@ class Tally:
     def __post_init__(self) -> None:
         counts = np.array(self.counts, dtype=np.int64, copy=True)
         if counts.shape != (self.channel.n_tallies,):
-            raise ValueError(f"{self.channel.n_tallies} counts are needed, not {counts.shape}")
+            raise ValueError(
+                f"counts must have {self.channel.n_tallies} values, not the shape {counts.shape}"
+            )
         if counts.min() < 0 or counts.max() > self.n_answers:
-            raise ValueError("a count is from 0 to the number of answers")
+            raise ValueError("every count must be from 0 to the number of answers")
         if self.channel.is_categorical and int(counts.sum()) != self.n_answers:
-            raise ValueError("every answer counts at one place")
+            raise ValueError("the counts must add up to the number of answers")
         counts.flags.writeable = False
         object.__setattr__(self, "counts", counts)
 
@@ -73,7 +75,7 @@ class Tally:
     def supports(self) -> Floats:
         """Of local hashing: for each cell, how many answers have it in their bucket."""
         if not isinstance(self.channel, LocalHashing):
-            raise TypeError("answers support cells where these are hashed")
+            raise TypeError("only answers by local hashing have supports")
         return self.channel.supports(self.counts)
 
 
@@ -105,9 +107,9 @@ def project_simplex(values: Floats, total: float = 1.0) -> Floats:
     [0.625, 0.375, 0.0]
     """
     if not total > 0:
-        raise ValueError("a total is positive")
+        raise ValueError("total must be positive")
     if values.ndim != 1 or values.size == 0 or not np.isfinite(values).all():
-        raise ValueError("finite values of one dimension are needed")
+        raise ValueError("values must be finite, and an array of one dimension")
     falling = np.sort(values)[::-1]
     thresholds = (np.cumsum(falling) - total) / np.arange(1, values.size + 1)
     n_kept = int(np.flatnonzero(falling > thresholds)[-1]) + 1
@@ -132,11 +134,11 @@ class TableEstimate:
 
     def __post_init__(self) -> None:
         if not self.blocks or any(block.n_answers == 0 for block in self.blocks):
-            raise ValueError("shares are estimated from at least one answer")
+            raise ValueError("every block needs at least one answer")
         if len({block.channel.n_cells for block in self.blocks}) != 1:
-            raise ValueError("the blocks are of combinations of different size")
+            raise ValueError("the blocks have different numbers of cells")
         if len({block.channel for block in self.blocks}) != len(self.blocks):
-            raise ValueError("two blocks of one channel are one block")
+            raise ValueError("two blocks have the same channel; merge them")
 
     @property
     def n_cells(self) -> int:

@@ -1,4 +1,4 @@
-"""Tables of a combination's answers, and the law of others that are collected in the same way.
+"""Makes tables from a combination's answers, and simulates tables that are collected the same way.
 
 A test of independence compares the estimated table with tables of independent columns. These are
 drawn as the one before them came about: respondents from a population, whose answers go through the
@@ -25,7 +25,7 @@ N_COUNTS_AT_ONCE = 2**20  # of all tables that are drawn at once: 8 MB
 
 @dataclass(frozen=True, eq=False)
 class CellsOfTable:
-    """What a combination says about the cells of a table.
+    """The estimates of a table's cells from one combination.
 
     Parameters
     ----------
@@ -40,9 +40,14 @@ class CellsOfTable:
     def __post_init__(self) -> None:
         n_rows = self.coefficients.shape[0]
         if self.coefficients.ndim != 2 or n_rows != self.estimate.n_cells:  # noqa: PLR2004 - a matrix
-            raise ValueError(f"{self.coefficients.shape} coefficients for the combination's cells")
+            raise ValueError(
+                f"coefficients of shape {self.coefficients.shape} do not have a row for each "
+                "cell of the combination"
+            )
         if not np.isin(self.coefficients, (0.0, 1.0)).all() or self.coefficients.sum(1).max() > 1:
-            raise ValueError("a cell of the combination counts for one cell of the table at most")
+            raise ValueError(
+                "a cell of the combination may count for at most one cell of the table"
+            )
 
     @property
     def shares(self) -> Floats:
@@ -97,7 +102,7 @@ class AnsweredTable:
     Parameters
     ----------
     parts : tuple of CellsOfTable
-        Of different respondents.
+        The estimates by combination; each is from different respondents.
     shape : tuple of int
         Of the table; its last axis varies fastest.
     """
@@ -108,7 +113,10 @@ class AnsweredTable:
     def __post_init__(self) -> None:
         n_cells = math.prod(self.shape)
         if not self.parts or any(one.coefficients.shape[1] != n_cells for one in self.parts):
-            raise ValueError(f"coefficients that do not fill a table of {self.shape}")
+            raise ValueError(
+                "the coefficients do not have a column for each cell of a table of shape "
+                f"{self.shape}"
+            )
 
     @property
     def n_answers(self) -> int:

@@ -1,4 +1,4 @@
-"""A query answered from all tables that share an attribute with it, in batches of its rows.
+"""Answers a query from all tables that share an attribute with it, in batches of rows.
 
 Tables of overlapping combinations are made to agree by the weighted projection that marginals have,
 with weights that depend on channels and numbers of answers alone. Of a table, an answer depends on
@@ -118,7 +118,10 @@ class TablesTogether:
 
     def __post_init__(self) -> None:
         if self.scope not in self._alike or () in self._alike:
-            raise ValueError(f"tables that share attributes of {self.scope}, one all, are needed")
+            raise ValueError(
+                f"every table must share an attribute of {self.scope}, and one table must have "
+                "all of them"
+            )
 
     def values(self, coefficients: Floats) -> Floats:
         """Queries of the shares that the tables agree on, (n_queries,)."""
@@ -176,7 +179,7 @@ class TablesTogether:
 
     @cached_property
     def _weights(self) -> Floats:
-        """The part of each table in the mean of the tables with the same attributes of the scope.
+        """The weight of each table in the mean of tables with the same attributes of the scope.
 
         (n_merged, n_tables); 0 where a table has others.
         """
@@ -232,7 +235,7 @@ class TablesTogether:
         ]
 
     def _distinct(self, scope: Scope, columns: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Distinct queries with all margins on a scope, and which of them each query has."""
+        """Queries with distinct margins on a scope, and which of these each query agrees with."""
         n_queries = columns.shape[1]
         if scope == self.scope:
             return np.arange(n_queries), np.arange(n_queries)

@@ -1,4 +1,4 @@
-"""What to buy for many statements together: the cheapest of several plans for all of them.
+"""Plans the purchases for many statements together, by the cheapest of several plans.
 
 Needs cvxpy (extra `plan`). What one statement buys is decided in `measuring/`.
 """

@@ -1,4 +1,4 @@
-"""A batch's queries from marginals on common columns: candidates, their variances, their weights.
+"""Plans a batch's queries from marginals on common columns: candidates, variances, weights.
 
 How much of a query lies in each interaction of columns; its variance from marginals follows.
 
@@ -25,10 +25,10 @@ A candidate is only a block.
 A batch in numbers: the variance of each query, and the cost, as functions of blocks' weights.
 
 Two kinds of blocks may be measured: marginals, on the scopes of the queries and on unions of them;
-and queries themselves. What all marginals together say about a query has a variance in closed form;
-what the query's own rows say beside that is combined with it as two independent estimates are. So
-the variance is never less than the best estimate's from everything, and equal to it where
-only marginals are measured.
+and queries themselves. The estimate of a query from all marginals has a variance in closed form. It
+is combined with the estimate from the query's own rows as two independent estimates are. So the
+variance is never less than the variance of the best estimate from everything. The two are equal
+where only marginals are measured.
 
 The model is numbers only, and knows neither SQL nor budgets.
 
@@ -109,7 +109,7 @@ def interactions(block: QueryBlock, grid: Grid) -> dict[Scope, Floats]:
 
 
 def _own_part(within: dict[Scope, Floats], chosen: Scope) -> Floats:
-    """The squared part that these columns have and no fewer, from the squares of averages."""
+    """The squared effect of exactly these columns, from the squares of averages."""
     signs = {fewer: (-1.0) ** (len(chosen) - len(fewer)) for fewer in subsets(chosen)}
     found = sum(sign * within[fewer] for fewer, sign in signs.items())
     return np.maximum(found, 0.0)
@@ -148,7 +148,7 @@ class MarginalCandidates:
     grid : Grid
         The classes of all columns of the queries that can be read from marginals.
     scopes : tuple of tuple of str
-        Of the marginals.
+        The scopes of the marginals.
     blocks : tuple of BlockCandidate
         The marginals, then the queries that are none of them.
     is_read : tuple of bool
@@ -193,7 +193,7 @@ def marginal_candidates(
 
 
 def _common_classes(rows: Sequence[QueryBlock], schema: Schema) -> Grid:
-    """The classes that the queries distinguish, on the columns of readable queries."""
+    """The classes that the readable queries distinguish, on the columns of these queries."""
     read = [row for row in rows if _is_on_classes(row, schema)]
     axes = tuple(sorted({name for row in read for name in row.scope}))
     return Grid.undivided(axes, schema.sizes(axes)).refined(read)
@@ -304,7 +304,7 @@ class MarginalModel:
         Parameters
         ----------
         deviations : (m,) ndarray of float64
-            By this model.
+            The standard deviation of each query by this model.
         missed : (m,) ndarray of float64
             The half-width that was forecast then, relative to the target. A query for which it is
             infinite is not read from marginals, whatever the model says.
@@ -354,7 +354,7 @@ N_COSTS_MAX = 12  # that are tried; without a history the second is right
 CLOSE = 1e-4  # the worst query is this close to its goal, relative
 FADED = (2e-3, 2e-4, 2e-5)  # relative to the largest weight; lighter blocks are not bought ..
 MISSED_MAX = 1.02  # .. if the goals are met, or nearly, without them
-STEEPEST = 4.0  # of the guessed change of the cost, as a power of the shortfall
+STEEPEST = 4.0  # the largest power of the missed factor in the guessed change of the cost
 
 
 def least_weights(model: MarginalModel, starts: Iterable[Floats]) -> Floats:
@@ -461,7 +461,7 @@ def planned_on_marginals(
         Queries that need something beyond the history; none is constant.
     schema : Schema
     forecast : Forecast
-        Of the present history.
+        The half-widths from the present history.
 
     Raises
     ------
@@ -476,7 +476,7 @@ def planned_on_marginals(
         if best is None:
             raise
     if best is None:
-        raise ValueError("nothing is wanted")
+        raise ValueError("no query is given to plan for")
     return best.order(best.plan)
 
 

@@ -1,4 +1,4 @@
-"""A declared batch of queries on few columns: its candidate rows, and the search for their weights.
+"""Plans a declared batch of queries on few columns: its candidate rows and their weights.
 
 Candidate rows for a batch of queries, as coefficients on the batch's atoms and as blocks to buy.
 
@@ -530,7 +530,9 @@ def _planned(
         return BatchPlan((), tuple((0.0,) * query.block.n_rows for query in queries), 0.0)
     solution = cheapest(problem, candidates)
     if solution is None:
-        raise RuntimeError("queries that are among the candidates are not determined")
+        raise RuntimeError(
+            "the candidates do not determine the queries, although they contain them"
+        )
     planned = purchases(candidates, _weights(problem, solution), atoms, bought, blocks)
     return BatchPlan(
         measurements=planned,
@@ -633,7 +635,7 @@ def _weights(problem: WeightProblem, solution: Solution) -> dict[int, Weight]:
         weight = float(solution.weights[place])
         if weight * UNITS_PER_EPSILON >= WEIGHT_UNITS_MAX:
             raise InvalidTarget(
-                "Together, the batch asks for practically no noise.",
+                "The targets of the batch together ask for almost no noise.",
                 hint="Ask for wider intervals.",
             )
         found[int(place)] = Weight.at_least(weight)

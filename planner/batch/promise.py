@@ -1,4 +1,4 @@
-"""Check a batch plan's half-widths with the estimator that will answer; raise weights if needed.
+"""Checks a batch plan's half-widths with the estimator that will answer; raises weights if needed.
 
 The optimiser certifies its plan with coefficients of its own. The estimator minimises variance over
 the whole history, and a smaller variance can come with a slightly wider interval. So the plan is
@@ -52,7 +52,7 @@ def with_kept_promises(
             query = queries[excess.index(worst)]
             measurements = [*measurements, _itself(query, forecast)]
     raise InvalidTarget(
-        "The targets of the batch are not met together.", hint="Ask for wider intervals."
+        "No plan was found that meets all targets of the batch.", hint="Ask for wider intervals."
     )
 
 

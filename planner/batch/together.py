@@ -1,4 +1,4 @@
-"""A declared batch of statements, planned together or one by one: the cheapest of several plans.
+"""Plans a declared batch of statements together and one by one, and takes the cheapest plan.
 
 What a batch would buy if its statements were asked one after another.
 
@@ -40,7 +40,7 @@ from planner.batch.promise import promised, with_kept_promises
 from planner.measuring import ONLY_LAPLACE, Forecast, PricingContext, Strategy, plan_purchases
 from planner.workload import Wanted
 
-NOBODY: Final = Payer("nobody")  # rows and prices are the same for every payer
+NOBODY: Final = Payer("nobody")  # rows and prices do not depend on the payer
 
 
 def bought_one_by_one(

@@ -1,4 +1,4 @@
-"""The weight of each candidate row of a batch, found by convex steps.
+"""Finds the weight of each candidate row of a batch by convex optimisation.
 
 One convex step of a batch's weights: the problem that cvxpy solves, set up once and used often.
 
@@ -173,9 +173,9 @@ class WeightProblem:
             if array.shape != shape:
                 raise ValueError(f"{name} has shape {array.shape}, not {shape}")
         if (self.bought < 0).any() or (self.bought[self.is_fixed] == 0).any():
-            raise ValueError("no weight is negative, and every fixed row has a weight")
+            raise ValueError("weights must not be negative, and every fixed row must have a weight")
         if not ((self.half_widths > 0).all() and m):
-            raise ValueError("at least one query is needed, and every half-width is positive")
+            raise ValueError("at least one query is needed, and every half-width must be positive")
 
     @cached_property
     def loads(self) -> Floats:
@@ -193,7 +193,7 @@ class WeightProblem:
     def on(self, used: NDArray[np.bool_]) -> "WeightProblem":
         """The problem restricted to the used rows, (k,), which include every row with a weight."""
         if (self.bought[~used] > 0).any():
-            raise ValueError("a row that was paid for cannot be left out")
+            raise ValueError("a row that was paid for cannot be left out of the problem")
         return replace(
             self,
             rows=self.rows[used],

@@ -1,4 +1,4 @@
-"""Queries of PostgreSQL's catalog: which statements are such, and what DuckDB runs for them.
+"""Recognises queries of PostgreSQL's catalog, and writes the SQL that DuckDB runs for them.
 
 What the catalog holds is not known here, nor where it is kept. Nothing here plans answers.
 """

@@ -1,4 +1,4 @@
-"""PostgreSQL's functions of the catalog, and the facts that they tell.
+"""Writes PostgreSQL's functions of the catalog for DuckDB, with the facts that they return.
 
 What the catalog knows besides its relations: of the server, the caller and their session.
 
@@ -197,7 +197,7 @@ def _is_visible(arguments: Arguments, facts: CatalogFacts) -> exp.Expr:
 
 
 def _number_of(kind: str | None) -> Builder:
-    """``to_regclass('t')`` and its like: NULL for an unknown name."""
+    """``to_regclass('t')`` and its like: NULL if there is no such object."""
 
     def build(arguments: Arguments, facts: CatalogFacts) -> exp.Expr:
         number = number_named(arguments[0].name, kind, facts)

@@ -1,4 +1,4 @@
-"""Which queries are about the catalog, and how they are parsed.
+"""Recognises queries about the catalog, and parses them.
 
 How a query of the catalog is parsed: lists of PostgreSQL's own types, which sqlglot has not.
 
@@ -153,8 +153,8 @@ def _judged(query: Query, relations: Collection[str]) -> bool:
     others = [table for table in tables if not is_relation(table, relations)]
     if ours and others:
         raise UnsupportedSql(
-            f"{others[0].name} cannot be read beside the catalog.",
-            hint="Ask for them in two statements.",
+            f"A query of the catalog cannot read {others[0].name} as well.",
+            hint="Send two statements.",
             position=position(others[0]),
         )
     return bool(ours) or (not others and _asks_for_facts(tree))

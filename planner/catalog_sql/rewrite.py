@@ -1,4 +1,4 @@
-"""A query of the catalog as SQL for DuckDB, node by node, and what its columns are called.
+"""Rewrites a query of the catalog for DuckDB, node by node, and names its columns.
 
 PostgreSQL's own operators, casts and functions, node by node, as what DuckDB computes.
 
@@ -187,7 +187,9 @@ def _printed(node: exp.Expr, _facts: CatalogFacts) -> exp.Expr:
             pieces.append(exp.cast(left.pop(0), "VARCHAR", dialect="duckdb"))
         elif piece.startswith("%"):
             raise unsupported(
-                node, f"has {piece} in its pattern", "%s, %I and %L are; each needs a value."
+                node,
+                f"has {piece} in its pattern",
+                "The pattern may have %s, %I and %L, and needs a value for each.",
             )
         else:
             pieces.append(exp.Literal.string(piece))
@@ -207,7 +209,7 @@ def _operator(node: exp.Expr, _facts: CatalogFacts) -> exp.Expr:
         "~~*": exp.ILike,
     }
     if match not in kinds:
-        raise unsupported(node, "has an operator that is not computed", "Use = or ~.")
+        raise unsupported(node, "has an unsupported operator", "Use = or ~.")
     found = kinds[match](this=left, expression=right)
     return exp.paren(exp.not_(found, copy=False) if is_negated else found, copy=False)
 
@@ -221,7 +223,7 @@ def _cast(node: exp.Expr, facts: CatalogFacts) -> exp.Expr | None:
         if isinstance(node.parent, exp.Cast) and type_name(node.parent.args["to"]) == "oid":
             raise UnknownName(
                 f"There is no function {shortened(inner.name)!a}.",
-                hint="There are no functions of users here.",
+                hint="Tacit has no user-defined functions.",
             )
         return exp.cast(inner, "VARCHAR", dialect="duckdb")
     if kind in _KINDS:
@@ -230,14 +232,14 @@ def _cast(node: exp.Expr, facts: CatalogFacts) -> exp.Expr | None:
 
 
 def _cast_to_number(node: exp.Expr, kind: str, inner: exp.Expr, facts: CatalogFacts) -> exp.Expr:
-    """A name as the number of its object, or such a number as the name."""
+    """A name as the number of the object that has it, or such a number as the name."""
     relation, wanted, numbers = _KINDS[kind]
     if isinstance(inner, exp.Literal) and inner.is_string:
         number = number_named(inner.name, numbers, facts)
         if number is None:
             raise UnknownName(
                 f"There is no {kind.removeprefix('reg')} {shortened(inner.name)!a}.",
-                hint="Names are looked for in the schema public, unless one is named.",
+                hint="Names are looked up in the schema public unless you write another schema.",
                 position=position(node),
             )
         return exp.Literal.number(number)
@@ -420,7 +422,7 @@ def _called_function(node: exp.Expr) -> str | None:
 
 
 def _called_weakly(node: exp.Expr) -> str | None:
-    """The type of a cast of an expression without a name, and ``case``."""
+    """The type of a cast of an unnamed expression, or ``case``."""
     if isinstance(node, exp.Case):
         return "case"
     if isinstance(node, exp.Cast):
@@ -536,8 +538,8 @@ def _rewritten(
         text = duckdb_sql(written_query(tree, lambda _table: {}))
     except UnsupportedError:
         raise UnsupportedSql(
-            "This question to the catalog has no form in DuckDB.",
-            hint="Leave out clauses that are rarely given.",
+            "DuckDB cannot run this query of the catalog.",
+            hint="Leave out rarely used clauses.",
         ) from None
     return CatalogSql(text, frozenset(reads), names, renamed)
 
@@ -548,7 +550,7 @@ def _relation(table: exp.Table, relations: Collection[tuple[str, str]]) -> tuple
         known = [one for of, one in relations if of == schema]
         raise UnknownName(
             f"There is no table {schema}.{name[:64]} in the catalog.",
-            hint=suggestion(name, known) or "It has the relations of PostgreSQL 15.",
+            hint=suggestion(name, known) or "The catalog has the relations of PostgreSQL 15.",
             position=position(table),
         )
     return schema, name
@@ -577,7 +579,9 @@ def _check(tree: exp.Expr) -> None:
         if isinstance(node, exp.Into | exp.Lock | exp.DML | exp.DDL) and not isinstance(
             node, exp.Query
         ):
-            raise unsupported(node, "is not answered", "Only SELECT is.")
+            raise unsupported(
+                node, "is not supported in a query of the catalog", "Use a plain SELECT."
+            )
         if isinstance(node, exp.Anonymous):
             is_offered = node.name.casefold() in _CALLED
         else:
@@ -585,7 +589,7 @@ def _check(tree: exp.Expr) -> None:
         if not is_offered:
             raise unsupported(
                 node,
-                "is no function that the catalog computes",
+                "is not a supported function in a query of the catalog",
                 "Leave it out, or compute it from the result.",
             )
 
@@ -596,8 +600,8 @@ def _check_size(tree: exp.Expr) -> None:
     n_characters = sum(len(node.name) for node in tree.find_all(exp.Literal))
     if n_nodes > N_NODES_MAX or n_characters > N_CHARACTERS_MAX:
         raise TooLarge(
-            f"The question to the catalog comes to {n_nodes} words and signs and {n_characters} "
-            f"characters once its functions are written out; {N_NODES_MAX} and "
-            f"{N_CHARACTERS_MAX} are allowed.",
-            hint="Ask for less at once.",
+            f"The query of the catalog has {n_nodes} words and signs and {n_characters} "
+            f"characters once its functions are expanded; {N_NODES_MAX} and {N_CHARACTERS_MAX} "
+            "are allowed.",
+            hint="Split it into several queries.",
         )

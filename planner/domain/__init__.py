@@ -1,4 +1,4 @@
-"""Expressions over public columns: resolved, allowed or refused, and evaluated on declared levels.
+"""Resolves expressions over public columns, refuses or allows them, and evaluates them on levels.
 
 Here: the public domain of one statement, and the scratch database that holds levels and nothing
 else. Not here: which counts a statement asks for (`lowering/`).

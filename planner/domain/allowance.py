@@ -1,4 +1,4 @@
-"""Limits on the work of planning, and bounds on the work of an expression.
+"""Limits the work of planning, and bounds the work of an expression.
 
 Limits on the work of planning one statement, so that a short text cannot cause much work.
 
@@ -91,9 +91,9 @@ class Allowance:
         self._n_put_in += n_nodes
         if n_nodes > left:
             raise TooLarge(
-                f"With {shown(node)} written out, the names of the statement stand for more than "
-                f"{N_PUT_IN_MAX} words and signs.",
-                hint="Name shorter expressions, or use their names less often.",
+                f"Expanding {shown(node)} takes the statement's names beyond {N_PUT_IN_MAX} "
+                "words and signs.",
+                hint="Give names to shorter expressions, or use the names less often.",
                 position=position(node),
             )
 
@@ -109,8 +109,8 @@ class Allowance:
         self._n_cells += n_cells
         if self._n_cells > N_PLAN_CELLS_MAX:
             raise TooLarge(
-                f"The statement evaluates expressions on more than {N_PLAN_CELLS_MAX} combinations "
-                "of levels.",
+                f"The statement evaluates expressions on more than {N_PLAN_CELLS_MAX} "
+                "combinations of levels.",
                 hint="Ask for fewer things at once, or use fewer columns in each expression.",
                 position=None if node is None else position(node),
             )
@@ -128,10 +128,10 @@ class Allowance:
         self._n_drawn += n_drawn + N_DRAWN_EACH
         if self._n_drawn > N_DRAWN_MAX:
             raise TooLarge(
-                f"With {formula} the statement has {self._n_formulas} averages, ratios or "
-                f"quantiles, whose intervals are cut from more than {N_DRAWN_MAX} draws.",
+                f"With {formula}, the statement has {self._n_formulas} averages, ratios or "
+                f"quantiles. Their intervals need more than {N_DRAWN_MAX} random draws.",
                 hint="Ask for fewer averages, ratios or quantiles at once, for fewer groups, or "
-                "with a lower confidence.",
+                "for a lower confidence.",
             )
 
     def steps(self, n_steps: int, n_nodes: int, node: exp.Expr) -> None:
@@ -148,8 +148,8 @@ class Allowance:
         if self._n_steps > N_STEPS_MAX:
             alone = self._n_steps - before
             raise TooLarge(
-                f"{shown(node)} needs up to {alone} steps on the public levels, after {before} for "
-                f"what stands before it; {N_STEPS_MAX} are allowed for a statement.",
+                f"{shown(node)} needs up to {alone} steps on the public levels, after {before} "
+                f"steps for earlier expressions; a statement may use {N_STEPS_MAX}.",
                 hint="Use fewer columns and shorter texts and patterns in it, or ask for fewer "
                 "things at once.",
                 position=position(node),

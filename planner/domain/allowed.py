@@ -1,8 +1,7 @@
-"""Which scalar SQL is evaluated, and what to write instead of the rest.
+"""Lists the scalar SQL that is evaluated, and what to use instead of other functions.
 
-What to say instead of a function that is not answered: the nearest thing that is.
-
-First by a table of other dialects' names, then by the likeness of names.
+For a function that is not supported, a refusal names the nearest one that is: first by a table of
+the names that other dialects use, then by the similarity of the names.
 
 Listed are operators and functions that give one value for one combination of levels, the same one
 every time, and whose result cannot be much longer than the text that asked for it. So there is no
@@ -18,39 +17,41 @@ from cube.refusals import UnsupportedSql
 from planner.meaning import CAST_TYPES, check_written, table
 from planner.sql import Held, PublicLookup, every_node, suggestion, unsupported
 
-_REGULAR = "LIKE and STARTS_WITH compare texts with patterns."
+_REGULAR = "Use LIKE or STARTS_WITH to compare texts with patterns."
 _WEEKDAY = "EXTRACT(ISODOW FROM x) is 1 on Mondays, EXTRACT(DOW FROM x) is 0 on Sundays."
-_CHANCE = "An answer may not depend on chance beyond its noise: leave it out."
-_BUCKET = "Say TIME_BUCKET(INTERVAL '7 days', x)."
-_HASH = "Nothing of a value but itself is public: use the column."
+_CHANCE = "An answer may not depend on chance other than its noise: leave it out."
+_BUCKET = "Use TIME_BUCKET(INTERVAL '7 days', x)."
+_HASH = "Only a column's values are public: use the column itself."
 
 # By name in capital letters, in whatever dialect.
 INSTEAD: dict[str, str] = {
-    "ADD_MONTHS": "Say x + INTERVAL '1 month'.",
-    "CHARINDEX": "Say STRPOS(text, part).",
-    "CLOCK_TIMESTAMP": "Say NOW(): one moment for the whole statement.",
-    "CONCAT_WS": "Say a || ', ' || b.",
-    "CURRENT_TIME": "Say NOW(), or CURRENT_DATE.",
-    "DATETRUNC": "Say DATE_TRUNC('month', x).",
-    "DATE_BIN": "Say DATE_BIN(INTERVAL '15 minutes', x, TIMESTAMP '2000-01-01'), with its origin.",
+    "ADD_MONTHS": "Use x + INTERVAL '1 month'.",
+    "CHARINDEX": "Use STRPOS(text, part).",
+    "CLOCK_TIMESTAMP": "Use NOW(): it gives one moment for the whole statement.",
+    "CONCAT_WS": "Use a || ', ' || b.",
+    "CURRENT_TIME": "Use NOW(), or CURRENT_DATE.",
+    "DATETRUNC": "Use DATE_TRUNC('month', x).",
+    "DATE_BIN": (
+        "Use DATE_BIN(INTERVAL '15 minutes', x, TIMESTAMP '2000-01-01') and write its origin."
+    ),
     "DATE_BUCKET": _BUCKET,
-    "DATE_FORMAT": "Say TO_CHAR(x, 'YYYY-MM').",
+    "DATE_FORMAT": "Use TO_CHAR(x, 'YYYY-MM').",
     "DAY_OF_WEEK": _WEEKDAY,
     "DAYOFWEEK": _WEEKDAY,
-    "DECODE": "Say DECODE(x, value, result, .., otherwise), or CASE: no value is of bytes.",
-    "FORMAT": "Say TO_CHAR(x, 'YYYY-MM'), or CAST(x AS VARCHAR).",
-    "FORMAT_DATE": "Say TO_CHAR(x, 'YYYY-MM').",
-    "FORMAT_DATETIME": "Say TO_CHAR(x, 'YYYY-MM').",
-    "GETDATE": "Say CURRENT_DATE, or NOW().",
-    "GETUTCDATE": "Say CURRENT_DATE, or NOW().",
-    "INITCAP": "Say UPPER(LEFT(x, 1)) || LOWER(SUBSTRING(x, 2)).",
-    "INSTR": "Say STRPOS(text, part).",
-    "ISNULL": "Say COALESCE(x, 0), or x IS NULL.",
-    "LOCALTIME": "Say LOCALTIMESTAMP, or CURRENT_DATE.",
-    "LOCATE": "Say STRPOS(text, part).",
+    "DECODE": "Use DECODE(x, value, result, .., otherwise) or CASE: Tacit has no values of bytes.",
+    "FORMAT": "Use TO_CHAR(x, 'YYYY-MM'), or CAST(x AS VARCHAR).",
+    "FORMAT_DATE": "Use TO_CHAR(x, 'YYYY-MM').",
+    "FORMAT_DATETIME": "Use TO_CHAR(x, 'YYYY-MM').",
+    "GETDATE": "Use CURRENT_DATE, or NOW().",
+    "GETUTCDATE": "Use CURRENT_DATE, or NOW().",
+    "INITCAP": "Use UPPER(LEFT(x, 1)) || LOWER(SUBSTRING(x, 2)).",
+    "INSTR": "Use STRPOS(text, part).",
+    "ISNULL": "Use COALESCE(x, 0), or x IS NULL.",
+    "LOCALTIME": "Use LOCALTIMESTAMP, or CURRENT_DATE.",
+    "LOCATE": "Use STRPOS(text, part).",
     "MD5": _HASH,
-    "MONTHS_BETWEEN": "Say DATE_DIFF('month', start, end).",
-    "NVL2": "Say CASE WHEN x IS NULL THEN 0 ELSE 1 END.",
+    "MONTHS_BETWEEN": "Use DATE_DIFF('month', start, end).",
+    "NVL2": "Use CASE WHEN x IS NULL THEN 0 ELSE 1 END.",
     "RAND": _CHANCE,
     "RANDOM": _CHANCE,
     "REGEXP_I_LIKE": _REGULAR,
@@ -58,24 +59,24 @@ INSTEAD: dict[str, str] = {
     "REGEXP_MATCH": _REGULAR,
     "REGEXP_MATCHES": _REGULAR,
     "SHA256": _HASH,
-    "SPLIT_PART": "Say SUBSTRING(x, 1, STRPOS(x, ' ') - 1).",
-    "STRFTIME": "Say TO_CHAR(x, 'YYYY-MM').",
-    "STR_TO_DATE": "Say CAST('2024-01-31' AS DATE).",
-    "SYSDATE": "Say CURRENT_DATE, or NOW().",
-    "SYSDATETIME": "Say NOW().",
-    "TIMEOFDAY": "Say NOW().",
+    "SPLIT_PART": "Use SUBSTRING(x, 1, STRPOS(x, ' ') - 1).",
+    "STRFTIME": "Use TO_CHAR(x, 'YYYY-MM').",
+    "STR_TO_DATE": "Use CAST('2024-01-31' AS DATE).",
+    "SYSDATE": "Use CURRENT_DATE, or NOW().",
+    "SYSDATETIME": "Use NOW().",
+    "TIMEOFDAY": "Use NOW().",
     "TIMESTAMP_BUCKET": _BUCKET,
     "TIME_SLICE": _BUCKET,
-    "TIME_TO_STR": "Say TO_CHAR(x, 'YYYY-MM').",
-    "TODAY": "Say CURRENT_DATE.",
-    "TO_DATE": "Say CAST('2024-01-31' AS DATE), or TO_DATE of two literals.",
-    "TRANSACTION_TIMESTAMP": "Say NOW().",
-    "TRY_CONVERT": "Say CAST(x AS BIGINT).",
+    "TIME_TO_STR": "Use TO_CHAR(x, 'YYYY-MM').",
+    "TODAY": "Use CURRENT_DATE.",
+    "TO_DATE": "Use CAST('2024-01-31' AS DATE), or TO_DATE of two literals.",
+    "TRANSACTION_TIMESTAMP": "Use NOW().",
+    "TRY_CONVERT": "Use CAST(x AS BIGINT).",
     "UNIX_TO_TIME": "Compare with TIMESTAMP '2024-01-31 00:00:00'.",
     "UUID": _CHANCE,
     "WEEKDAY": _WEEKDAY,
 }
-_OF_DOCUMENTATION = "CASE, arithmetic, and the functions that docs/sql.md lists are evaluated."
+_OF_DOCUMENTATION = "Use CASE, arithmetic, or a function that docs/sql.md lists."
 
 
 def instead_of(function: exp.Func, answered: Iterable[str]) -> str:
@@ -126,8 +127,8 @@ REFUSED_PARTS = {
     "unnest": _LIST_VALUES,
     "field": _LIST_VALUES,
     "format": "Cast without a format.",
-    "collation": "Leave the collation out.",
-    "action": "Cast to a type alone.",
+    "collation": "Leave out the collation.",
+    "action": "Cast to a type without an action.",
 }
 
 
@@ -152,12 +153,12 @@ def check_details(node: exp.Expr) -> None:
     if is_type and (node.this not in TYPES or node.args.get("nested")):
         raise unsupported(
             node,
-            "is not a type that public levels are cast to",
-            "BOOLEAN, BIGINT, DECIMAL, DOUBLE, VARCHAR, DATE and TIMESTAMP are.",
+            "is not a supported type for a cast",
+            "Use BOOLEAN, BIGINT, DECIMAL, DOUBLE, VARCHAR, DATE or TIMESTAMP.",
         )
     if isinstance(node, exp.Var) and node.name.upper() not in UNITS:
         raise unsupported(
-            node, "is not a supported unit of time", "DAY, WEEK, MONTH, QUARTER and YEAR are."
+            node, "is not a supported unit of time", "Use DAY, WEEK, MONTH, QUARTER or YEAR."
         )
     if isinstance(node, exp.Like | exp.ILike) and not _is_text(node.expression):
         raise unsupported(node, "needs a literal pattern", "Write the pattern between quotes.")
@@ -173,7 +174,7 @@ def check_details(node: exp.Expr) -> None:
         # Nested replacements that grow would multiply the length at every level.
         if not (_is_text(found) and _is_text(put) and len(put.name) <= len(found.name)):
             raise unsupported(
-                node, "must replace a literal by a literal that is no longer", "Use CASE instead."
+                node, "must replace a literal by a literal that is not longer", "Use CASE instead."
             )
 
 
@@ -184,20 +185,24 @@ def _is_text(node: exp.Expr | None) -> bool:
 _EXPLAINED: tuple[tuple[tuple[type[exp.Expr], ...], str, str], ...] = (
     (
         (exp.Query, exp.Subquery, exp.Exists, Held),
-        "is a subquery where a value of one record is needed",
-        "Ask it first, and write its answer here; or join a public table.",
+        "is a subquery in a place that needs a value of one record",
+        "Run the subquery first and write its answer here, or join a public table.",
     ),
     (
         (exp.Window,),
-        "is a window over private rows",
-        "GROUP BY first: windows order answers.",
+        "is a window function over private rows",
+        "Use GROUP BY first, and the window function over the answers.",
     ),
     (
         (exp.AggFunc,),
-        "is an aggregate where a value of one row is needed",
-        "Aggregate in the SELECT list only.",
+        "is an aggregate in a place that needs a value of one row",
+        "Use aggregates only in the SELECT list.",
     ),
-    ((exp.Parameter, exp.Placeholder), "is a parameter", "Write the value into the SQL text."),
+    (
+        (exp.Parameter, exp.Placeholder),
+        "is a parameter, which is not supported here",
+        "Write the value into the SQL text.",
+    ),
     ((exp.Star,), "is not a value", "Name a column."),
 )
 
@@ -210,10 +215,10 @@ def _refusal(node: exp.Expr) -> UnsupportedSql:
         return unsupported(
             node,
             "is not supported in a value or condition",
-            "Comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, CASE, CAST and arithmetic are.",
+            "Use comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, CASE, CAST and arithmetic.",
         )
     return unsupported(
         node,
-        "is not among the deterministic functions that are evaluated",
+        "is not a supported function",
         instead_of(node, FUNCTIONS.values()),
     )

@@ -1,4 +1,4 @@
-"""Predicates, summands and group keys as exact arrays over public levels.
+"""Evaluates predicates, summands and group keys as exact arrays over public levels.
 
 Everything here is a function of the schema and the SQL text. A predicate is 1 where it is true and
 0 where it is false or NULL, as in WHERE; a summand is 0 where it is NULL, as in SUM.
@@ -75,7 +75,7 @@ class Probed:
     Parameters
     ----------
     axis : NumericAxis
-        The column.
+        The column whose bins are probed.
     values : tuple of float or None
         The probes, level by level.
     level : tuple of int
@@ -201,9 +201,8 @@ def _probed(axis: NumericAxis, constants: list[float], where: TextPosition | Non
 def _misused(column: exp.Column) -> UnsupportedSql:
     comparison = shown(column.parent) if column.parent is not None else shown(column)
     return UnsupportedSql(
-        f"{comparison} uses more of {column.name} than its bins: only comparisons with constants "
-        "are answered.",
-        hint=f"Compare {column.name} with an edge of a bin, or group by it.",
+        f"{comparison} needs single values of {column.name}, but only its bins are public.",
+        hint=f"Compare {column.name} with a constant at the edge of a bin, or group by it.",
         position=position(column),
     )
 
@@ -211,13 +210,14 @@ def _misused(column: exp.Column) -> UnsupportedSql:
 def _cuts(probed: Probed, bin_number: int) -> UnsupportedSql:
     axis = probed.axis
     if bin_number >= len(axis.edges) - 1:
-        raise ValueError("a level that is one value cannot be cut")
+        raise ValueError("a level with a single value cannot be cut")
     low, high = axis.edges[bin_number], axis.edges[bin_number + 1]
     is_last = bin_number == len(axis.edges) - 2  # it holds its upper edge too
     closing, below = ("]", "<=") if is_last else (")", "<")
     return UnsupportedSql(
-        f"A comparison with {axis.name} cuts its bin [{low}, {high}{closing}.",
-        hint=f"Use {axis.name} >= {low} or {axis.name} {below} {high}: the nearest edges.",
+        f"A comparison with {axis.name} splits its bin [{low}, {high}{closing}.",
+        hint=f"Compare with one of the nearest edges: {axis.name} >= {low} or {axis.name} "
+        f"{below} {high}.",
         position=probed.position,
     )
 
@@ -309,7 +309,7 @@ def _zone_beside(constant: exp.Expr, schema: Schema) -> str | None:
     return None
 
 
-CAP_IT = "Cap it, as in SUM(LEAST(x, 1000000))."
+CAP_IT = "Limit the values, as in SUM(LEAST(x, 1000000))."
 N_CONSTANT_BYTES = 64  # that a remembered comparison keeps for each constant, roughly
 N_GUARDED_CELLS_MAX: Final = 2**20  # up to here, what guards allow together is looked at
 
@@ -321,7 +321,7 @@ class LevelArray:
     Parameters
     ----------
     axes : tuple of str
-        Sorted.
+        The columns' names, sorted.
     values : (n_levels of axes[0], ...) ndarray of int64
     """
 
@@ -336,7 +336,7 @@ class KeyArray:
     Parameters
     ----------
     axes : tuple of str
-        Sorted, at least one.
+        The columns' names, sorted; at least one.
     codes : (n_levels of axes[0], ...) ndarray of int64
         Positions in `values`.
     values : tuple
@@ -521,7 +521,9 @@ class PublicDomain:
         evaluated, probed = self._evaluate(condition, allowed)
         if evaluated.sql_type not in ("BOOLEAN", "NULL"):
             raise unsupported(
-                condition, f"is no condition but a {evaluated.sql_type}", "Compare it to something."
+                condition,
+                f"is a {evaluated.sql_type}, and a condition is needed",
+                "Compare it with a value.",
             )
         is_true = np.zeros(evaluated.null.shape, dtype=np.int64)
         if evaluated.sql_type == "BOOLEAN":
@@ -565,7 +567,7 @@ class PublicDomain:
         values = found[0].values
         if max(int(values.max()), -int(values.min())) > COEFFICIENT_MAX:
             raise unsupported(
-                summand, "has values beyond 2**40, which are not summed exactly", CAP_IT
+                summand, "has values beyond 2**40, which cannot be summed exactly", CAP_IT
             )
         return found
 
@@ -661,7 +663,7 @@ class PublicDomain:
         return None if evaluated.null.item() else float(evaluated.values.item())
 
     def is_binned(self, expression: exp.Expr) -> bool:
-        """Whether an expression is a bare column with public bins only."""
+        """Whether an expression is a bare column whose bins alone are public."""
         return isinstance(expression, exp.Column) and isinstance(
             self.schema.by_name[expression.name], NumericAxis
         )

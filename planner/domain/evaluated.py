@@ -1,4 +1,4 @@
-"""Values of an expression on every combination of levels: plain, as whole multiples, as keys.
+"""Converts the values of an expression on all combinations of levels: to multiples, or to keys.
 
 Decimals of few digits are fetched as doubles, from which their digits are found again; longer ones
 and whole numbers beyond 64 bits as objects, which takes a thousand times as long and is counted.
@@ -136,7 +136,9 @@ def whole_multiples(evaluated: Evaluated, summand: exp.Expr) -> tuple[NDArray[np
         doubles = np.where(kept, evaluated.values, 0).astype(np.float64)
         if not np.isfinite(doubles).all():
             raise unsupported(
-                summand, "is infinite or not a number on some level", "Guard it with CASE."
+                summand,
+                "is infinite or not a number on some level",
+                "Exclude such levels with CASE.",
             )
         return dyadic(doubles)
     if sql_type.startswith(_EXACT):
@@ -147,8 +149,8 @@ def whole_multiples(evaluated: Evaluated, summand: exp.Expr) -> tuple[NDArray[np
         return np.zeros(kept.shape, dtype=np.int64), Fraction(1)
     raise unsupported(
         summand,
-        f"is no number but a {sql_type}",
-        "Count a condition with COUNT(*) FILTER (WHERE ..).",
+        f"is a {sql_type}, and a number is needed",
+        "To count a condition, use COUNT(*) FILTER (WHERE ..).",
     )
 
 
@@ -179,7 +181,7 @@ def _common_unit(exact: NDArray[Any], summand: exp.Expr) -> tuple[NDArray[np.int
     if max(abs(whole) for whole in wholes.values()) > COEFFICIENT_MAX:
         raise unsupported(
             summand,
-            "has values too far apart to be summed exactly",
+            "has values of too different sizes to be summed exactly",
             "Round them, as in ROUND(x, 2).",
         )
     multiples = [wholes[value] for value in exact.ravel()]
@@ -220,7 +222,7 @@ def plain_values(
         whole = [0 if n else int(value) for value, n in zip(flat, null, strict=True)]
         if max(abs(value) for value in whole) >= 2**63:
             raise TooLarge(
-                f"The group key {shown(key)} is beyond 64 bits.",
+                f"The group key {shown(key)} has values that do not fit in 64 bits.",
                 hint="Cast it to DOUBLE.",
                 position=position(key),
             )
@@ -229,13 +231,13 @@ def plain_values(
         doubles = np.array([0.0 if n else float(v) for v, n in zip(flat, null, strict=True)])
         if not np.isfinite(doubles).all():
             raise unsupported(
-                key, "is infinite or not a number on some level", "Guard it with CASE."
+                key, "is infinite or not a number on some level", "Exclude such levels with CASE."
             )
         exact = {value for value, n in zip(flat.tolist(), null, strict=True) if not n}
         if len(set(map(float, exact))) < len(exact):
             raise TooLarge(
-                f"The group key {shown(key)} has decimals that are the same DOUBLE.",
-                hint="Cast it to DOUBLE, or to texts with ::text.",
+                f"The group key {shown(key)} has different decimals that become the same DOUBLE.",
+                hint="Cast it to DOUBLE, or to text with ::text.",
                 position=position(key),
             )
         plain, sql_type = (doubles + 0.0).tolist(), "DOUBLE"  # + 0.0 turns -0.0 into 0.0
@@ -246,7 +248,11 @@ def plain_values(
     elif sql_type in ("DATE", "TIMESTAMP"):
         plain, sql_type = _days(flat, evaluated.null.ravel(), key), "DATE"
     else:
-        raise unsupported(key, f"is a {sql_type}, which is no key", "Cast it to a simple type.")
+        raise unsupported(
+            key,
+            f"is a {sql_type}, which cannot be a group key",
+            "Cast it to a number, a text, a boolean, a date or a timestamp.",
+        )
     return sql_type, [None if n else value for value, n in zip(plain, null, strict=True)]
 
 
@@ -255,7 +261,7 @@ def _days(flat: NDArray[Any], null: NDArray[np.bool_], key: exp.Expr) -> list[Le
     moments = flat.astype("datetime64[us]")
     days = moments.astype("datetime64[D]")
     if (~null & (days.astype("datetime64[us]") != moments)).any():
-        raise unsupported(key, "is a moment, not a day", "Cast it to DATE.")
+        raise unsupported(key, "has a time of day, and a date is needed", "Cast it to DATE.")
     _check_years(days, null, key)
     values: list[LevelValue] = [
         None if is_null else dt.date.fromisoformat(str(day))
@@ -267,4 +273,4 @@ def _days(flat: NDArray[Any], null: NDArray[np.bool_], key: exp.Expr) -> list[Le
 def _check_years(moments: NDArray[Any], null: NDArray[np.bool_], key: exp.Expr) -> None:
     days = moments.astype("datetime64[D]")
     if (~null & ~((days >= _FIRST_DAY) & (days <= _LAST_DAY))).any():
-        raise unsupported(key, "has days outside the years 1 to 9999", "Leave them out with CASE.")
+        raise unsupported(key, "has days outside the years 1 to 9999", "Exclude them with CASE.")

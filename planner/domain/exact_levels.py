@@ -1,9 +1,9 @@
-"""Number columns without a database: exact levels, comparisons, polynomials, impossible literals.
+"""Handles number columns without a database: exact levels, comparisons, impossible literals.
 
 The levels of a number column as exact numbers: whole multiples of one unit.
 
-A level of 19.99 is a double in results, and 1999 hundredths here, so that comparisons and sums are
-exact, and not of the nearest doubles. Columns of bins have no exact levels: a
+A level of 19.99 is a double in results, and 1999 hundredths here. So comparisons and sums use the
+number that the owner declared, and not its nearest double. Columns of bins have no exact levels: a
 bin is not one number.
 
 Comparisons of one column with plain constants, worked out without a database.
@@ -23,7 +23,7 @@ Division of whole numbers, which truncates, and casts that round are none.
 
 Finds literals that a column can never hold: they are often typing errors, or out of date.
 
-``sex = 'Femal'`` counts no one, which a note says, or a refusal if the statement wants that. Of a
+``sex = 'Femal'`` matches no row. A note says so, or a refusal if the statement wants that. For a
 column with OTHER it is refused: rows with the value may be among those that count as OTHER. Order
 comparisons are always or never true beyond the domain, and nothing is said about them.
 """
@@ -80,7 +80,7 @@ class ExactLevels:
     Parameters
     ----------
     multiples : (n_levels,) ndarray of int64
-        0 at NULL.
+        The levels in multiples of a unit; 0 at NULL.
     unit : Fraction
     null : (n_levels,) ndarray of bool
         Where the level is NULL.
@@ -133,7 +133,7 @@ def is_level(axis: IntegerAxis | MeasureAxis, value: Fraction) -> bool:
 
 
 def stored_type(axis: Axis) -> str:
-    """The type of a column in the scratchpad: its SQL type, but decimals are exact."""
+    """The type of a column in the scratchpad: its SQL type, except that decimals are exact."""
     if not isinstance(axis, MeasureAxis) or axis.is_whole or axis.decimal_places is None:
         return axis.sql_type
     largest = int(max(abs(Fraction(axis.low)), abs(Fraction(axis.high))))
@@ -526,7 +526,7 @@ class ForeignLiteral:
         name, text = self.axis.name, shown(self.literal)
         told = f"{name} never equals {text}."
         if self.is_hidden:
-            told = f"{text} is none of the declared values of {name}."
+            told = f"{text} is not among the declared values of {name}."
         return OutsideDomain(told, hint=self.way_out, position=position(self.literal))
 
     @property
@@ -626,7 +626,7 @@ def _day_of_text(text: str) -> dt.date | None:
 
 
 def _moment(text: str) -> dt.datetime | None:
-    """A moment without an offset; the caller gives an offset its meaning."""
+    """A moment without an offset; None for a text with an offset, or of no moment."""
     try:
         moment = dt.datetime.fromisoformat(text)
     except ValueError:

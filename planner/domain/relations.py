@@ -1,4 +1,4 @@
-"""The tables that a caller may know of, by their names, and public tables as the planner sees them.
+"""Looks up the tables that a caller may know of, and describes public tables to the planner.
 
 Resolves names to tables, among those that one caller may know of.
 
@@ -147,8 +147,8 @@ class TableNames:
                 found = [one for one in found if one.source == source]
         if len(found) > 1:
             raise UnknownName(
-                f"There is more than one synthetic table {shortened(word.text)!a}.",
-                hint=f"Put its source before it: {listed(map(str, sorted(found)))}.",
+                f"Several private tables have a synthetic table {shortened(word.text)!a}.",
+                hint=f"Write its private table before its name: {listed(map(str, sorted(found)))}.",
             )
         return next(iter(found), None)
 
@@ -176,7 +176,7 @@ class PublicRelation:
     Parameters
     ----------
     name : str
-        Without its schema.
+        The table's name, without its schema.
     columns : tuple of str
     key : tuple of str
         The columns whose values are not NULL, and together unique; empty if none are known.

@@ -1,4 +1,4 @@
-"""The public scratchpad: an in-memory DuckDB that evaluates expressions over levels.
+"""Evaluates expressions over public levels in an in-memory DuckDB, the scratchpad.
 
 An allowed expression as DuckDB SQL over level tables.
 
@@ -199,8 +199,8 @@ class Scratchpad:
         n_cells = math.prod(shape)
         if n_cells > N_FACTOR_CELLS_MAX:
             raise TooLarge(
-                f"{shown(expression)} ties {', '.join(axes)} together: {n_cells} "
-                f"combinations of levels, {N_FACTOR_CELLS_MAX} are allowed.",
+                f"{shown(expression)} combines {', '.join(axes)}: they have {n_cells} "
+                f"combinations of levels; {N_FACTOR_CELLS_MAX} are allowed.",
                 hint=_untied(axes, by_name),
                 position=position(expression),
             )
@@ -246,7 +246,7 @@ class Scratchpad:
             raise unsupported(
                 expression,
                 f"cannot be evaluated on every level: {_reason(error)}",
-                "Leave such levels out in WHERE, or guard with CASE or NULLIF.",
+                "Exclude such levels in WHERE, or handle them with CASE or NULLIF.",
             ) from None
         finally:
             cursor.close()
@@ -320,8 +320,8 @@ class Scratchpad:
         if n_values > N_LOOKUP_VALUES_MAX:
             raise TooLarge(
                 f"A public table of {n_values} values is joined with private rows; "
-                f"{N_LOOKUP_VALUES_MAX} are allowed.",
-                hint="Join a subquery with the rows and columns that are needed.",
+                f"{N_LOOKUP_VALUES_MAX} values are allowed.",
+                hint="Join a subquery that selects only the rows and columns you need.",
             )
         place = next(self._numbers)
         columns = ", ".join(
@@ -418,10 +418,10 @@ def _untied(axes: Scope, by_name: Mapping[str, Axis]) -> str:
     """What to ask instead of an expression that ties too many levels together."""
     if sum(isinstance(by_name[name], DateAxis | TimestampAxis) for name in axes) > 1:
         return (
-            "Compare each with a day of its own; or the owner can declare the time between them as "
-            "a column of a private view."
+            "Compare each with a constant date. The owner can also declare the time between "
+            "them as a column of a private view."
         )
-    return "Conditions on different columns that are joined by AND are not tied."
+    return "Use separate conditions on the columns, joined by AND."
 
 
 def _check_characters(work: Effort, n_cells: int, expression: exp.Expr) -> int:
@@ -430,7 +430,7 @@ def _check_characters(work: Effort, n_cells: int, expression: exp.Expr) -> int:
     n_characters = n_back + work.n_characters_made * min(n_cells, N_VECTOR)
     if n_characters > N_CHARACTERS_MAX:
         raise TooLarge(
-            f"{shown(expression)} makes texts of up to {n_characters} characters at once; "
+            f"{shown(expression)} makes texts of up to {n_characters} characters in total; "
             f"{N_CHARACTERS_MAX} are allowed.",
             hint="Use fewer columns and shorter texts in it.",
             position=position(expression),
@@ -440,7 +440,7 @@ def _check_characters(work: Effort, n_cells: int, expression: exp.Expr) -> int:
 
 def _too_long(expression: exp.Expr) -> TooLarge:
     return TooLarge(
-        f"{shown(expression)} takes too long, or too much memory, on the public levels.",
+        f"{shown(expression)} takes too much time or memory on the public levels.",
         hint="Simplify the expression or use fewer columns in it.",
         position=position(expression),
     )

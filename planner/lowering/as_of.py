@@ -1,4 +1,4 @@
-"""AS OF: a growing table as it was at its horizon, or an earlier generation of its data.
+"""Handles AS OF: a growing table at an earlier horizon, or an earlier generation of a table's data.
 
 ``FROM orders AS OF '2026-10-31'``: a growing table as it was when its rows ended there.
 
@@ -28,7 +28,7 @@ def as_of(table: exp.Table, schema: Schema, otherwise: str | None = None) -> exp
     Parameters
     ----------
     table : Table
-        In FROM.
+        The table as it is written in FROM.
     schema : Schema
     otherwise : str, optional
         The moment of a session, for a table that grows and has none of its own.
@@ -44,7 +44,11 @@ def as_of(table: exp.Table, schema: Schema, otherwise: str | None = None) -> exp
     if version is None and (otherwise is None or schema.grows is None):
         return None
     if schema.grows is None:
-        raise unsupported(table, "does not grow", "Leave AS OF out.")
+        raise unsupported(
+            table,
+            "is a table that does not grow, so it cannot be read as of an earlier time",
+            "Leave out AS OF.",
+        )
     table.set("version", None)
     axis = schema.by_name[schema.grows]
     moment = _written(otherwise or "", axis) if version is None else version.expression
@@ -65,14 +69,14 @@ def _written(moment: str, axis: Axis) -> exp.Expr:
     is_number = moment.lstrip("-").isdigit()
     if is_number != isinstance(axis, IntegerAxis):
         raise OutsideDomain(
-            f"tacit.as_of = {moment} is no value of {axis.name}.",
-            hint="RESET tacit.as_of, or say AS OF behind the table.",
+            f"tacit.as_of = {moment} is not a value of {axis.name}.",
+            hint="Use RESET tacit.as_of, or write AS OF after the table.",
         )
     return exp.Literal.number(moment) if is_number else exp.Literal.string(moment)
 
 
 def _is_day(moment: exp.Expr) -> bool:
-    """Whether it is a day, which means all of its moments."""
+    """Whether it is a day; a day stands for all of its moments."""
     text = moment.this if isinstance(moment, exp.Cast) else moment
     if isinstance(moment, exp.Cast) and moment.to.this == exp.DType.DATE:
         return True
@@ -97,7 +101,7 @@ def _check_reached(moment: exp.Expr, axis: Axis, table: str) -> None:
     if day > (last.date() if isinstance(last, dt.datetime) else last):
         raise OutsideDomain(
             f"{table} has rows through {axis.name} {last}, and not through {shown(moment)}.",
-            hint="Leave AS OF out for all rows so far.",
+            hint="Leave out AS OF to read all rows so far.",
             position=position(moment),
         )
 
@@ -122,7 +126,7 @@ class TableGenerations:
 
     def __post_init__(self) -> None:
         if not self.names or len(self.names) != len(self.begun_at):
-            raise ValueError("generations without a moment each")
+            raise ValueError("every generation needs a moment at which it begins")
 
     def at(self, moment: dt.datetime) -> str | None:
         """The last that had begun at a moment; None if there was none yet."""
@@ -136,7 +140,7 @@ def generation_as_of(table: exp.Table, known: TableGenerations, otherwise: str |
     Parameters
     ----------
     table : Table
-        In FROM.
+        The table as it is written in FROM.
     known : TableGenerations
     otherwise : str, optional
         The moment of a session, for a table that has none of its own.
@@ -156,17 +160,17 @@ def generation_as_of(table: exp.Table, known: TableGenerations, otherwise: str |
     if moment is None:
         if version is None:
             raise OutsideDomain(
-                f"tacit.as_of = {otherwise} is no day.",
-                hint="RESET tacit.as_of, or say AS OF behind the table.",
+                f"tacit.as_of = {otherwise} is not a date.",
+                hint="Use RESET tacit.as_of, or write AS OF after the table.",
             )
-        raise unsupported(version.expression, "is not a day", "As in AS OF '2026-09-30'.")
+        raise unsupported(version.expression, "is not a date", "Write AS OF '2026-09-30'.")
     place = None if version is None else position(version.expression)
     table.set("version", None)
     now = known.clock()
     if moment > dt.datetime.combine(now.date(), dt.time.max, dt.UTC):
         raise OutsideDomain(
-            f"{said} is still to come.",
-            hint="Leave AS OF out for the table as it is.",
+            f"{said} is in the future.",
+            hint="Leave out AS OF to read the table as it is now.",
             position=place,
         )
     found = known.at(moment)
@@ -175,8 +179,9 @@ def generation_as_of(table: exp.Table, known: TableGenerations, otherwise: str |
         has_its_day = all(one.date() != first.date() for one in known.begun_at[1:])
         then = first.date().isoformat() if has_its_day else first.isoformat()
         raise OutsideDomain(
-            f"{known.names[-1]} is served from {first.date()} on, and was not there as of {said}.",
-            hint=f"Ask AS OF {then!r} or later.",
+            f"{known.names[-1]} has been served since {first.date()}, so it has no data as of "
+            f"{said}.",
+            hint=f"Use AS OF {then!r} or later.",
             position=place,
         )
     return found

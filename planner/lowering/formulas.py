@@ -1,4 +1,4 @@
-"""Items that are not linear, as formulas of linear ones: AVG, VARIANCE, CORR, ratios, quantiles.
+"""Lowers nonlinear items to formulas of linear ones: AVG, VARIANCE, CORR, ratios, quantiles.
 
 A formula's interval is simulated later from the joint law of its parts. Summands are taken less the
 middle of their public range, ``AVG(x) = c + SUM(x - c) / COUNT(x)``, so that one record moves a sum
@@ -206,7 +206,7 @@ def share_range(node: exp.Div, part: PartBuilder) -> Range | None:
 
 
 def divisors(formula: exp.Expr, uses: Sequence[int]) -> tuple[int, ...]:
-    """The aggregates that a formula divides by."""
+    """Those aggregates of a formula by which it divides."""
     found: list[int] = []
     for division in nodes_of(formula, exp.Div):
         divisor = division.expression
@@ -698,12 +698,12 @@ def _checked(node: exp.Expr, value: exp.Expr | None) -> exp.Expr:
     """An argument of an aggregate, which is a value of each record."""
     if isinstance(value, exp.Distinct) or not isinstance(value, exp.Expr) or node.expressions:
         raise unsupported(
-            node, "asks for distinct values, which are not counted", "Leave DISTINCT out."
+            node, "aggregates distinct values, which is not supported", "Leave out DISTINCT."
         )
     if has_node(value, exp.AggFunc):
         raise aggregated_twice(node)
     if value.find(Held, CompanionColumn) is not None or is_quantile(value):
-        raise unsupported(node, "needs a value of each record", "Ask the inner answer first.")
+        raise unsupported(node, "needs a value of each record", "Run the inner query first.")
     return value
 
 

@@ -1,4 +1,4 @@
-"""Public tables beside private rows: joined with them, or in a subquery of a condition or value.
+"""Joins public tables with private rows, also in subqueries of conditions and values.
 
 Private rows joined with a public table: each public column becomes a function of the key.
 
@@ -50,8 +50,8 @@ UNUSED: Final = "unused"  # in the place of a function for a column that no name
 N_VALUES_MAX = 10_000  # of a subquery in IN: it becomes a list of values
 _ONE_EQUALITY = "Join it by one equality: ON private_column = public_key."
 _OTHER_CONDITIONS = (
-    "Join it by its key alone, and leave rows of it out in a subquery: "
-    "LEFT JOIN (SELECT * FROM public_table WHERE ..) AS p ON private_column = p.public_key."
+    "Join it by its key alone, and filter its rows in a subquery: LEFT JOIN (SELECT * FROM "
+    "public_table WHERE ..) AS p ON private_column = p.public_key."
 )
 
 
@@ -63,7 +63,7 @@ def joined_rows(
     Parameters
     ----------
     rows : Rows
-        The entry at `place`.
+        The private rows: the entry of FROM at `place`.
     place : int
     entries : sequence of (Join or None, Expr)
         The entries of FROM, in order; all except the private one are public tables, or subqueries
@@ -80,7 +80,9 @@ def joined_rows(
     own_join, own = entries[place]
     if own_join is not None and _kind(own_join, own) == "LEFT":
         raise unsupported(
-            own, "would keep public rows without a private row", "Put it first in FROM."
+            own,
+            "is joined so that public rows without a private row are kept",
+            "Write it first in FROM.",
         )
     # Conditions of inner joins apply together, wherever they are written.
     conditions = [
@@ -164,20 +166,24 @@ def _with_lookups(
     for column in table.key:
         key = rows.meaning(found[column].own)
         if not isinstance(key, exp.Column | PublicLookup):
-            raise unsupported(entry, "is joined by an expression", _way(table, entry.alias_or_name))
+            raise unsupported(
+                entry,
+                "is joined by an expression instead of a column",
+                _way(table, entry.alias_or_name),
+            )
         axis = rows.schema.by_name[key.name] if isinstance(key, exp.Column) else None
         if isinstance(axis, MeasureAxis | NumericAxis):
             raise unsupported(
                 entry,
-                f"is joined by {key.name}, whose single values are not public",
+                f"is joined by {key.name}, but single values of this column are not public",
                 _way(table, entry.alias_or_name),
             )
         own.append(key)
     if not set(merged) <= set(table.key):
         way = _way(table, entry.alias_or_name)
-        raise unsupported(entry, "is joined by more than a key", way)
+        raise unsupported(entry, "is joined by columns that are not in its key", way)
     if is_left and len(found) > len(table.key):
-        raise unsupported(entry, "is not joined by its key alone", _OTHER_CONDITIONS)
+        raise unsupported(entry, "is joined by other conditions besides its key", _OTHER_CONDITIONS)
     by.used([found[column].condition for column in table.key])
     functions = by.world.scratchpad.lookups(_of_used_columns(table, by.select))
     unused = dict.fromkeys(table.columns, UNUSED)
@@ -218,7 +224,9 @@ def _kind(join: exp.Join, entry: exp.Expr) -> str:
         return "LEFT"
     if side or kind not in ("", "INNER", "CROSS") or join.args.get("method"):
         words = " ".join(word for word in (join.args.get("method"), side, kind) if word)
-        raise unsupported(entry, f"is joined by {words} JOIN", "Use JOIN or LEFT JOIN.")
+        raise unsupported(
+            entry, f"is joined by {words} JOIN, which is not supported", "Use JOIN or LEFT JOIN."
+        )
     return "INNER"
 
 
@@ -229,13 +237,13 @@ def values_of(query: exp.Query, world: PlanningContext, node: exp.Expr) -> list[
         raise unsupported(
             node,
             "compares with more than one column",
-            "Select one column, or compare several as in EXISTS (SELECT 1 FROM t WHERE t.a = x).",
+            "Select one column, or compare several with EXISTS (SELECT 1 FROM t WHERE t.a = x).",
         )
     ((_, values),) = columns.values()
     if len(values) > N_VALUES_MAX:
         raise TooLarge(
-            f"{shown(node)} gives {len(values)} values; {N_VALUES_MAX} are allowed in IN.",
-            hint="Join the public table by its key.",
+            f"{shown(node)} gives {len(values)} values; IN may have {N_VALUES_MAX}.",
+            hint="Join the public table by its key instead.",
             position=position(node),
         )
     return [public_literal(value) for value in dict.fromkeys(values)]
@@ -282,11 +290,11 @@ def public_columns(query: exp.Query, world: PlanningContext, node: exp.Expr) -> 
 
 
 def _not_public(node: exp.Expr) -> UnsupportedSql:
-    what = "A subquery of answers" if isinstance(node, exp.Subquery) else shown(node)
+    what = "a subquery of answers" if isinstance(node, exp.Subquery) else shown(node)
     return UnsupportedSql(
-        f"{what} is needed for each private row, but is not made of public tables alone.",
-        hint="GROUP BY the column that it is compared with, since answers may choose groups; or "
-        "aggregate the private rows first, in a subquery, and join its answers.",
+        f"Each private row needs {what}, which is not made from public tables only.",
+        hint="Answers can choose groups: GROUP BY the column that is compared. Or aggregate the "
+        "private rows in a subquery first, and join its answers.",
         position=position(node),
     )
 
@@ -314,7 +322,8 @@ def _keyed(
         raise unsupported(
             entry,
             "has no declared key",
-            "The owner can declare its key: a column, or several that have each combination once.",
+            "The owner can declare the key: one column, or several whose combinations occur "
+            "only once.",
         )
     for n_columns in range(n_needed, len(joined) + 1):
         key = tuple(joined[:n_columns])
@@ -325,8 +334,8 @@ def _keyed(
     what = joined[0] if len(joined) == 1 else f"({', '.join(joined)})"
     raise unsupported(
         entry,
-        f"has a value of {what} more than once, or NULL, so that it is no key",
-        "Group it first, so that each value is there once.",
+        f"cannot have {what} as its key, since a value occurs more than once or is NULL",
+        "Group it first, so that each value occurs once.",
     )
 
 
@@ -334,10 +343,10 @@ def _is_joined_by(table: PublicRelation, joined: Sequence[str]) -> str:
     """What is said about a join that does not name the whole key."""
     key = ", ".join(table.key)
     if len(table.key) == 1:
-        return f"is joined by {joined[0]}, and not by its key, {key}"
+        return f"is joined by {joined[0]} instead of its key, {key}"
     parts = [column for column in table.key if column in joined]
     what = f"{', '.join(parts)} alone" if parts else joined[0]
-    return f"is joined by {what}, and not by all of its key, ({key})"
+    return f"is joined by {what} instead of its whole key, ({key})"
 
 
 def _way(table: PublicRelation, name: str, joined: Sequence[str] = ()) -> str:
@@ -352,7 +361,7 @@ def _way(table: PublicRelation, name: str, joined: Sequence[str] = ()) -> str:
     if not parts:
         return f"{way}."
     one_row = f"SELECT {parts}, COUNT(*) AS n FROM {_quoted(table.name)} GROUP BY {parts}"  # noqa: S608 - advice
-    return f"{way}; or join a subquery with one row for each {parts}: ({one_row})."
+    return f"{way}; or join a subquery that has one row for each {parts}: ({one_row})."
 
 
 def _quoted(name: str) -> str:
@@ -371,7 +380,9 @@ def _equalities(
         if column is not None:
             found[column] = _Equality(exp.column(exp.to_identifier(own)))
         elif own_using:
-            raise unsupported(entry, "is joined by more than a key", _way(table, name))
+            raise unsupported(
+                entry, "is joined by columns that are not in its key", _way(table, name)
+            )
     if join is not None and _kind(join, entry) == "LEFT":
         on = join.args.get("on")
         conditions = [] if on is None else list(conjuncts(on))
@@ -392,7 +403,7 @@ def _equalities(
         if pair is not None:
             found.setdefault(pair[1], _Equality(pair[0], condition))
     if not found:
-        raise unsupported(entry, "is joined without an equality with its key", _way(table, name))
+        raise unsupported(entry, "is joined without an equality on its key", _way(table, name))
     return found
 
 
@@ -445,8 +456,8 @@ def value_of(query: exp.Query, world: PlanningContext, node: exp.Expr) -> exp.Ex
     if len(columns) != 1 or len(values) > 1:
         raise unsupported(
             node,
-            f"gives {len(columns)} columns of {len(values) // max(len(columns), 1)} rows where one "
-            "value is needed",
+            f"gives {len(columns)} columns of {len(values) // max(len(columns), 1)} rows where "
+            "one value is needed",
             "Aggregate it, as in SELECT MAX(x), or join the public table by its key.",
         )
     return public_literal(values[0] if values else None)
@@ -518,8 +529,8 @@ def _correlation(
     if len(private) < len(pairs):
         raise unsupported(
             node,
-            "is tied to the private row by more than equalities of columns",
-            "Join the public table by its key.",
+            "depends on the private row by other conditions than equalities of columns",
+            "Join the public table by its key instead.",
         )
     public = [pair[1] for pair in pairs if pair is not None]
     known = [exp.Not(this=exp.Is(this=one.copy(), expression=exp.null())) for one in public]

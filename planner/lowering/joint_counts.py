@@ -1,4 +1,4 @@
-"""Several counts of one table at once: consistent grouping sets, and tests of independence.
+"""Lowers joint counts of one table: consistent grouping sets, and tests of independence.
 
 OPTIONS(consistency => ..): the counts of grouping sets must agree with one another.
 
@@ -69,15 +69,17 @@ def ask_consistency(part: PartBuilder, answers: Iterable[int], manner: AnswerOpt
     is_count = [aggregate.sql for aggregate in part.aggregates] == [COUNT]
     if not is_count or any(part.is_formula(place) for place in answers):
         raise UnsupportedSql(
-            "Consistency is for grouping sets of COUNT(*) alone.",
-            hint="Ask the other aggregates in a SELECT of their own.",
+            "Consistency works only for grouping sets of COUNT(*).",
+            hint="Put the other aggregates in a separate SELECT.",
         )
     sizes = [len(_levels(part, place)) for place in range(len(part.keys))]
     counts = [math.prod(sizes[place] for place in one) for one in part.sets]
     if sum(counts) != part.n_rows:
         raise UnsupportedSql(
-            "The grouping sets cannot be tables: some combinations of their keys are impossible.",
-            hint="Group by columns that are not functions of each other, and let WHERE tie none.",
+            "The grouping sets cannot be made consistent: some combinations of their keys are "
+            "impossible.",
+            hint="Group by columns that do not determine each other, and do not relate them in "
+            "WHERE.",
         )
     _check_joint_size(part, sizes, manner.consistency)
     part.consistency = ConsistentSets(
@@ -88,15 +90,15 @@ def ask_consistency(part: PartBuilder, answers: Iterable[int], manner: AnswerOpt
 def _check_joint_size(part: PartBuilder, sizes: Sequence[int], consistency: Consistency) -> None:
     if consistency is Consistency.GLOBAL and math.prod(sizes) > N_JOINT_CELLS_MAX:
         raise TooLarge(
-            f"A joint table of all keys has {math.prod(sizes)} cells; {N_JOINT_CELLS_MAX} are "
-            "fitted.",
-            hint="Group by fewer columns, or ask the call Marginals, which fits larger ones.",
+            f"A joint table of all keys has {math.prod(sizes)} cells; at most "
+            f"{N_JOINT_CELLS_MAX} can be fitted.",
+            hint="Group by fewer columns, or use the call Marginals, which fits larger tables.",
         )
     if part.n_rows > N_CELLS_MAX:
         raise TooLarge(
-            f"The grouping sets have {part.n_rows} groups; {N_CELLS_MAX} are made consistent in "
-            "SQL.",
-            hint="Ask the call Marginals, or `tacit marginals`, for larger tables.",
+            f"The grouping sets have {part.n_rows} groups; SQL makes at most {N_CELLS_MAX} "
+            "consistent.",
+            hint="Use the call Marginals, or `tacit marginals`, for larger tables.",
         )
 
 
@@ -157,8 +159,8 @@ def lower_test(select: exp.Select, part: PartBuilder) -> None:
     part.conditions = (*(one for given in rows.conditions for one in conjuncts(given)), *own)
     if part.requested.relative is not None:
         raise InvalidTarget(
-            "A test has no relative target.",
-            hint="Name a half_width: it applies to the counts of the test's table.",
+            "A test cannot have a relative target.",
+            hint="Set half_width instead: the half-width of each count in the test's table.",
         )
     keys = [rows.resolved(argument).unnest() for argument in _arguments(test)]
     for key in keys:
@@ -195,16 +197,16 @@ def _the_test(select: exp.Select) -> exp.Expr:
     for clause, name in _FORBIDDEN.items():
         if select.args.get(clause):
             raise UnsupportedSql(
-                f"{FUNCTION} stands in a SELECT with {name}.",
-                hint="A test has one outcome. Filter with WHERE, or ask one test for each group.",
+                f"{FUNCTION} cannot be used in a SELECT with {name}.",
+                hint="A test has one outcome. Filter with WHERE, or run one test for each group.",
                 position=position(select),
             )
     if others or not _is_test(first):
         node = next(item for item in select.expressions if _tests_in(item))
         raise unsupported(
             node,
-            f"is not alone: {FUNCTION} shows {len(COLUMNS)} columns of its own",
-            f"Ask {FUNCTION}(a, b) alone in a subquery, and use its columns outside.",
+            f"is not the only item: {FUNCTION} itself gives {len(COLUMNS)} columns",
+            f"Use {FUNCTION}(a, b) alone in a subquery, and use its columns outside.",
         )
     test: exp.Expr = first
     return test
@@ -217,15 +219,15 @@ def _arguments(test: exp.Expr) -> list[exp.Expr]:
     if any(one.name.upper() != GIVEN for one in named):
         raise unsupported(
             test,
-            f"has an argument by a name that is not {GIVEN}",
-            f"Say {FUNCTION}(a, b, {GIVEN} => (c, d)), and options before it, as in "
-            "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(replicates => 99) ..",
+            f"has a named argument other than {GIVEN}",
+            f"Use {FUNCTION}(a, b, {GIVEN} => (c, d)). Options come before it, as in SELECT "
+            "WITH DIFFERENTIAL_PRIVACY OPTIONS(replicates => 99) ..",
         )
     if len(plain) != 2 or len(named) > 1:  # noqa: PLR2004 - two columns are tested
         raise unsupported(
             test,
-            "does not have two columns to test",
-            f"Say {FUNCTION}(a, b) or {FUNCTION}(a, b, {GIVEN} => (c, d)).",
+            "does not name two columns to test",
+            f"Use {FUNCTION}(a, b) or {FUNCTION}(a, b, {GIVEN} => (c, d)).",
         )
     for one in named:
         given = one.expression.unnest()
@@ -238,14 +240,14 @@ def _shape(keys: Sequence[GroupKey], test: exp.Expr) -> tuple[int, ...]:
     if min(sizes[:2]) < 2:  # noqa: PLR2004 - what has one value depends on nothing
         raise unsupported(
             test,
-            "has a column with fewer than two values under WHERE",
-            "Test columns that can have several.",
+            "tests a column that has fewer than two possible values under WHERE",
+            "Test columns that have at least two possible values.",
         )
     if math.prod(sizes) != len(keys[0].values):
         raise unsupported(
             test,
-            "has combinations of values that no record can have",
-            "Test columns that are not functions of each other, and let WHERE tie none of them.",
+            "tests columns some of whose combinations of values are impossible",
+            "Test columns that do not determine each other, and do not relate them in WHERE.",
         )
     return sizes
 
@@ -254,7 +256,7 @@ def _check_simulated_size(question: IndependenceQuestion) -> None:
     n_cells = math.prod(question.shape)
     if n_cells * (question.n_replicates + 1) > N_SIMULATED_CELLS_MAX:
         raise TooLarge(
-            f"{question.n_replicates} replicates of a table of {n_cells} cells are more than "
-            f"{N_SIMULATED_CELLS_MAX} cells.",
-            hint="Group the values, as with a CASE, or ask for fewer replicates.",
+            f"{question.n_replicates} replicates of a table of {n_cells} cells exceed the limit "
+            f"of {N_SIMULATED_CELLS_MAX} simulated cells.",
+            hint="Group the values, for example with CASE, or ask for fewer replicates.",
         )

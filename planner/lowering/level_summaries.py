@@ -1,4 +1,4 @@
-"""Numbers that are read off noisy counts of levels: quantiles, modes, extremes, how many there are.
+"""Lowers numbers that are read off noisy counts of levels: quantiles, modes, extremes.
 
 What a quantile is of: a column with an order, perhaps scaled, and its levels as numbers.
 
@@ -136,10 +136,9 @@ def _scaled(levels: tuple[float, ...], polynomial: Polynomial) -> tuple[float, .
 def _no_column(call: exp.Expr) -> UnsupportedSql:
     return unsupported(
         call,
-        "is a quantile of something else than a numeric column, perhaps scaled, or one of days or "
-        "moments",
-        f"Name a column, as in {shown(exp.Median(this=exp.column('x')))}; its functions can be "
-        "computed from the answer.",
+        "is not a quantile of a numeric column (which may be scaled), a date or a timestamp",
+        f"Use a column, as in {shown(exp.Median(this=exp.column('x')))}, and apply functions to "
+        "the answer.",
     )
 
 
@@ -169,7 +168,11 @@ def quantile_of(node: exp.Expr) -> QuantileCall | None:
     if isinstance(inner, exp.WithinGroup):
         function = inner.this
         if not isinstance(function, exp.PercentileCont | exp.PercentileDisc):
-            raise unsupported(node, "is not answered", "PERCENTILE_CONT and PERCENTILE_DISC are.")
+            raise unsupported(
+                node,
+                "is not supported",
+                "WITHIN GROUP works with PERCENTILE_CONT and PERCENTILE_DISC.",
+            )
         ordered = inner.expression.expressions
         if len(ordered) != 1:
             raise unsupported(
@@ -192,7 +195,7 @@ def quantile_of(node: exp.Expr) -> QuantileCall | None:
         arguments = inner.expressions
         if len(arguments) != 2:  # noqa: PLR2004 - a column and a fraction
             raise unsupported(
-                node, "takes a column and a fraction", "The median is QUANTILE_CONT(column, 0.5)."
+                node, "needs a column and a fraction", "The median is QUANTILE_CONT(column, 0.5)."
             )
         is_interpolated = inner.name.upper() == "QUANTILE_CONT"
         return QuantileCall(
@@ -219,7 +222,9 @@ def quantiles_of(node: exp.Expr) -> list[exp.Expr] | None:
         return None
     if not 0 < len(fractions) <= N_FRACTIONS_MAX:
         raise unsupported(
-            node, f"is of {len(fractions)} fractions", f"Ask for 1 to {N_FRACTIONS_MAX} at once."
+            node,
+            f"has {len(fractions)} fractions",
+            f"Ask for 1 to {N_FRACTIONS_MAX} fractions at once.",
         )
     found = []
     for fraction in fractions:
@@ -355,8 +360,8 @@ def _by_bin(
     """Groups split by the bins of a column with many levels."""
     if axis.name in partition.axes:
         raise TooLarge(
-            f"A quantile of {axis.name} is asked for in groups of {axis.name}, which has "
-            f"{bins.n_levels} levels.",
+            f"The statement asks for a quantile of {axis.name} in groups of {axis.name}, which "
+            f"has {bins.n_levels} levels.",
             hint="Group by other columns.",
         )
     n_cells = partition.n_groups * bins.n_bins
@@ -370,7 +375,7 @@ def _by_bin(
         along = list(groups.along)
     place = axes.index(axis.name)
     every = bins.of_level(axis.size)
-    of_bin = np.where(every < 0, bins.n_bins, every)  # one more class, for NULL and OTHER
+    of_bin = np.where(every < 0, bins.n_bins, every)  # one more class, for values without a number
     along.insert(place, runs_of(of_bin))
     numbers = np.arange(bins.n_bins, dtype=np.int64)
     if int(of_bin[-1]) == bins.n_bins:
@@ -395,14 +400,15 @@ def _check_axis(call: QuantileCall, axis: Axis) -> None:
         what = "day" if isinstance(axis, DateAxis) else "moment"
         raise unsupported(
             call.node,
-            f"is between two {what}s",
-            f"PERCENTILE_DISC({call.fraction:g}) WITHIN GROUP (ORDER BY {axis.name}) is a {what}.",
+            f"would interpolate between two {what}s",
+            f"Use PERCENTILE_DISC({call.fraction:g}) WITHIN GROUP (ORDER BY {axis.name}), which "
+            f"gives a {what}.",
         )
     if axis.other is not None:
         raise unsupported(
             call.node,
-            "is a quantile of a column with an OTHER level, which has no place in it",
-            f"Ask COUNT(*), grouped by {axis.name}.",
+            "is a quantile of a column whose OTHER level has no place in the order",
+            f"Use COUNT(*), grouped by {axis.name}.",
         )
 
 
@@ -545,26 +551,28 @@ _EVERY = exp.Count(this=exp.Star(), big_int=True)
 def _check(call: SummaryCall, key: KeyArray, part: PartBuilder) -> None:
     if isinstance(call.value, exp.Tuple) and call.statistic is not LevelStatistic.COUNT:
         raise unsupported(
-            call.node, "is of several columns", "Name one; COUNT(DISTINCT (a, b)) takes several."
+            call.node,
+            "takes one column, not several",
+            "Name one column. COUNT(DISTINCT (a, b)) takes several.",
         )
     is_extreme = call.statistic in _EXTREMES
     if call.statistic is LevelStatistic.SUM and key.sql_type not in _NUMERIC:
-        raise unsupported(call.node, f"sums levels of type {key.sql_type}", "Name a number.")
+        raise unsupported(call.node, f"sums levels of type {key.sql_type}", "Use a numeric column.")
     if not is_extreme:
         return
     if not part.noisy_extremes and not set(key.values) - {None} <= _INDICATOR:
         raise unsupported(
             call.node,
             "depends on single records",
-            "Say OPTIONS(extremes => 'noisy') for the outermost level with a noisy count above its "
-            "noise, or ask PERCENTILE_DISC(0.01) or (0.99).",
+            "Use OPTIONS(extremes => 'noisy') for the outermost level whose noisy count stands "
+            "out from the noise, or PERCENTILE_DISC(0.01) or (0.99).",
         )
     axis = part.domain.schema.by_name.get(call.value.name)
     if isinstance(call.value, exp.Column) and axis is not None and axis.other is not None:
         raise unsupported(
             call.node,
-            "is of a column with an OTHER level, which has no place in it",
-            f"Ask COUNT(*), grouped by {axis.name}.",
+            "is of a column whose OTHER level has no place in the order",
+            f"Use COUNT(*), grouped by {axis.name}.",
         )
 
 
@@ -577,13 +585,15 @@ def _note(call: SummaryCall) -> str:
         LevelStatistic.LARGEST: "is the largest of the levels",
         LevelStatistic.MODE: "is the most frequent of the levels",
     }[call.statistic]
-    missed = "an estimate without an interval. Levels with fewer records are missed."
+    missed = "an estimate without an interval. Levels with few records are missed."
     if call.statistic in BOUNDED:
         missed = (
-            "levels with fewer records are missed. Its interval ends at all that may occur; where "
-            "these are more than twice as many, it is NULL."
+            "levels with few records are missed. Its interval goes up to the number of all "
+            "possible levels; it is NULL if that is more than twice as much."
         )
-    return f"{_written(call)} {what} whose noisy count is above what noise alone reaches: {missed}"
+    return (
+        f"{_written(call)} {what} whose noisy count is above what noise alone can reach: {missed}"
+    )
 
 
 def _split(
@@ -628,7 +638,7 @@ def _by_level(
         cells, labels = cells[1:], labels - 1
     if cells.size > N_GROUPS_MAX:
         raise TooLarge(
-            f"There are {cells.size} levels in groups to be counted; {N_GROUPS_MAX} are allowed.",
+            f"The groups have {cells.size} levels to count; {N_GROUPS_MAX} are allowed.",
             hint="Round the values, as in FLOOR(x / 100), or group by fewer columns.",
         )
     return (Partition(axes, labels) if cells.size else None), cells.tolist()

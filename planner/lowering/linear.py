@@ -1,4 +1,4 @@
-"""Keys and items of a SELECT as linear queries.
+"""Lowers the keys and items of a SELECT to linear queries.
 
 GROUP BY is a partition of public cells, with the key values of each row. An item is a sum of counts
 and sums, times constants. Beside them stands what is said about values that count as others than
@@ -296,7 +296,7 @@ def _tiles(
     sizes = tuple(along[name].ends[1] + 1 for name in axes)
     if math.prod(sizes) > N_FACTOR_CELLS_MAX:
         raise TooLarge(
-            f"GROUP BY uses {math.prod(sizes)} combinations of groups of levels, "
+            f"GROUP BY uses {math.prod(sizes)} combinations of groups of levels; "
             f"{N_FACTOR_CELLS_MAX} are allowed.",
             hint="Group by fewer columns, or by columns with fewer levels.",
         )
@@ -337,8 +337,8 @@ def check_values(n_groups: int, n_keys: int) -> None:
     """Raise TooLarge if groups have too many values of keys to be written out."""
     if n_groups * n_keys > N_VALUES_MAX:
         raise TooLarge(
-            f"GROUP BY makes {n_groups} groups of {n_keys} keys, so {n_groups * n_keys} values; "
-            f"{N_VALUES_MAX} are allowed.",
+            f"GROUP BY makes {n_groups} groups of {n_keys} keys. These are {n_groups * n_keys} "
+            f"values; {N_VALUES_MAX} are allowed.",
             hint=f"Use at most {N_VALUES_MAX // n_groups} keys, or narrow the groups in WHERE.",
         )
 
@@ -347,7 +347,7 @@ def _check_cells(axes: Scope, schema: Schema) -> None:
     n_cells = schema.n_cells(axes)
     if n_cells > N_FACTOR_CELLS_MAX:
         raise TooLarge(
-            f"GROUP BY uses {', '.join(axes)}: {n_cells} combinations of levels, "
+            f"GROUP BY uses {', '.join(axes)}, which have {n_cells} combinations of levels; "
             f"{N_FACTOR_CELLS_MAX} are allowed.",
             hint="Group by fewer columns, or by columns with fewer levels.",
         )
@@ -393,7 +393,7 @@ def linear_query(item: exp.Expr, where: tuple[exp.Expr, ...], domain: PublicDoma
     if row.bound > COEFFICIENT_MAX:
         raise unsupported(
             item,
-            "weighs records so differently that its whole weights exceed 2**40",
+            "needs coefficients of records that differ by more than a factor of 2**40",
             "Ask for its parts as separate columns.",
         )
     n_records = domain.schema.n_records_max
@@ -401,7 +401,9 @@ def linear_query(item: exp.Expr, where: tuple[exp.Expr, ...], domain: PublicDoma
     finest = min((term.scale for term in query.terms), key=abs, default=Fraction(1))
     if largest > _LARGEST or abs(finest) < _FINEST:
         raise unsupported(
-            item, "is beyond the range of floating point numbers", "Multiply and divide by less."
+            item,
+            "has coefficients or values beyond the range of floating point numbers",
+            "Multiply or divide by smaller numbers.",
         )
     return query
 
@@ -415,8 +417,8 @@ def aggregated_twice(node: exp.Expr) -> UnsupportedSql:
     """The refusal of an aggregate inside an aggregate."""
     return unsupported(
         node,
-        "aggregates an aggregate",
-        "Aggregate in a subquery, and its answers in the SELECT around it.",
+        "has an aggregate inside an aggregate",
+        "Compute the inner aggregate in a subquery, and aggregate its answers outside.",
     )
 
 
@@ -495,11 +497,11 @@ def _aggregate(
     if isinstance(expression, exp.Distinct):
         raise unsupported(
             node,
-            "counts values, not records, and is not linear",
-            "Ask COUNT(DISTINCT x) of one column, or COUNT(DISTINCT (a, b)) of several.",
+            "counts distinct values, which cannot be part of a sum of records",
+            "Use COUNT(DISTINCT x) of one column, or COUNT(DISTINCT (a, b)) of several.",
         )
     if node.expressions or not isinstance(expression, exp.Expr):
-        raise unsupported(node, "takes one argument", "Say COUNT(*) to count records.")
+        raise unsupported(node, "takes one argument", "Use COUNT(*) to count records.")
     if has_aggregate(expression):
         raise aggregated_twice(node)
     if isinstance(node, exp.CountIf):
@@ -507,15 +509,16 @@ def _aggregate(
     if isinstance(node, exp.Count):
         return [counted(expression, scale, conditions, domain.schema)]
     if isinstance(expression, exp.Star):
-        raise unsupported(node, "sums no column", "Say COUNT(*) to count records.")
+        raise unsupported(node, "does not sum a column", "Use COUNT(*) to count records.")
     products = summed(expression, scale, conditions, domain.schema)
     for product in products:
         for summand in product.summands:
             if domain.is_binned(summand):
                 raise unsupported(
                     node,
-                    f"needs values of {shown(summand)}, but only its bins are public",
-                    "Sum a CASE that gives each bin a value, or declare the column as integer.",
+                    f"needs single values of {shown(summand)}, but only its bins are public",
+                    "Sum a CASE that gives each bin a value. The owner can also declare the column "
+                    "as integer.",
                 )
     return products
 
@@ -567,10 +570,10 @@ def _not_linear(node: exp.Expr) -> UnsupportedSql:
         return unsupported(
             node,
             "is not a weighted sum of records",
-            "COUNT, SUM, +, - and constants are answered; compute the rest from their answers.",
+            "Use COUNT, SUM, +, - and constants, and compute the rest from their answers.",
         )
     return unsupported(
         node,
         "is neither an aggregate nor a group key",
-        "Ask COUNT or SUM, or put the expression into GROUP BY.",
+        "Use COUNT or SUM, or put the expression into GROUP BY.",
     )

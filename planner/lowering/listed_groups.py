@@ -1,6 +1,6 @@
-"""Groups that a SELECT lists, and groups that an answer chose.
+"""Lowers SELECTs that list groups, and conditions by which an answer chooses groups.
 
-SELECTs that list groups without asking for their records, and counts of the listed groups.
+Such a SELECT lists groups without asking for their records; another may count the listed groups.
 
     SELECT DISTINCT city FROM customers
     SELECT COUNT(*) FROM (SELECT DISTINCT city, plan FROM customers) AS x
@@ -81,7 +81,7 @@ def listed_groups(
     rows : Rows
         The rows that it groups, with all of its conditions.
     names : sequence of str
-        Of its columns.
+        The names of its columns.
     keys : sequence of Expr
         What tells its rows apart: its group keys, or its columns if it is a SELECT DISTINCT.
     n_groups : int
@@ -150,7 +150,7 @@ def count_of_list(select: exp.Select, listed: ListedGroups) -> bool:
     Raises
     ------
     UnsupportedSql
-        If it has counts beside an aggregate over listed groups only.
+        If it has counts beside an aggregate that is only over the listed groups.
     """
     every = list(_aggregates(select))
     counts = [one for one in every if isinstance(one, exp.Count | exp.CountIf | exp.ApproxDistinct)]
@@ -169,9 +169,10 @@ def count_of_list(select: exp.Select, listed: ListedGroups) -> bool:
         elif not isinstance(one, _SAME_OVER_ROWS):
             raise unsupported(
                 one,
-                "is of groups that the public levels allow, and stands beside a count of those "
-                "with records",
-                "Ask COUNT(DISTINCT x) and SUM(DISTINCT x) of the table itself, or this alone.",
+                "aggregates all groups that the public levels allow, next to a count of groups "
+                "that have records",
+                "Use COUNT(DISTINCT x) and SUM(DISTINCT x) over the table itself, or ask for "
+                "this alone.",
             )
     return True
 
@@ -271,7 +272,7 @@ def filter_groups(select: exp.Select, is_public: IsPublic) -> list[str]:
     Parameters
     ----------
     select : Select
-        Aggregates private rows.
+        A SELECT that aggregates private rows.
     is_public : callable
     """
     keys = [_plain(key) for key in _keys(select)]

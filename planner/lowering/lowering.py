@@ -1,4 +1,4 @@
-"""A SELECT over private rows, turned into parts and a SELECT over the parts' answers.
+"""Turns a SELECT over private rows into parts, and a SELECT over the answers of the parts.
 
 ROLLUP, CUBE and GROUPING SETS expanded into the sets of keys that rows are grouped by.
 
@@ -116,7 +116,9 @@ def grouping_sets(group: exp.Group) -> list[list[exp.Expr]]:
         if clause == "expressions" or value is None or value == []:
             continue
         if clause not in ("rollup", "cube", "grouping_sets"):
-            raise unsupported(group, "is more than a list", "Group by one list of expressions.")
+            raise unsupported(
+                group, "has an unsupported clause", "Group by one list of expressions."
+            )
         entries += value
     choices = [_sets(entry) for entry in entries]
     n_sets = 1
@@ -125,7 +127,7 @@ def grouping_sets(group: exp.Group) -> list[list[exp.Expr]]:
         if n_sets > N_SETS_MAX:
             raise TooLarge(
                 f"GROUP BY makes more than {N_SETS_MAX} grouping sets.",
-                hint="Ask for some of them at a time.",
+                hint="Ask for some of the grouping sets at a time.",
             )
     return [[key for chosen in one for key in chosen] for one in product(*choices)]
 
@@ -134,7 +136,9 @@ def _sets(entry: exp.Expr) -> list[list[exp.Expr]]:
     entry = entry.unnest()
     if isinstance(entry, exp.Rollup | exp.Cube) and not entry.expressions:
         raise unsupported(
-            entry, "follows the list, as in other dialects", "Say GROUP BY ROLLUP(a, b)."
+            entry,
+            "comes after the list, which is the syntax of another dialect",
+            "Use GROUP BY ROLLUP(a, b).",
         )
     if isinstance(entry, exp.Rollup):
         members = [_members(member) for member in entry.expressions]
@@ -146,8 +150,8 @@ def _sets(entry: exp.Expr) -> list[list[exp.Expr]]:
         members = [_members(member) for member in entry.expressions]
         if 2 ** len(members) > N_SETS_MAX:
             raise TooLarge(
-                f"CUBE of {len(members)} makes more than {N_SETS_MAX} grouping sets.",
-                hint="Name the sets you need in GROUPING SETS.",
+                f"CUBE of {len(members)} columns makes more than {N_SETS_MAX} grouping sets.",
+                hint="Write the sets you need in GROUPING SETS.",
             )
         return [
             [key for member in chosen for key in member]
@@ -201,7 +205,7 @@ def count_of_units(node: exp.Expr, rows: Rows) -> exp.Expr:
     else:
         found = exp.Count(this=exp.Star(), big_int=True)
         found.meta.update(counted.meta)
-        own = conditions  # WAS_CUT in them is refused, as everywhere else
+        own = conditions  # WAS_CUT among them is refused, as everywhere else
     if own:
         where = exp.and_(*(rows.resolved(one.copy()) for one in own))
         found = exp.Filter(this=found, expression=exp.Where(this=where))
@@ -354,7 +358,9 @@ class Lowering:
         distinct = select.args.get("distinct")
         if group is None and distinct is not None and not aggregates_in(select):
             if distinct.args.get("on") is not None:
-                raise unsupported(distinct, "keeps one private row of each group", "Use GROUP BY.")
+                raise unsupported(
+                    distinct, "would return one private row of each group", "Use GROUP BY."
+                )
             sets = [[item.unalias().unnest() for item in select.expressions]]
             select.set("distinct", None)
         else:
@@ -421,8 +427,8 @@ class Lowering:
             self._item(one, f"{name}[{place}]")[0] for place, one in enumerate(quantiles, start=1)
         ]
         self._part.notes[
-            f"{name} is a list of quantiles, and has no interval of its own: each of them asked by "
-            "itself has one, for nothing more."
+            f"{name} is a list of quantiles, and has no interval. Each quantile has an interval "
+            "when it is a column of its own, at no further cost."
         ] = None
         made = exp.Array(expressions=columns)
         made.meta[IS_MADE] = True
@@ -444,15 +450,16 @@ class Lowering:
         wanted = companion.answer
         if wanted in several:
             raise UnsupportedSql(
-                f"{shown(companion)}: several answers are called {wanted}.",
-                hint="Name each of them with AS.",
+                f"{shown(companion)} is ambiguous: several answers are named {wanted}.",
+                hint="Give each answer its own name with AS.",
                 position=position(companion),
             )
         if wanted not in answers:
             raise UnknownName(
                 f"{wanted} is not an answer with an interval in this SELECT.",
                 hint=suggestion(wanted, answers)
-                or f"Its answers are {listed(answers) or 'none: COUNT, SUM and formulas of them'}.",
+                or "The answers here are "
+                f"{listed(answers) or 'none: COUNT, SUM and formulas of them'}.",
                 position=position(companion),
             )
         kind = COMPANIONS[companion.name]
@@ -508,7 +515,7 @@ class Lowering:
         for argument in node.expressions:
             place = self._keys.get(argument.unnest())
             if place is None:
-                raise unsupported(argument, "is not a group key", "GROUPING takes group keys.")
+                raise unsupported(argument, "is not a group key", "Use GROUPING with a group key.")
             bit: exp.Expr = self._part.column(ColumnKind.GROUPING, place)
             if total is not None:
                 doubled = exp.Mul(
@@ -517,7 +524,7 @@ class Lowering:
                 bit = exp.Add(this=doubled, expression=bit)
             total = bit
         if total is None:
-            raise ValueError("the grammar lets no GROUPING be empty")
+            raise ValueError("GROUPING needs at least one argument")
         return exp.paren(total, copy=False)
 
 
@@ -536,8 +543,8 @@ def expand_ordinals(
             if not 1 <= place <= len(items):
                 raise unsupported(
                     node,
-                    f"is not the place of one of the {len(items)} columns",
-                    "Name the column itself.",
+                    f"is not the position of one of the {len(items)} columns",
+                    "Write the column's name.",
                 )
             item: exp.Expr = items[place - 1].unalias()
             return rows.written_out(item, node)
@@ -567,19 +574,19 @@ def check_key(key: exp.Expr) -> None:
     if isinstance(key, CompanionColumn) or has_node(key, exp.AggFunc):
         raise unsupported(
             key,
-            "is an answer, and answers are no group keys",
-            "Aggregate in a subquery, and group its answers in the SELECT around it.",
+            "is an answer, and an answer cannot be a group key",
+            "Aggregate in a subquery, and group by its answers outside.",
         )
     if has_node(key, Held):
         raise unsupported(key, "groups by another answer", "Group by columns.")
     if has_node(key, exp.Star):
         raise UnsupportedSql(
-            "SELECT DISTINCT * would show private rows.", hint="Name the columns of the groups."
+            "SELECT DISTINCT * would show private rows.", hint="Name the columns to group by."
         )
 
 
 def _too_many_columns() -> TooLarge:
     return TooLarge(
         f"The SELECT list or GROUP BY has more than {N_COLUMNS_MAX} columns.",
-        hint="Ask for them in several statements.",
+        hint="Split the columns over several statements.",
     )

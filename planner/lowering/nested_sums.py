@@ -1,11 +1,11 @@
-"""Sums over the answers of a subquery, and how much a private row adds to such an answer.
+"""Lowers sums over the answers of a subquery to linear queries of private rows.
 
-What one private row adds to a linear answer: ``1`` to COUNT(*), ``x`` to SUM(x).
+One private row adds a share to a linear answer: ``1`` to COUNT(*), ``x`` to SUM(x).
 
 The sum of these shares over all rows is the answer. They are used where a SELECT of groups becomes
-one of rows; what is no sum of shares, such as ``COUNT(*) + 1``, has none.
+one of rows. An answer that is not a sum of shares, such as ``COUNT(*) + 1``, has none.
 
-Sums of a subquery's answers: a sum over groups of linear answers is linear.
+A sum of linear answers over groups is linear.
 
     SELECT plan, SUM(n) FROM (SELECT plan, city, COUNT(*) AS n FROM customers GROUP BY plan, city)
     SELECT plan, COUNT(n) FROM (SELECT plan, city, 1 AS n FROM customers)

@@ -1,4 +1,4 @@
-"""SQL that runs on answers, and statements that are answered from synthetic rows instead.
+"""Prepares the SQL that runs on answers, and statements that run on synthetic rows instead.
 
 The SQL around the aggregates, checked and translated to DuckDB's dialect.
 
@@ -109,8 +109,8 @@ def outer_sql(tree: exp.Query, relations: RelationTypes) -> tuple[str, int]:
         return duckdb_sql(written_query(tree, relations)), n_characters
     except UnsupportedError:
         raise UnsupportedSql(
-            "The expressions on answers have no form in DuckDB.",
-            hint="Leave out clauses that are rarely given, such as IGNORE NULLS.",
+            "DuckDB cannot compute the expressions over the answers.",
+            hint="Leave out rarely used clauses, such as IGNORE NULLS.",
         ) from None
 
 
@@ -126,16 +126,16 @@ def public_types(public: Mapping[str, PublicRelation]) -> RelationTypes:
 
 
 def check_run(nodes: Sequence[exp.Expr]) -> None:
-    """Raise TooLarge if DuckDB would make too many nodes of a tree; all its nodes are given.
+    """Raise TooLarge if DuckDB would make too many nodes of a tree, given all of its nodes.
 
     No interrupt works while it makes them.
     """
     n_nodes = n_nodes_run(nodes)
     if n_nodes > N_NODES_RUN_MAX:
         raise TooLarge(
-            f"The expressions on answers come to {n_nodes} words and signs once each "
-            f"NULLIF and CASE is written out; {N_NODES_RUN_MAX} are allowed.",
-            hint="Nest fewer of them, or compute what is inside in a subquery.",
+            f"The expressions over the answers have {n_nodes} words and signs once each NULLIF "
+            f"and CASE is expanded; {N_NODES_RUN_MAX} are allowed.",
+            hint="Nest fewer of them, or compute the inner ones in a subquery.",
         )
 
 
@@ -154,9 +154,9 @@ def _as_limit(fetch: exp.Fetch) -> None:
     options = fetch.args.get("limit_options")
     count = fetch.args.get("count")
     if count is None or (options is not None and options.args.get("percent")):
-        raise unsupported(fetch, "is not answered in this form", "Say LIMIT.")
+        raise unsupported(fetch, "is not supported in this form", "Use LIMIT.")
     if options is not None and options.args.get("with_ties"):
-        raise unsupported(fetch, "keeps ties, which answers do not have", "Say LIMIT.")
+        raise unsupported(fetch, "keeps ties, and noisy answers have no ties", "Use LIMIT.")
     fetch.replace(exp.Limit(expression=count))
 
 
@@ -180,21 +180,19 @@ def _named(items: Iterable[exp.Expr]) -> Iterable[exp.Expr]:
 
 def _refusal(node: exp.Expr) -> UnsupportedSql:
     if isinstance(node, exp.Parameter | exp.Placeholder):
-        return unsupported(node, "is a parameter", "Write the value into the SQL text.")
-    if is_probability(node):
         return unsupported(
             node,
-            "is about answers of another SELECT",
-            "Ask for it in the SELECT that aggregates, under a name, and use that here.",
+            "is a parameter, which is not supported here",
+            "Write the value into the SQL text.",
         )
     if isinstance(node, exp.Func):
         return unsupported(
             node,
-            "is not among the functions that answers are computed with",
+            "is not a supported function over answers",
             instead_of(node, FUNCTIONS.values()),
         )
     return unsupported(
-        node, "is not supported around answers", "Leave it out, or compute it from the result."
+        node, "is not supported over answers", "Leave it out, or compute it from the result."
     )
 
 

@@ -1,10 +1,11 @@
-"""Parts: the aggregation of one private table in a SELECT, and how accurate its answers are to be.
+"""Builds parts: a part aggregates one private table in a SELECT, with targets for its answers.
 
 How accurate each answer is to be: as the statement says, or else a default for its kind.
 
 A count's default is its table's half-width, in records. A sum's default is a fraction of itself, or
-what its measure's owner declared; it costs at most a stated multiple of a count's cost, since it
-is never asked for at less than a floor that follows from public bounds. Nothing here measures.
+the target that the owner declared for the measure. A sum costs at most a stated multiple of a
+count, since its half-width never goes below a floor that follows from public bounds. Nothing here
+measures.
 
 A `PartBuilder` collects groups, linear queries, answers and the columns of the noisy relation, each
 once however often the statement mentions it, and returns a frozen `Part`.
@@ -53,7 +54,7 @@ from planner.workload import (
     surer,
 )
 
-DEFAULT_RELATIVE: Final = 0.05  # of a sum, where no one says
+DEFAULT_RELATIVE: Final = 0.05  # of a sum without a declared target
 AT_LEAST_RECORDS: Final = 2  # times the half-width of counts: records of the largest value
 
 _UNDECLARED: Final = SumTarget(relative=DEFAULT_RELATIVE)
@@ -96,7 +97,7 @@ class TargetRules:
     sums : mapping
         The declared defaults for sums, by the measure's name.
     schema : Schema
-        The public bounds.
+        The schema with the public bounds of measures.
     """
 
     requested: RequestedTarget
@@ -143,7 +144,7 @@ class TargetRules:
 
     @property
     def _undeclared_floor(self) -> float:
-        """The narrowest half-width of sums where no one declares one, in records."""
+        """The narrowest half-width of sums without a declared target, in records."""
         return DEFAULT_RELATIVE * AT_LEAST_RECORDS * self.default.half_width
 
     def _relative(self, query: LinearQuery, relative: float, floor: float) -> AnswerTarget:
@@ -165,7 +166,7 @@ class TargetRules:
             return target.relative / DEFAULT_RELATIVE * self._undeclared_floor
         (axis,) = (axis for axis in self.schema.axes if axis.name == name)
         if not isinstance(axis, MeasureAxis):
-            raise TypeError(f"{name} has a target for sums, and is no measure")
+            raise TypeError(f"{name} has a target for sums, but is not a measure")
         return target.width / float(max(-Fraction(axis.low), Fraction(axis.high)))
 
 
@@ -185,7 +186,7 @@ def summed_columns(query: LinearQuery) -> list[str]:
 
 
 def counts_records(query: LinearQuery) -> bool:
-    """Whether a query is a count, whose true value is never below 0."""
+    """Whether a query is a count, so that its true values are never below 0."""
     is_sum = bool(summed_columns(query)) or bool(query.constant)
     return not is_sum and coefficient_range(query)[0] >= 0
 
@@ -450,7 +451,7 @@ class PartBuilder:
             self._is_searched |= target.is_searched
         else:
             self._check_draws(answer.sql, self.confidence, answer)
-            # A floor that no one named is in the unit of counts, which is not that of a formula.
+            # The default floor is in the unit of counts, and a formula may have another unit.
             floor = 0.0 if asked.at_least is None else self.targets.requested_floor
             width = asked.half_width if asked.relative is None else None
             answer = replace(answer, half_width=width, relative=asked.relative, width_floor=floor)
@@ -499,10 +500,10 @@ class PartBuilder:
         self.domain.allowance.draws(n_drawn * len(answer.uses), formula)
         if is_too_large:
             raise TooLarge(
-                f"{formula} is a formula for {self._n_rows} groups, and needs more draws at "
-                f"confidence {confidence:g} than are made.",
-                hint="Ask its sums and counts as separate columns, fewer groups, or a lower "
-                "confidence.",
+                f"{formula} in {self._n_rows} groups needs more random draws at confidence "
+                f"{confidence:g} than are allowed.",
+                hint="Ask for its sums and counts as separate columns, for fewer groups, or for a "
+                "lower confidence.",
             )
 
     def rename(self, answer: int, name: str) -> None:
@@ -546,7 +547,7 @@ class PartBuilder:
         if max(len(self._columns), len(self._keys)) > N_COLUMNS_MAX:
             raise TooLarge(
                 f"The SELECT needs more than {N_COLUMNS_MAX} answers, intervals and group keys.",
-                hint="Ask for them in several statements.",
+                hint="Split them over several statements.",
             )
         cap = self.requested.epsilon_cap
         cut_at = surer(self.confidence) if self._is_searched else self.confidence

@@ -1,4 +1,4 @@
-"""What is known of a result from its statement alone: probes, counts of records, noisy choices.
+"""Derives from a statement alone what its result needs: probes, counts of records, notes.
 
 Statements by which clients only learn the columns of a result: results without rows.
 
@@ -65,7 +65,7 @@ def has_limit_zero(query: exp.Query) -> bool:
 
 
 def shown_columns(item: exp.Expr, rows: Rows) -> Iterator[tuple[str, exp.Expr]]:
-    """Names and meanings of the columns that an item of a SELECT list shows."""
+    """Names and meanings of the columns of private rows that an item of a SELECT list shows."""
     if isinstance(item, exp.Star):
         yield from rows.every_column()
     elif isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
@@ -232,16 +232,16 @@ def chosen_among(tree: exp.Query, pick: Pick | None) -> Iterator[str]:
     Parameters
     ----------
     tree : Query
-        Around the parts.
+        The query around the parts.
     pick : Pick, optional
         Of which more is said once the answers are there.
     """
     for item in tree.expressions if isinstance(tree, exp.Select) else ():
         if has_node(item, exp.Max, exp.Min, exp.ArgMax, exp.ArgMin):
             yield (
-                f"{shortened(item.alias)} picks among noisy answers: where the intervals of groups "
-                "overlap, another group may be first, and the largest of many tends to be too "
-                "large, the smallest too small."
+                f"{shortened(item.alias)} picks among noisy answers. Where the intervals of "
+                "groups overlap, the true order may differ. The largest of many noisy answers "
+                "tends to be too large, and the smallest too small."
             )
     if pick is None and _is_picked(tree):
         yield PICKED

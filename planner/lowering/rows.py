@@ -1,4 +1,4 @@
-"""Private rows: what names mean on them, and the refusals of statements that would show them.
+"""Resolves names on private rows, and refuses statements that would show such rows.
 
 Private rows as one SELECT sees them: the meaning of every name on the public levels.
 
@@ -156,11 +156,11 @@ class Rows:
             If there is no such column here, or the name is ambiguous.
         """
         if not isinstance(column.this, exp.Identifier):
-            raise unsupported(column, "is a whole row, and not a value", "Name one column.")
+            raise unsupported(column, "is a whole row, and a value is needed", "Name one column.")
         found = list(self._meanings(column))
         if len(found) > 1:
             raise UnknownName(
-                f"{shown(column)} may be a column of several tables.",
+                f"Several tables may have a column {shown(column)}.",
                 hint="Put the table's name before it.",
                 position=position(column),
             )
@@ -220,12 +220,12 @@ class Rows:
         unit = self.schema.unit
         if unit is not None and column.name.casefold() == unit.casefold():
             return UnknownName(
-                f"{shown(column)} tells one person from another and cannot be used here.",
-                hint=f"COUNT(DISTINCT {unit}) counts them.",
+                f"{shown(column)} identifies persons and cannot be used here.",
+                hint=f"To count persons, use COUNT(DISTINCT {unit}).",
                 position=position(column),
             )
-        known = suggestion(column.name, names) or f"It has {listed(names)}."
-        hint = f"{known} Text values go between single quotes." if column.this.quoted else known
+        known = suggestion(column.name, names) or f"The columns are {listed(names)}."
+        hint = f"{known} Put text values in single quotes." if column.this.quoted else known
         return UnknownName(
             f"{sources[0]} has no column {shown(column)}.", hint=hint, position=position(column)
         )
@@ -281,7 +281,7 @@ def rows_shown(statement: exp.Query, rows: Rows) -> PrivateRows:
     columns = listed(axis.name for axis in rows.schema.axes)
     return PrivateRows(
         "This would show private rows.",
-        hint=f"Ask COUNT(*) or SUM, grouped by some of {columns}. {_synthetic_rows(rows)}",
+        hint=f"Use COUNT(*) or SUM, grouped by some of {columns}. {_synthetic_rows(rows)}",
         position=position(statement),
         table=rows.table,
     )
@@ -293,16 +293,17 @@ def clause_of_rows(clause: str, select: exp.Select, rows: Rows) -> PrivateRows:
     columns = [column_name(one) for one in named if isinstance(one, exp.Column)]
     if all(isinstance(one.unnest(), exp.Literal | exp.Boolean) for one in named):
         instead = (
-            "To learn whether there are any, count them: SELECT COUNT(*) with the same FROM and "
-            "WHERE; in Django, count() in place of exists()."
+            "To learn whether there are any rows, count them: SELECT COUNT(*) with the same "
+            "FROM and WHERE. In Django, use count() instead of exists()."
         )
     elif len(columns) < len(named) or "*" in columns:
-        instead = "Aggregate them: HAVING, ORDER BY and LIMIT then work on the answers."
+        instead = "Aggregate the rows. HAVING, ORDER BY and LIMIT then apply to the answers."
     else:
         keys = shortened(", ".join(columns))
-        instead = f"Count their groups: SELECT {keys}, COUNT(*) .. GROUP BY {keys}."
+        instead = f"Count the groups: SELECT {keys}, COUNT(*) .. GROUP BY {keys}."
     return PrivateRows(
-        f"{clause.upper()} of private rows is not answered; SELECT * and the like would show them.",
+        f"{clause.upper()} of private rows is not supported, since the result would be private "
+        "rows.",
         hint=f"{instead} {_synthetic_rows(rows)}",
         position=position(select),
         table=rows.table,
@@ -319,17 +320,17 @@ def check_plain(table: exp.Table) -> None:
         if part == "sample":
             raise unsupported(
                 table,
-                "is a sample of records, which is not answered",
-                "Leave TABLESAMPLE out: an answer from all records costs the same.",
+                "has TABLESAMPLE, which is not supported",
+                "Leave out TABLESAMPLE: an answer from all records costs the same.",
             )
         if part == "pivots":
             raise unsupported(
                 table,
-                "has PIVOT, which is not answered",
-                "Say SELECT a, COUNT(*) FILTER (WHERE b = 'x') AS x FROM t GROUP BY a.",
+                "has PIVOT, which is not supported",
+                "Use SELECT a, COUNT(*) FILTER (WHERE b = 'x') AS x FROM t GROUP BY a.",
             )
-        raise unsupported(table, f"has {part.upper()}, which is not answered", "Leave it out.")
+        raise unsupported(table, f"has {part.upper()}, which is not supported", "Leave it out.")
 
 
 def _synthetic_rows(rows: Rows) -> str:
-    return f"Rows to look at are in a synthetic table: CREATE SYNTHETIC TABLE s FROM {rows.table}."
+    return f"To look at rows, make a synthetic table: CREATE SYNTHETIC TABLE s FROM {rows.table}."

@@ -1,4 +1,4 @@
-"""Statements, cut at their aggregates into queries on private tables and SQL on the answers.
+"""Splits statements at their aggregates into queries of private tables and SQL over the answers.
 
 DP_INTERVAL_LOW(n) and the like in a SELECT around the one that aggregates.
 
@@ -96,7 +96,7 @@ def show_companions(select: exp.Select, sources: Answered, statement: exp.Query)
         if known.select.args.get("distinct") or _shows_a_star(statement):
             raise unsupported(
                 companion,
-                "is of an answer in FROM, beside a * or of a DISTINCT SELECT",
+                "asks for the interval of an answer in FROM, next to a * or in a SELECT DISTINCT",
                 "Ask for the interval in the SELECT that aggregates, or name the columns.",
             )
         own_name = companion.name.lower()
@@ -121,13 +121,15 @@ def _shows_a_star(statement: exp.Query) -> bool:
 N_PARTS_MAX = 64  # SELECTs of one statement that aggregate private rows
 
 LISTED = (
-    "The groups of {} are all that the public levels allow: whether a record is in them was not "
-    "asked. COUNT(*) of each says how many are, COUNT(DISTINCT x) about how many levels occur."
+    "The groups of {} are all that the public levels allow, whether or not a record is in them. "
+    "Ask for COUNT(*) of each group to see how many records it has, or for COUNT(DISTINCT x) to "
+    "see about how many levels occur."
 )
 COUNTED = (
-    "{} counts groups as they are shown, which are all that the public levels allow, with records "
-    "or without, but for those that HAVING, WHERE or LIMIT leave out by noisy answers. It has no "
-    "interval. COUNT(DISTINCT x) of the table's rows says about how many levels occur."
+    "{} counts the groups that are shown. These are all that the public levels allow, with or "
+    "without records, except those that HAVING, WHERE or LIMIT removes by noisy answers. The "
+    "count has no interval. To see about how many levels occur, ask for COUNT(DISTINCT x) of "
+    "the table's rows."
 )
 _NOT_OF_ROWS = ("limit", "offset", "qualify", "windows", "laterals", "locks", "into")
 
@@ -177,8 +179,8 @@ class Splitter:
             also = self.tables.in_the_way(trees, hidden, refusal.position)
             if isinstance(refusal, UnknownName) and self._is_of_outer_query(trees, refusal):
                 refusal.hint = (
-                    "It is a column of a table in another FROM: a subquery does not depend on the "
-                    "rows of the query around it. Ask for it by group, and join the answers."
+                    "It is a column of a table in another FROM. A subquery cannot use the rows of "
+                    "the query around it: ask for the answer by group, and join the answers."
                 )
             if also:
                 refusal.hint = " ".join(filter(None, (refusal.hint, "Also:", f"{also}.")))
@@ -227,7 +229,7 @@ class Splitter:
             scope = self._with(query, scope)
             query = query.this
         if not isinstance(query, exp.Select | exp.SetOperation):
-            raise unsupported(query, "is not a SELECT", "Nothing but SELECT is answered.")
+            raise unsupported(query, "is not a SELECT", "Use SELECT.")
         own = query.meta.get(REQUESTED)
         if own is not None:
             scope = _Scope(scope.names, own.over(scope.requested))
@@ -245,8 +247,8 @@ class Splitter:
             return scope
         if clause.args.get("recursive"):
             raise UnsupportedSql(
-                "WITH RECURSIVE is not answered.",
-                hint="Write its steps out.",
+                "WITH RECURSIVE is not supported.",
+                hint="Write out its steps as separate queries.",
                 position=position(clause),
             )
         names, kept = dict(scope.names), []
@@ -273,7 +275,7 @@ class Splitter:
             relation = self._query(side, scope)
             if isinstance(relation, Rows):
                 raise unsupported(
-                    side, "is a set of private rows", "Aggregate in each SELECT of the union."
+                    side, "combines private rows", "Aggregate in each SELECT of the union."
                 )
             has_groups |= relation.has_groups
         self._hold_subqueries(query, scope)
@@ -316,7 +318,7 @@ class Splitter:
         if len(self.parts) >= N_PARTS_MAX:
             raise TooLarge(
                 f"More than {N_PARTS_MAX} SELECTs of the statement aggregate private rows.",
-                hint="Ask a part of them at a time.",
+                hint="Split the statement.",
             )
         part = PartBuilder(
             f"{OWN_PREFIX}part_{len(self.parts)}", sources, self._world, scope.requested
@@ -346,8 +348,8 @@ class Splitter:
         if reads_rows and aggregates_in(select):
             chosen = filter_groups(select, lambda query: self.tables.is_public(query, scope.names))
             self.notes += [
-                f"Groups are shown by {one} as another answer of this statement chose; all were "
-                "measured, at the same cost."
+                f"Another answer of this statement chose which groups {one} shows. All groups "
+                "were measured, at the same cost."
                 for one in chosen
             ]
 
@@ -379,16 +381,16 @@ class Splitter:
         if listing is not None and isinstance(listing.this.unnest(), exp.Tuple):
             raise unsupported(
                 query,
-                "gives several columns of answers, by which private rows cannot be chosen",
-                "GROUP BY these columns and choose among the groups, by HAVING (a, b) IN "
+                "gives several columns of answers, which cannot choose private rows",
+                "GROUP BY these columns and choose among the groups, with HAVING (a, b) IN "
                 "(SELECT ..) or by a join with the subquery.",
             )
         if text not in self._given:
             own = inner.meta.get(REQUESTED)
             refusal = unsupported(
                 query,
-                "is a subquery where a value of one record is needed",
-                "Ask it first, and write its answer here; or join a public table.",
+                "is a subquery in a place that needs a value of one record",
+                "Run the subquery first and write its answer here, or join a public table.",
             )
             raise AskedFirst(
                 refusal,
@@ -447,7 +449,9 @@ class Splitter:
         window = select.find(exp.Window)
         if window is not None:
             raise unsupported(
-                window, "is a window over private rows", "GROUP BY first: windows order answers."
+                window,
+                "is a window function over private rows",
+                "Use GROUP BY first, and the window function over the answers.",
             )
         for clause in _NOT_OF_ROWS:
             if select.args.get(clause) and not (clause == "limit" and is_probe(select)):
@@ -462,8 +466,8 @@ class Splitter:
             for name, meaning in shown_columns(item, rows):
                 if name in columns:
                     raise UnsupportedSql(
-                        f"Two columns of an inner SELECT are called {name}.",
-                        hint="Name one of them otherwise with AS.",
+                        f"Two columns of an inner SELECT are named {name}.",
+                        hint="Give one of them another name with AS.",
                         position=position(item),
                     )
                 columns[name] = meaning
@@ -496,8 +500,9 @@ class Splitter:
             second = [at for at, one in enumerate(relations) if isinstance(one, Rows)][1]
             raise unsupported(
                 entries[second][1],
-                "is joined with private rows, and shows private rows itself",
-                "The owner can declare a private view over both, with one row for each person.",
+                "shows private rows and is joined with other private rows",
+                "The owner can declare a private view over both tables, with one row for each "
+                "person.",
             )
         place = next(at for at, one in enumerate(relations) if isinstance(one, Rows))
         return joined_rows(private[0], place, entries, self._world, select)
@@ -600,7 +605,7 @@ class Splitter:
 
 
 def _chooses_rows(held: Held, clause: str) -> bool:
-    """Whether a subquery is evaluated for each row, and not beside an answer."""
+    """Whether a subquery is part of an expression over rows, and not of one over answers."""
     above = held.parent
     while isinstance(above, exp.Paren):
         above = above.parent
@@ -626,9 +631,7 @@ def _written_keys(select: exp.Select) -> str:
 def _check_name(cte: exp.CTE) -> None:
     """A name of WITH must not hide a noisy relation."""
     if cte.alias.casefold().startswith(OWN_PREFIX):
-        raise unsupported(
-            cte.args["alias"], "is a name that Tacit keeps for itself", "Call it something else."
-        )
+        raise unsupported(cte.args["alias"], "is a name that Tacit reserves", "Use another name.")
 
 
 def _subqueries(value: object) -> Iterator[exp.Expr]:

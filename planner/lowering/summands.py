@@ -1,4 +1,4 @@
-"""COUNT and SUM of an expression as products of summands and conditions.
+"""Writes COUNT and SUM of an expression as products of summands and conditions.
 
 A product of level arrays is a term of a linear query: one array for each group of columns that the
 expression ties together.
@@ -55,9 +55,9 @@ def check_size(axes: Scope, schema: Schema) -> None:
     n_cells = schema.n_cells(axes)
     if n_cells > N_FACTOR_CELLS_MAX:
         raise TooLarge(
-            f"Conditions tie {', '.join(axes)} together: {n_cells} combinations of levels, "
+            f"Conditions combine {', '.join(axes)}: they have {n_cells} combinations of levels; "
             f"{N_FACTOR_CELLS_MAX} are allowed.",
-            hint="Conditions on different columns that are joined by AND are not tied.",
+            hint="Use separate conditions on the columns, joined by AND.",
         )
 
 
@@ -94,7 +94,7 @@ def multiplied(arrays: Sequence[LevelArray], schema: Schema, allowance: Allowanc
     allowance.cells(schema.n_cells(axes))
     if math.prod(_bound(array.values) for array in arrays) > COEFFICIENT_MAX:
         raise UnsupportedSql(
-            "A product in SUM has values beyond 2**40, which are not summed exactly.", hint=CAP_IT
+            "A product in SUM has values beyond 2**40, which cannot be summed exactly.", hint=CAP_IT
         )
     spreads = [spread(array.values, array.axes, axes) for array in arrays]
     return LevelArray(axes, reduce(operator.mul, spreads))
@@ -103,7 +103,7 @@ def multiplied(arrays: Sequence[LevelArray], schema: Schema, allowance: Allowanc
 def independent(
     arrays: Sequence[LevelArray], schema: Schema, allowance: Allowance
 ) -> list[LevelArray]:
-    """Arrays with the same product that share no axis."""
+    """Arrays with the same product as the given ones; no two of them share an axis."""
     groups = connected([array.axes for array in arrays])
     return [multiplied([arrays[member] for member in group], schema, allowance) for group in groups]
 
@@ -548,8 +548,8 @@ def _factors_apart(
     lefts, rights = summed(left, scale, conditions, schema), summed(right, Fraction(1), (), schema)
     if len(lefts) * len(rights) > N_TERMS_MAX:
         raise TooLarge(
-            f"{shown(product)} is a sum of {len(lefts) * len(rights)} products of columns; "
-            f"{N_TERMS_MAX} are allowed.",
+            f"{shown(product)} expands to a sum of {len(lefts) * len(rights)} products of "
+            f"columns; {N_TERMS_MAX} are allowed.",
             hint="Ask for its parts as separate columns.",
             position=position(product),
         )

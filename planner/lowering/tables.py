@@ -106,7 +106,11 @@ class Tables:
         """
         found = self._found(table, names)
         if table.args.get("version") is not None:
-            raise unsupported(table, "does not change over time", "Leave AS OF out.")
+            raise unsupported(
+                table,
+                "cannot be read as of an earlier time",
+                "Leave out AS OF.",
+            )
         return found
 
     def _found(self, table: exp.Table, names: Names) -> Relation:
@@ -114,7 +118,7 @@ class Tables:
         if argument is not None:
             return self._remaining(table, argument)
         if not isinstance(table.this, exp.Identifier):
-            raise unsupported(table, "is not a plain table", "Name a table.")
+            raise unsupported(table, "is not a table name", "Write the name of a table.")
         if table.db.casefold() == PRIVACY_SCHEMA:
             return self._privacy_view(table)
         if not table.db and table.name.casefold() in names:
@@ -167,7 +171,9 @@ class Tables:
                 private += [table] if known in self._world.schemas else []
             if len(private) > 1:
                 names = " and ".join(shown(table) for table in private)
-                reasons.setdefault(f"{names} are private, and not joined", position(private[1]))
+                reasons.setdefault(
+                    f"{names} are private and cannot be joined", position(private[1])
+                )
         if not any(reason.startswith(_NO_TABLE) for reason in reasons):
             reasons |= self._unknown_columns(trees, told)
         others = [
@@ -260,14 +266,14 @@ class Tables:
             every = self._world.names.shown()
             raise UnknownName(
                 f"{_NO_TABLE} {shown(table.this)}.",
-                hint=suggestion(table.name, every) or f"Tables are {listed(every)}.",
+                hint=suggestion(table.name, every) or f"The tables are {listed(every)}.",
                 position=position(table.this),
             )
         source = qualifier.among(self._world.schemas)
         if source is None:
             raise UnknownName(
                 f"There is no schema {table.db}.",
-                hint="Tables are in main, or public.",
+                hint="The schemas are main and public.",
                 position=position(table),
             )
         own = [one.name for one in self._world.names.synthetic if one.source == source]
@@ -275,7 +281,11 @@ class Tables:
         raise UnknownName(
             f"{source} has no synthetic table {shown(table.this)}.",
             hint=suggestion(table.name, own)
-            or (f"It has {listed(own)}." if own else "It has none yet."),
+            or (
+                f"Its synthetic tables are {listed(own)}."
+                if own
+                else "It has no synthetic tables yet."
+            ),
             position=position(table.this),
         )
 
@@ -284,7 +294,7 @@ class Tables:
         if name not in views:
             raise UnknownName(
                 f"There is no view {shown(table)}.",
-                hint=suggestion(name, views) or f"There are {listed(sorted(views))}.",
+                hint=suggestion(name, views) or f"The views are {listed(sorted(views))}.",
                 position=position(table),
             )
         return self._read_public(table, privacy_view(name), name)
@@ -294,7 +304,7 @@ class Tables:
         if known is None:
             raise UnknownName(
                 f"There is no private table {argument}.",
-                hint=f"There is {listed(sorted(self._world.schemas))}.",
+                hint=f"The private tables are {listed(sorted(self._world.schemas))}.",
                 position=position(table),
             )
         return self._read_public(table, remaining_of(known), REMAINING)
@@ -335,7 +345,7 @@ def _remaining_argument(table: exp.Table) -> str | None:
     if len(call.expressions) != 1 or not call.expressions[0].is_string:
         raise unsupported(
             call,
-            "takes the name of one private table, between quotes",
-            f"As in {REMAINING}('patients').",
+            "takes the name of one private table in quotes",
+            f"Write {REMAINING}('patients').",
         )
     return str(call.expressions[0].name)

@@ -1,4 +1,4 @@
-"""What SQL's functions, operators and casts mean in PostgreSQL, and how DuckDB is asked for that.
+"""Writes SQL for DuckDB so that functions, operators and casts mean the same as in PostgreSQL.
 
 One table (`table`) and one pass over a tree (`writing`), which knows the type of each expression
 and writes what DuckDB computes. Public levels, public tables and answers are all evaluated by it.

@@ -1,4 +1,4 @@
-"""Casts, and values as texts: TO_CHAR of a number, too.
+"""Writes casts and conversions to text for DuckDB, including TO_CHAR of a number.
 
 numeric to integer     half away from zero     2.5::int is 3
 double to integer      half to even            2.5::float8::int is 2
@@ -113,7 +113,7 @@ def cast_to(  # noqa: C901, PLR0911 - one for each type
     Parameters
     ----------
     call : Call
-        The cast.
+        The cast to write.
     value : Value
     wanted : SqlType
     parameters : list of int
@@ -128,8 +128,8 @@ def cast_to(  # noqa: C901, PLR0911 - one for each type
     allowed = _POSSIBLE.get(source.kind)
     if allowed is not None and kind not in allowed:
         raise call.refused(
-            f"casts a {source.name} to {wanted.name}, which PostgreSQL does not",
-            "Compare it, or compute what is meant.",
+            f"casts a {source.name} to {wanted.name}, which PostgreSQL does not allow",
+            "Use a comparison or a function instead of the cast.",
         )
     if kind is Kind.TEXT:
         text = as_text(call, value)
@@ -177,8 +177,8 @@ def _to_numeric(call: Call, value: Value, parameters: list[int]) -> Value:
     width, places = parameters[0], parameters[1] if len(parameters) > 1 else 0
     if not (1 <= width <= DIGITS_MAX and 0 <= places <= width):
         raise call.refused(
-            f"has more than {DIGITS_MAX} digits, or fewer than none behind its point",
-            "NUMERIC(18, 2) has 18 digits, two of them behind the point.",
+            f"needs 1 to {DIGITS_MAX} digits, and at most as many after the point",
+            "NUMERIC(18, 2) has 18 digits, two of them after the point.",
         )
     gives = SqlType(Kind.NUMERIC, places, places)
     if source.is_exact:
@@ -265,7 +265,7 @@ def as_text(call: Call, value: Value) -> Value:
     Raises
     ------
     UnsupportedSql
-        If PostgreSQL would show digits of the number that are not computed.
+        If it is a number for which PostgreSQL would show digits that are not computed.
     """
     kind = value.type.kind
     if kind in (Kind.TEXT, Kind.LITERAL):
@@ -286,7 +286,7 @@ def _numeric_text(call: Call, value: Value) -> Value:
     if source.digits is None:
         raise unsupported(
             value.node,
-            "would show digits that are not computed",
+            "cannot be converted to text, since its number of decimal digits is unknown",
             "Round it, as in ROUND(x, 2)::text, or cast it to double precision.",
         )
     if source.scale == source.digits:
@@ -309,11 +309,15 @@ def write_interval(call: Call) -> Value:
     """INTERVAL '1 day', INTERVAL '1' MONTH and INTERVAL '1-2' YEAR TO MONTH."""
     text, unit = call.node.this, call.node.args.get("unit")
     if not isinstance(text, exp.Literal):
-        raise call.refused("is no constant", "Write INTERVAL '1 day', and multiply it by a number.")
+        raise call.refused(
+            "is not a constant", "Write INTERVAL '1 day', and multiply it by a number."
+        )
     try:
         value = _interval_of(text.name, unit, call.node.meta.get(PLACES))
     except NoInterval:
-        raise call.refused("is no interval", "Write it as in INTERVAL '1 day 12:00:00'.") from None
+        raise call.refused(
+            "is not a valid interval", "An example is INTERVAL '1 day 12:00:00'."
+        ) from None
     return call.sql(interval_sql(value), INTERVAL)
 
 
@@ -349,7 +353,7 @@ _PIECE: Final = re.compile(
     re.IGNORECASE,
 )
 N_PLACES_MAX: Final = 30
-_KNOWN: Final = "9, 0, the point, commas, D, G, S, MI, PR, SG, L and FM are."
+_KNOWN: Final = "The pattern may have 9, 0, the point, commas, D, G, S, MI, PR, SG, L and FM."
 
 
 class _Pattern:
@@ -375,7 +379,7 @@ class _Pattern:
         if not digits or len(digits) > N_PLACES_MAX or self.pieces.count(".") > 1:
             raise unsupported(
                 call.node,
-                f"has no place for a digit, or over {N_PLACES_MAX}, or two points",
+                f"needs a pattern with 1 to {N_PLACES_MAX} digits and at most one point",
                 _KNOWN,
             )
 
@@ -387,7 +391,7 @@ class _Pattern:
             self.fills = False
         elif piece in ("S", "MI", "PR", "SG", "PL"):
             if self.sign or piece == "PL" or (piece == "PR" and not self.pieces):
-                raise unsupported(call.node, "has a sign that is not supported", _KNOWN)
+                raise unsupported(call.node, "has an unsupported sign in its pattern", _KNOWN)
             self.sign = piece
             self.is_sign_first = not any(one in ("9", "0") for one in self.pieces)
             if piece in ("MI", "SG"):

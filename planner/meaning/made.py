@@ -1,4 +1,4 @@
-"""How much the functions of a statement can make, from their arguments, before they are called.
+"""Bounds the size of the values that a statement's functions make, before they are called.
 
 DuckDB is neither interrupted nor limited within one call. So a function whose result can be much
 longer than what it is given is bounded: the table, and `_MADE` for lists, aggregates and the
@@ -20,7 +20,7 @@ from planner.sql import Written, children, constant_value, every_node, position,
 
 N_CHARACTERS_COLUMN: Final = 256  # of a text in a column; longer ones are few
 N_CHARACTERS_MAX: Final = 2**22  # of one value
-N_MATCHED_MAX: Final = 2**28  # characters of a text times those of the text sought in it
+N_MATCHED_MAX: Final = 2**28  # characters of a text times characters of the text sought in it
 N_A_GROUP: Final = 100  # texts that an aggregate puts together: more are made in many calls
 N_SERIES_MAX: Final = 10_000  # numbers of a series
 N_BYTES_AN_ITEM: Final = 16  # of a list
@@ -47,7 +47,7 @@ COPIES: Final[Copies] = {
     exp.In: _n_compared,
     exp.SplitPart: lambda _node: 2,
     exp.ArrayToString: lambda _node: 2,
-    exp.Initcap: lambda _node: 60,  # with the list of characters between words
+    exp.Initcap: lambda _node: 60,  # with the list of the signs between words
     exp.DecodeCase: lambda node: len(node.expressions),
 }
 
@@ -99,9 +99,9 @@ def check_printed(tree: exp.Expr) -> None:
     n_nodes = n_nodes_run(every_node(tree))
     if n_nodes > N_NODES_MAX:
         raise TooLarge(
-            f"The expressions come to {n_nodes} words and signs once its functions are written "
-            f"out; {N_NODES_MAX} are allowed.",
-            hint="Nest fewer functions, or compute what is inside in a subquery.",
+            f"The expressions have {n_nodes} words and signs once their functions are expanded; "
+            f"{N_NODES_MAX} are allowed.",
+            hint="Nest fewer functions, or compute the inner ones in a subquery.",
         )
 
 
@@ -174,7 +174,7 @@ class _Made:
             raise TooLarge(
                 f"{shown(node)} can make a value of {length} characters or bytes; "
                 f"{N_CHARACTERS_MAX} are allowed.",
-                hint="Put fewer and shorter texts together.",
+                hint="Combine fewer or shorter texts.",
                 position=position(node),
             )
         self._lengths[id(node)] = length
@@ -297,8 +297,9 @@ def _check_matched(node: exp.Expr, of: LengthOf) -> None:
     text, sought = of(node.this), of(node.args.get("expression") or node.args.get("substr"))
     if (text + 1) * (sought + 1) > N_MATCHED_MAX:
         raise TooLarge(
-            f"{shown(node)} seeks up to {sought} characters in a text of up to {text}.",
-            hint="Seek a shorter text, or in a shorter one.",
+            f"{shown(node)} searches for up to {sought} characters in a text of up to {text} "
+            "characters, which takes too long.",
+            hint="Search for a shorter text, or in a shorter text.",
             position=position(node),
         )
 
@@ -314,8 +315,8 @@ def _n_numbers(node: exp.Expr) -> int:
         n_numbers = N_SERIES_MAX + 1
     if n_numbers > N_SERIES_MAX:
         raise TooLarge(
-            f"{shown(node)} has more than {N_SERIES_MAX} numbers.",
-            hint="Write a shorter series.",
+            f"{shown(node)} makes more than {N_SERIES_MAX} numbers.",
+            hint="Use a shorter series.",
             position=position(node),
         )
     return n_numbers
@@ -336,7 +337,7 @@ def _whole(node: exp.Expr, given: object) -> int:
     if number is None or number.denominator != 1:
         raise unsupported(
             node,
-            "has a result whose length is not seen from the text",
-            "Write whole numbers for its ends and lengths.",
+            "makes a result whose length does not follow from the SQL text",
+            "Write its ends and lengths as whole numbers.",
         )
     return int(number)

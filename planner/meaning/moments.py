@@ -1,11 +1,11 @@
-"""Functions of days, moments and intervals; and WIDTH_BUCKET.
+"""Writes functions of days, moments and intervals for DuckDB, and WIDTH_BUCKET.
 
     TO_CHAR(x, 'YYYY-MM')            the year in four digits || '-' || the month in two
     WIDTH_BUCKET(x, 0, 10, 2)        CASE WHEN x < 0 THEN 0 WHEN x < 5 THEN 1 WHEN x < 10 THEN 2 ..
     DATE_BIN('7 days', x, y)         time_bucket('7 days', x as a timestamp, y as a timestamp)
     EXTRACT(SECOND FROM x)           its microseconds, times 0.000001
 
-Patterns and numbers of buckets are literals, so that the length of the result is known.
+Patterns and numbers of buckets are literals, so that the length of the written SQL is known.
 """
 
 import re
@@ -112,8 +112,8 @@ def check_written(node: exp.Expr) -> None:
     if isinstance(node, DateBin) and _MONTHS.search(node.this.sql()):
         raise unsupported(
             node,
-            "has months in its stride",
-            "TIME_BUCKET(INTERVAL '2 months', x) has buckets of them.",
+            "has months in its interval",
+            "Use TIME_BUCKET(INTERVAL '2 months', x) for buckets of months.",
         )
 
 
@@ -124,8 +124,8 @@ def _check_pattern(node: ToChar) -> None:
         raise unsupported(
             node,
             f"has {pattern.name[len(read) :]!a} in its pattern, which is not supported",
-            "YYYY, MM, DD, Month, Mon, Day, Dy, Q, IW, IYYY, HH24, MI and SS are; put text between "
-            'double quotes, as in YYYY"Q"Q.',
+            "The pattern may have YYYY, MM, DD, Month, Mon, Day, Dy, Q, IW, IYYY, HH24, MI and "
+            'SS. Put other text between double quotes, as in YYYY"Q"Q.',
         )
 
 
@@ -156,8 +156,8 @@ def thresholds(node: exp.Expr) -> list[exp.Expr]:
     if not is_known or any(one >= other for one, other in pairwise(numbers)):
         raise unsupported(
             node,
-            "needs buckets that are numbers in increasing order",
-            f"WIDTH_BUCKET(x, 0, 100, 10) has 10 equal ones; {N_BUCKETS_MAX} are allowed.",
+            "needs at least one bucket, and limits that are numbers in increasing order",
+            f"WIDTH_BUCKET(x, 0, 100, 10) makes 10 equal buckets; {N_BUCKETS_MAX} are allowed.",
         )
     return [_number(one) for one in numbers]
 
@@ -242,9 +242,11 @@ def write_to_char(call: Call) -> Value:
     if value.type.is_number:
         return write_number(call, value, pattern.node.name)
     if value.type.kind is Kind.INTERVAL:
-        raise call.refused("writes an interval by a pattern", "Take parts of it with EXTRACT.")
+        raise call.refused(
+            "formats an interval, which is not supported", "Take parts of it with EXTRACT."
+        )
     if value.type.kind not in (*MOMENTS, Kind.UNKNOWN):
-        raise call.refused("is of no moment and of no number", "Cast it to DATE or NUMERIC.")
+        raise call.refused("needs a date, a timestamp or a number", "Cast it to DATE or NUMERIC.")
     node = call.node
     if isinstance(node, ToChar):
         _check_pattern(node)
@@ -257,7 +259,9 @@ def moment(value: Value) -> Value:
     value = read_as(value, TIMESTAMP)
     if value.type.kind not in (*MOMENTS, Kind.UNKNOWN, Kind.LITERAL):
         raise unsupported(
-            value.node, f"is no moment but a {value.type.name}", "Cast it, as in x::date."
+            value.node,
+            f"is a {value.type.name}, and a date or timestamp is needed",
+            "Cast it, as in x::date.",
         )
     return value
 
@@ -298,7 +302,10 @@ _YEARS_OF: dict[str, int] = {"CENTURY": 100, "MILLENNIUM": 1000}
 def write_date_trunc(call: Call) -> Value:
     """DATE_TRUNC(unit, moment): centuries begin with a year 1."""
     if isinstance(call.node.args.get("zone"), exp.Expr):
-        raise call.refused("is in a time zone", "Say DATE_TRUNC('day', x AT TIME ZONE 'UTC').")
+        raise call.refused(
+            "has a time zone as its third argument, which is not supported",
+            "Use DATE_TRUNC('day', x AT TIME ZONE 'UTC').",
+        )
     value = read_as(call.value(), TIMESTAMP)
     unit = call.node.args["unit"].name.upper().removesuffix("S")
     kind = value.type.kind
@@ -377,7 +384,9 @@ def write_at_time_zone(call: Call) -> Value:
     """``x AT TIME ZONE 'Europe/Oslo'``: an instant of a moment, and a moment of an instant."""
     value, zone = moment(call.value()), call.constant(call.value("zone"))
     if not _ZONE.fullmatch(zone):
-        raise call.refused("names no time zone by its region", "Write it as in 'Europe/Oslo'.")
+        raise call.refused(
+            "needs a time zone that is named by its region", "Write a region, as in 'Europe/Oslo'."
+        )
     kind = value.type.kind
     quoted = f"'{zone}'"
     if kind is Kind.TIMESTAMPTZ:
@@ -391,7 +400,7 @@ _ZONE = re.compile(r"UTC|GMT|[A-Z][A-Za-z_]*(/[A-Za-z_+-]+)+")
 
 
 def _carried(low: str, high: str, size: int) -> str:
-    """SQL for a list of two numbers; the lower is carried over and has the same sign."""
+    """SQL for a list of two numbers with equal signs; the lower one is carried into the higher."""
     return (
         f"list_transform([[{high} + {low} // {size}, {low} % {size}]], LAMBDA p: "
         f"CASE WHEN p[1] > 0 AND p[2] < 0 THEN [p[1] - 1, p[2] + {size}] "
@@ -420,7 +429,7 @@ def interval_function(template: str) -> Writer:
     def write(call: Call) -> Value:
         value = read_as(call.value(), INTERVAL)
         if value.type.kind not in (Kind.INTERVAL, Kind.UNKNOWN):
-            raise call.refused("is of no interval", "Cast it, as in x::interval.")
+            raise call.refused("needs an interval", "Cast it, as in x::interval.")
         return call.sql(template, INTERVAL, value)
 
     return write
@@ -449,7 +458,7 @@ def write_make_interval(call: Call) -> Value:
             pieces.append(made.format(f"{{{len(parts)}}}"))
             parts.append(number(part) if name == "second" else whole(part))
     if not pieces:
-        raise call.refused("has no parts", "Write it as in MAKE_INTERVAL(days => 3).")
+        raise call.refused("has no arguments", "An example is MAKE_INTERVAL(days => 3).")
     return call.sql(f"({' + '.join(pieces)})", INTERVAL, *parts)
 
 
@@ -459,7 +468,7 @@ def write_overlaps(call: Call) -> Value:
     for name in ("this", "expression"):
         pair = call.node.args[name]
         if not isinstance(pair, exp.Tuple) or len(pair.expressions) != 2:  # noqa: PLR2004 - ends
-            raise call.refused("is no pair of stretches", "Write (a, b) OVERLAPS (c, d).")
+            raise call.refused("needs two pairs of ends", "Write (a, b) OVERLAPS (c, d).")
         first, last = (Value(one, call.type_of(one)) for one in pair.expressions)
         ends += [moment(first), last if last.type.kind is Kind.INTERVAL else moment(last)]
     template = _OVERLAPS

@@ -1,4 +1,4 @@
-"""Arithmetic and the functions of numbers.
+"""Writes arithmetic and functions of numbers for DuckDB.
 
 Whole numbers are divided to whole numbers, NUMERIC to 20 places behind the point, doubles as
 doubles. ROUND of a NUMERIC goes away from zero at a half, of a double to the even neighbour.
@@ -77,7 +77,9 @@ def _numbers(call: Call) -> tuple[Value, Value, SqlType]:
     for value in (one, other):
         if not value.type.is_number and value.type.kind not in (Kind.UNKNOWN, Kind.LITERAL):
             raise unsupported(
-                value.node, f"is no number but a {value.type.name}", "Cast it, as in x::numeric."
+                value.node,
+                f"is a {value.type.name}, and a number is needed",
+                "Cast it, as in x::numeric.",
             )
     if Kind.LITERAL in (one.type.kind, other.type.kind):
         return one, other, UNKNOWN
@@ -111,7 +113,7 @@ def _added(call: Call, one: Value, other: Value) -> Value | None:
 
 def _moved(call: Call, sign: str, one: Value, interval: Value) -> Value:
     """A moment moved by an interval: first by its months, then by its days and its time."""
-    if one.type.kind is Kind.TIMESTAMPTZ:  # DuckDB subtracts the time first
+    if one.type.kind is Kind.TIMESTAMPTZ:  # DuckDB would subtract the time first
         template = f"timezone('UTC', timezone('UTC', {{0}}) {sign} {{1}})"
         return call.sql(template, one.type, one, interval)
     gives = TIMESTAMP if one.type.kind is Kind.DATE else one.type
@@ -122,7 +124,9 @@ def _check_days(days: Value) -> None:
     """Refuse a BIGINT of days that was asked for; a column's may be an INTEGER in PostgreSQL."""
     if days.type.is_asked:
         raise unsupported(
-            days.node, "is a bigint where days are an integer", "Cast it, as in x::int."
+            days.node,
+            "is a bigint, and a number of days must be an integer",
+            "Cast it, as in x::int.",
         )
 
 
@@ -201,8 +205,8 @@ def _scaled(call: Call, interval: Value, factor: Value, *, is_divided: bool) -> 
     if not is_divided and factor.type.is_integer:
         return call.sql("({0} * CAST({1} AS BIGINT))", INTERVAL, interval, factor)
     raise call.refused(
-        "multiplies an interval by what is neither a constant nor a whole number",
-        "Multiply a constant interval, as in x * INTERVAL '1 day' of whole numbers x.",
+        "multiplies an interval by a number that is neither constant nor whole",
+        "Multiply a constant interval by whole numbers, as in x * INTERVAL '1 day'.",
     )
 
 
@@ -212,7 +216,7 @@ def _times(call: Call, interval: IntervalValue, factor: float) -> IntervalValue:
         return interval.scaled(factor)
     except NoInterval:
         raise call.refused(
-            "is an interval out of range", "Multiply it by a smaller number."
+            "is too long for an interval", "Multiply it by a smaller number."
         ) from None
 
 
@@ -278,11 +282,12 @@ def write_int_div(call: Call) -> Value:
 
 
 def write_mod(call: Call) -> Value:
-    """``%`` and MOD: with the sign of the dividend."""
+    """``%`` and MOD: the result has the sign of the dividend."""
     one, other, gives = _numbers(call)
     if gives.kind is Kind.FLOAT:
         raise call.refused(
-            "is a remainder of doubles, which PostgreSQL has not", "Cast them, as in x::numeric."
+            "is a remainder of doubles, which PostgreSQL does not compute",
+            "Cast them, as in x::numeric.",
         )
     known = [0 if value.type.is_integer else value.type.digits for value in (one, other)]
     if gives == REAL and None not in known:  # a decimal that is a double here
@@ -355,7 +360,9 @@ def number(value: Value) -> Value:
     value = read_as(value, FLOAT)
     if not value.type.is_number and value.type.kind is not Kind.UNKNOWN:
         raise unsupported(
-            value.node, f"is no number but a {value.type.name}", "Cast it, as in x::numeric."
+            value.node,
+            f"is a {value.type.name}, and a number is needed",
+            "Cast it, as in x::numeric.",
         )
     return value
 
@@ -457,7 +464,9 @@ def _rounded(call: Call, name: str) -> Value:
     digits = read_as(digits, INT4)
     if not digits.type.is_integer and digits.type.kind is not Kind.UNKNOWN:
         raise unsupported(
-            digits.node, "is no whole number of digits", "Write it as in ROUND(x, 2)."
+            digits.node,
+            "is not a whole number of digits",
+            "Write a whole number, as in ROUND(x, 2).",
         )
     places = constant_value(as_it_was(digits.node))
     if places is None or not source.is_exact:
@@ -522,7 +531,7 @@ def bit_operator(template: str) -> Writer:
     def write(call: Call) -> Value:
         one, other, gives = _numbers(call)
         if not gives.is_integer and gives.kind is not Kind.UNKNOWN:
-            raise call.refused("works on bits of whole numbers alone", "Cast it, as in x::int.")
+            raise call.refused("needs whole numbers", "Cast it, as in x::int.")
         return call.sql(template, gives, one, other)
 
     return write
@@ -532,5 +541,5 @@ def write_bit_not(call: Call) -> Value:
     """``~x`` of a whole number."""
     value = call.value()
     if not value.type.is_integer and value.type.kind is not Kind.UNKNOWN:
-        raise call.refused("works on bits of whole numbers alone", "Cast it, as in x::int.")
+        raise call.refused("needs whole numbers", "Cast it, as in x::int.")
     return call.sql("(~({0}))", value.type, value)

@@ -1,11 +1,11 @@
-"""The table: every function, operator and cast that has one meaning everywhere.
+"""Lists every function, operator and cast that means the same everywhere, with its writer.
 
 Each has a writer, which knows the types of its parts, and perhaps a bound for the length of its
 result, of those of its parts; without one no result is longer than the longest part. `FUNCTIONS`
-has those that are called by a name. Anyone who adds one adds a line to docs/sql.md, and an
+has those that are called by a name. A new one needs a line to docs/sql.md, and an
 expression to the test that asks PostgreSQL.
 
-The parts of comparisons, of CASE and of whatever gives one of several values have one type. A
+The parts of comparisons, of CASE and of other choices among values have one type. A
 text between quotes is read as the type that it is compared with, and refused if it is none. A text
 is never compared with a number, nor a truth with one: PostgreSQL has no such operator.
 """
@@ -46,9 +46,7 @@ def agreed(call: Call, values: Sequence[Value]) -> tuple[list[Value], SqlType]:
         names = list(
             dict.fromkeys(one.type.name for one in values if one.type.kind is not Kind.LITERAL)
         )
-        raise call.refused(
-            f"puts {' and '.join(names)} beside each other", "Cast one of them, as in x::text."
-        )
+        raise call.refused(f"mixes {' and '.join(names)}", "Cast one of them, as in x::text.")
     return [_as_fine(call, read_as(value, wanted), wanted) for value in values], wanted
 
 
@@ -108,7 +106,9 @@ def write_truth(call: Call) -> Value:
             _replaced(value, read_as(value, BOOLEAN))
         elif value.type.kind not in (Kind.BOOLEAN, Kind.LITERAL, Kind.UNKNOWN):
             raise unsupported(
-                value.node, f"is no condition but a {value.type.name}", "Compare it to something."
+                value.node,
+                f"is a {value.type.name}, and a condition is needed",
+                "Compare it with a value.",
             )
     return call.kept(BOOLEAN)
 

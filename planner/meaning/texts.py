@@ -1,4 +1,4 @@
-r"""Functions of texts, and the patterns that they are matched with.
+r"""Writes functions of texts for DuckDB, and translates patterns to match texts with.
 
 Patterns of LIKE, SIMILAR TO and regular expressions as RE2 has them, matched in linear time.
 
@@ -48,7 +48,9 @@ def of_like(pattern: str, escape: str, like: exp.Expr) -> str:
     """
     if len(escape) > 1:
         raise unsupported(
-            like, "has an escape of more than one character", "Choose one that is not in the text."
+            like,
+            "has an escape of more than one character",
+            "Use one character that is not in the text.",
         )
     pieces: list[str] = []
     characters = iter(pattern)
@@ -57,7 +59,9 @@ def of_like(pattern: str, escape: str, like: exp.Expr) -> str:
             following = next(characters, None)
             if following is None:
                 raise unsupported(
-                    like, "ends with its escape character", "Write it twice to mean itself."
+                    like,
+                    "ends with its escape character",
+                    "To match the character itself, write it twice.",
                 )
             pieces.append(literally(following))
         elif character == "%":
@@ -86,7 +90,9 @@ def of_similar(pattern: str, escape: str, node: exp.Expr) -> str:  # noqa: C901,
         if escape and character == escape:
             if place + 1 == len(pattern):
                 raise unsupported(
-                    node, "ends with its escape character", "Write it twice to mean itself."
+                    node,
+                    "ends with its escape character",
+                    "To match the character itself, write it twice.",
                 )
             place += 1
             pieces.append(literally(pattern[place]))
@@ -100,7 +106,11 @@ def of_similar(pattern: str, escape: str, node: exp.Expr) -> str:  # noqa: C901,
                 pieces.append("^")
                 place += 1
             if pattern[place + 1 : place + 3] == "[:":
-                raise unsupported(node, "has a named class", "Write its characters.")
+                raise unsupported(
+                    node,
+                    "has a named class of characters, which is not supported",
+                    "List the characters instead.",
+                )
         elif character in "%_":
             pieces.append(".*" if character == "%" else ".")
         elif character == "(":
@@ -110,14 +120,16 @@ def of_similar(pattern: str, escape: str, node: exp.Expr) -> str:  # noqa: C901,
         elif character == "{":
             bound = _BOUND.match(pattern, place)
             if bound is None:
-                raise unsupported(node, "has a { that is no number of times", r"Write \{.")
+                raise unsupported(
+                    node, "has a { that does not begin a number of repetitions", r"Write \{."
+                )
             pieces.append(bound[0])
             place += len(bound[0]) - 1
         else:
             pieces.append(literally(character))
         place += 1
     if in_class:
-        raise unsupported(node, "has a [ that is not closed", "Close it with ].")
+        raise unsupported(node, "has a [ without a closing ]", "Add the ].")
     return f"(?:{''.join(pieces)})"
 
 
@@ -276,8 +288,9 @@ class _Regular:
     def _refused(self, sign: str) -> Exception:
         return unsupported(
             self._node,
-            f"has {sign!a} in its regular expression, which is not evaluated in this place",
-            "Letters, ., [..], ^, $ and quantifiers are; groups and | where a match is sought.",
+            f"has {sign!a} in its regular expression, which is not supported here",
+            "Letters, ., [..], ^, $ and quantifiers are supported. Groups and | are supported "
+            "only where a match is searched for.",
         )
 
 
@@ -307,7 +320,7 @@ def whole(value: Value) -> Value:
     value = read_as(value, INT4)
     is_integer = value.type.is_integer and not value.type.is_asked
     if not is_integer and value.type.kind is not Kind.UNKNOWN:
-        raise unsupported(value.node, "is no whole number", "Cast it, as in x::int.")
+        raise unsupported(value.node, "is not a 32-bit integer", "Cast it, as in x::int.")
     return value
 
 
@@ -334,13 +347,15 @@ def _shown(call: Call, value: Value) -> Value:
 
 
 def write_joined(call: Call) -> Value:
-    """``||`` with a text on one side."""
+    """``||``; one of its sides is a text."""
     one, other = call.value("this"), call.value("expression")
     kinds = {one.type.kind, other.type.kind}
     if Kind.OTHER in kinds:
         return call.kept(OTHER)
     if not kinds & {Kind.TEXT, Kind.LITERAL, Kind.UNKNOWN}:
-        raise call.refused("joins no text", "Cast one of them, as in x::text.")
+        raise call.refused(
+            "joins two values and neither is a text", "Cast one of them, as in x::text."
+        )
     parts = [as_text(Call(value.node, call.type_of), value) for value in (one, other)]
     return call.sql("({0} || {1})", TEXT, *parts)
 
@@ -426,8 +441,8 @@ def _count(call: Call, value: Value) -> int:
     number = constant_value(as_it_was(value.node))
     if number is None or number > N_REPEATED_MAX:
         raise call.refused(
-            f"makes texts of a length that is no constant up to {N_REPEATED_MAX}",
-            "Write a smaller number.",
+            f"needs a constant length of at most {N_REPEATED_MAX}",
+            "Write a smaller constant.",
         )
     return max(int(number), 0)
 
@@ -455,7 +470,7 @@ def write_split_part(call: Call) -> Value:
     place = whole(call.value("part_index"))
     known = constant_value(as_it_was(place.node))
     if known is None or known == 0:
-        raise call.refused("needs a place that is a constant, and not 0", "The first is 1.")
+        raise call.refused("needs a constant position other than 0", "Positions begin at 1.")
     template = (
         f"CASE WHEN {{1}} = '' THEN CASE WHEN {int(known)} IN (1, -1) THEN {{0}} ELSE '' END "
         f"ELSE split_part({{0}}, {{1}}, {int(known)}) END"
@@ -479,7 +494,7 @@ def write_overlay(call: Call) -> Value:
     start, length = whole(call.value("from_")), call.maybe("for_")
     known = constant_value(as_it_was(start.node))
     if known is not None and known < 1:
-        raise call.refused("begins before the first character", "The first is 1.")
+        raise call.refused("starts before the first character", "Positions begin at 1.")
     size = (
         Value(written(call.node, "length({0})", other.node), INT4)
         if length is None
@@ -516,7 +531,7 @@ def write_chr(call: Call) -> Value:
     (number,) = call.values()
     known = constant_value(as_it_was(whole(number).node))
     if known is not None and not 1 <= known <= 0x10FFFF:  # noqa: PLR2004 - the last code point
-        raise call.refused("is no character", "CHR(65) is A.")
+        raise call.refused("is not the code of a character", "CHR(65) is A.")
     template = (
         "CASE WHEN {0} < 1 THEN error('CHR of no character') ELSE chr(CAST({0} AS INTEGER)) END"
     )
@@ -538,7 +553,7 @@ def write_position(call: Call) -> Value:
 def _refuse_more(call: Call, *names: str) -> None:
     """Refuse arguments of other dialects, which would be passed over."""
     if any(isinstance(call.node.args.get(name), exp.Expr) for name in names):
-        raise call.refused("has more arguments than are read", "Leave the last ones out.")
+        raise call.refused("has too many arguments", "Leave out the last ones.")
 
 
 def write_length(call: Call) -> Value:
@@ -593,7 +608,9 @@ def write_regular(call: Call) -> Value:
     flag = call.maybe("flag")
     given = "" if flag is None else call.constant(flag)
     if set(given) - set("icsn") or "n" in given:
-        raise call.refused("has flags that are not evaluated", "i is: letter case does not count.")
+        raise call.refused(
+            "has unsupported flags", "Only i, which ignores letter case, is supported."
+        )
     is_blind = isinstance(call.node, exp.RegexpILike) or "i" in given
     found = of_regular(pattern, call.node)
     template = f"regexp_matches({{0}}, {_quoted(found)}, '{'si' if is_blind else 's'}')"
@@ -609,7 +626,7 @@ def write_regular_replace(call: Call) -> Value:
     modifiers = call.maybe("modifiers")
     flags = "" if modifiers is None else call.constant(modifiers)
     if set(flags) - set("gi"):
-        raise call.refused("has flags that are not evaluated", "g and i are.")
+        raise call.refused("has unsupported flags", "Only g and i are supported.")
     template = f"regexp_replace({{0}}, {_quoted(pattern)}, {_quoted(put)}, '{flags}s')"
     return call.sql(template, TEXT, text)
 
@@ -630,7 +647,9 @@ def _replacement(call: Call, text: str) -> str:
             pieces.append(character + following)
             place += 2
         else:
-            raise call.refused("puts in a backslash alone", r"Write \\ to mean one.")
+            raise call.refused(
+                "has a single backslash in its replacement", r"Write \\ for a backslash."
+            )
     return "".join(pieces)
 
 

@@ -1,4 +1,4 @@
-"""The types of expressions, and the texts between quotes that are read as one of them.
+"""Defines the types of expressions, and reads texts between quotes as values of a type.
 
 The types of expressions, as far as they decide what an operator or a cast means.
 
@@ -222,7 +222,7 @@ def _digits(one: SqlType) -> int | None:
 def common_type(types: Iterable[SqlType]) -> SqlType | None:
     """The type in which values of several types are compared; None if there is none.
 
-    Of texts between quotes alone it is text.
+    It is text if all of them are texts between quotes.
     """
     found: SqlType | None = None
     for one in types:

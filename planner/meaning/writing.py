@@ -1,8 +1,8 @@
-"""One pass over a tree: the type of each expression, and DuckDB's SQL for it.
+"""Finds the type of each expression and writes DuckDB's SQL for it, in one pass over a tree.
 
 `written_expression` is for a scalar expression, whose columns somebody resolves; `written_query`
-for a whole query, whose SELECTs are passed through from the inside, with the columns of FROM. Of
-a column that no one knows nothing is known, and DuckDB decides what its operators mean.
+for a whole query, whose SELECTs are passed through from the inside, with the columns of FROM. For
+an unknown column, DuckDB decides what its operators mean.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -60,7 +60,7 @@ def written_expression(expression: exp.Expr, resolve: ResolveColumn) -> Value:
     Parameters
     ----------
     expression : Expr
-        Of allowed nodes.
+        A scalar expression; all of its nodes are allowed.
     resolve : callable
 
     Raises
@@ -80,7 +80,7 @@ def written_query(query: exp.Query, relations: RelationTypes) -> exp.Query:
     Parameters
     ----------
     query : Query
-        Of allowed nodes.
+        A query; all of its nodes are allowed.
     relations : callable
 
     Raises
@@ -178,7 +178,7 @@ class _Scope:
                 if name in columns:
                     return columns[name]
                 if not columns:
-                    return UNKNOWN  # an unknown relation may have it
+                    return UNKNOWN  # a relation with unknown columns may have it
         return None if self.outer is None else self.outer.type_of(column)
 
 

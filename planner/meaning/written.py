@@ -1,4 +1,4 @@
-"""DuckDB's SQL around values that are written already, and how it is printed.
+"""Wraps SQL for DuckDB around values that are written already, and prints it.
 
 A `Written` node is a template and its parts; in messages it is what the analyst wrote. A value is a
 node with its type; a writer makes one of a node whose parts are values.
@@ -78,14 +78,16 @@ class Call(NamedTuple):
         """
         if value.type.kind not in (Kind.TEXT, Kind.LITERAL, Kind.UNKNOWN):
             raise unsupported(
-                value.node, f"is no text but a {value.type.name}", "Cast it, as in x::text."
+                value.node,
+                f"is a {value.type.name}, and a text is needed",
+                "Cast it, as in x::text.",
             )
         return value
 
     def constant(self, value: Value) -> str:
         """The text of a part that has to be one between quotes."""
         if not value.is_text_constant:
-            raise unsupported(value.node, "is no literal", "Write a text between quotes.")
+            raise unsupported(value.node, "is not a literal", "Write a text between quotes.")
         return str(value.node.unnest().name)
 
 
@@ -119,8 +121,8 @@ def read_as(value: Value, wanted: SqlType) -> Value:
     except NoValue:
         raise unsupported(
             value.node,
-            f"is no {wanted.name}",
-            f"PostgreSQL refuses it, too: {_EXAMPLES[wanted.kind]}",
+            f"is not a valid {wanted.name}",
+            f"PostgreSQL refuses it too: {_EXAMPLES[wanted.kind]}",
         ) from None
     return Value(written(value.node, text), _constant_type(text, wanted))
 
@@ -133,13 +135,13 @@ def _constant_type(text: str, wanted: SqlType) -> SqlType:
 
 
 _EXAMPLES = {
-    **dict.fromkeys((Kind.INT2, Kind.INT4, Kind.INT8), "write it as in '42'."),
-    **dict.fromkeys((Kind.NUMERIC, Kind.FLOAT), "write it as in '4.2'."),
+    **dict.fromkeys((Kind.INT2, Kind.INT4, Kind.INT8), "write it as '42'."),
+    **dict.fromkeys((Kind.NUMERIC, Kind.FLOAT), "write it as '4.2'."),
     Kind.BOOLEAN: "write 'true' or 'false'.",
-    Kind.DATE: "write it as in '2024-01-31'.",
-    **dict.fromkeys((Kind.TIMESTAMP, Kind.TIMESTAMPTZ), "write it as in '2024-01-31 12:00:00'."),
-    Kind.TIME: "write it as in '12:00:00'.",
-    Kind.INTERVAL: "write it as in '1 day 12:00:00'.",
+    Kind.DATE: "write it as '2024-01-31'.",
+    **dict.fromkeys((Kind.TIMESTAMP, Kind.TIMESTAMPTZ), "write it as '2024-01-31 12:00:00'."),
+    Kind.TIME: "write it as '12:00:00'.",
+    Kind.INTERVAL: "write it as '1 day 12:00:00'.",
 }
 
 

@@ -1,4 +1,4 @@
-"""What could be measured for a query, and the strategies of a table's owner.
+"""Lists the blocks that could be measured for a query, by the strategies of a table's owner.
 
 The strategies of a table's owner: what may be measured when the history does not suffice.
 

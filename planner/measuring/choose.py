@@ -1,4 +1,4 @@
-"""What to measure when the history does not suffice, and what of it is new on a table that grows.
+"""Chooses what to measure if the history does not suffice, also on a table that grows.
 
 What is new: on a table that grows, the part of a query that the history does not say yet.
 
@@ -12,10 +12,10 @@ everything anew every day costs N of them.
     stretches   every stretch raised to ``w(N)``, with N the next power of two (Laplace noise)
     new         of groups by time, the rows that are not known well enough
 
-Headroom. With N a power of two, most days buy the newest stretch alone, which costs what cells cost
-that no one has paid for yet: nothing, until they cost as much as the others. On the day after N is
-reached, all are raised to ``w(2 N)``, a price that is divided by the days that it serves: ``N`` of
-them, as many as were seen before. This is ski rental once more: what was asked for N days is taken
+Headroom. With N a power of two, most days buy the newest stretch alone. Its cells were not paid for
+before, so they cost nothing until they cost as much as the others. On the day after N is reached,
+all are raised to ``w(2 N)``, a price that is divided by the days that it serves: ``N`` of them, as
+many as were seen before. This is ski rental once more: what was asked for N days is taken
 to be asked for N more.
 
 Proved, for one shape that is asked every day at one target, where ``w(N) <= sqrt(N) w(1)`` and
@@ -201,7 +201,7 @@ def plan_purchases(
     ----------
     wanted : sequence of Wanted
     estimates : sequence of (sequence of Posterior or NotEstimable)
-        What the history says about the rows of each block.
+        For each block, the estimates of its rows from the history.
     context : PricingContext
     every_offer : bool
         Also price the offers that cannot be chosen, for EXPLAIN. The choice is the same.
@@ -297,7 +297,7 @@ def _chosen(offers: Sequence[Offer]) -> Offer:
 
 
 class _Chooser:
-    """The offers for one aggregate, on top of the rows already planned for the request."""
+    """The offers for one aggregate, given the measurements already planned for the request."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What a wide purchase would have answered of the rows that were rented, and bounds of that.
+"""Computes which rented rows a wide purchase would have answered, with bounds.
 
 Hindsight is the weight at which a wide purchase would have answered what was rented instead.
 A wide purchase is compared with the rows that it would have spared, so it has to be as precise as
@@ -16,8 +16,8 @@ units of that of one count, is at least
 
     sum over cells of coefficient**2  /  sum over levels of the largest group's size
 
-That takes no algebra of groups, and says about most wide purchases that they cost too much. Where
-the family has intervals in place of cells, only those cells count that lie in whole intervals.
+That takes no algebra of groups, and shows that most wide purchases cost too much. Where the family
+has intervals in place of cells, only those cells count that lie in whole intervals.
 
 `Reach` sees without reading a row which wide purchases cannot be worth their price. At a given
 weight a family of counts answers at most the rows for which their least width leaves it that
@@ -91,7 +91,7 @@ def demand_of(rows: RentedRows, confidence: float) -> Demand:
 
 
 def _half_width_of(rows: RentedRows, confidence: float) -> float:
-    """What a measurement alone says about its rows."""
+    """The half-width of rows from their own measurement alone."""
     if rows.terms is None:
         scale: float = UNITS_PER_EPSILON / rows.weight_units
         return -math.log1p(-confidence) * scale
@@ -187,7 +187,7 @@ class Hindsight:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Alone:
-    """A family of blocks, read as the estimator reads them when nothing else is known.
+    """A family of blocks, read as the estimator reads them without any other measurement.
 
     What intervals leave of a row is taken to be measured beside them. Groups are read by cells only
     where these are few.
@@ -314,7 +314,7 @@ def _largest_group(counted: QueryBlock) -> int:
 
 def _largest(partition: Partition | None) -> int:
     if partition is None:
-        raise ValueError("a family counts groups")
+        raise ValueError("a family must have a partition")
     groups = partition.groups
     if not isinstance(groups, Tiles):
         return int(np.bincount(partition.labels.ravel()).max())
@@ -340,7 +340,7 @@ class Reach:
 
     def __post_init__(self) -> None:
         if len(self.rents) != len(self.units) + 1:
-            raise ValueError("a rent for every number of rows")
+            raise ValueError("there must be one more rent than units")
 
     @classmethod
     def of(
@@ -377,13 +377,13 @@ class Reach:
         Parameters
         ----------
         first : int
-            The least weight.
+            The smallest weight to consider, in units.
         added : callable
             What a weight adds to the table's cost.
         evidence : Evidence
             At least what speaks for the scope.
         limit : Fraction
-            What may be spent.
+            The largest epsilon that may be spent.
         rent : Fraction
             At least what all of the rows have added to the table's cost.
         """

@@ -1,4 +1,4 @@
-"""Offers: what could be bought for a request, what is chosen, and what it is priced against.
+"""Describes offers: the possible purchases for a request, with their prices, and the chosen one.
 
 Values only. How candidates are weighed and one is chosen is in `choose.py`.
 """
@@ -123,7 +123,7 @@ class PricingContext:
     def rent(self, rented: Sequence[RentedRows], alone: Fraction) -> Fraction:
         """What the table's cost would fall by, had some rows not been bought; at most `alone`.
 
-        That is what `rent_alone` says about them: it bounds the fall where costs are upper bounds.
+        This is `rent_alone` of these rows: it bounds the fall where costs are upper bounds.
         """
         if not rented:
             return Fraction(0)

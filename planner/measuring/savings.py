@@ -1,4 +1,4 @@
-"""What a wide purchase would have saved of the rent, and what hierarchies need beside them.
+"""Computes the rent that a wide purchase would have saved, and what hierarchies need besides.
 
 Above some number of cells a hierarchy begins with intervals of several levels. A range is then the
 whole intervals within it and a rest at its ends, a row that is measured beside them.
@@ -92,7 +92,7 @@ class Saving:
     rent : Fraction
         Of the rows before that it would have answered.
     worth : Fraction
-        What it may cost.
+        The largest epsilon that the purchase may cost.
     """
 
     units: int
@@ -130,7 +130,7 @@ class Savings:
     rent_now : Fraction
         The price of the rows that are asked for.
     limit : Fraction
-        What may be spent.
+        The largest epsilon that may be spent.
     """
 
     def __init__(
@@ -149,8 +149,9 @@ class Savings:
     def best(self, candidate: Candidate, kind: NoiseKind, *, every_offer: bool) -> Saving | None:
         """The largest of a few weights that is worth its price.
 
-        None if the candidate says nothing about the question, if no weight is worth it, or if
-        its scope is not due; with `every_offer`, then that which is needed for what is asked now.
+        None if the candidate does not help the present request, if no weight is worth its price,
+        or if its scope is not due. With `every_offer`, it is then the weight that the present
+        request needs.
         """
         due = self._is_due(candidate.scope)
         if not (due or every_offer):
@@ -255,7 +256,7 @@ class Savings:
         return reach.worth_at_most(first, case.added, evidence, self._limit, rent)
 
     def _falls_short(self, case: _Case, rented: tuple[RentedRows, ...], reach: Reach) -> bool:
-        """Whether no weight that may be worth its price says enough about the question.
+        """Whether no weight that may be worth its price is enough for the present request.
 
         Of scopes that are held already the least weight beside the history takes a search, and most
         are further from it than one forecast, at the largest weight, shows.
@@ -296,7 +297,7 @@ class Savings:
     def _needed(
         self, case: _Case, rented: tuple[RentedRows, ...], first: int
     ) -> dict[RentedRows, int]:
-        """The units at which a candidate would have answered those rows that it covers."""
+        """The weight units at which a candidate would have answered each row that it can answer."""
         needed = {}
         for rows in rented:
             units = self._units(case, demand_of(rows, self._weighing.target.confidence))

@@ -1,15 +1,15 @@
-"""Ski rental: what was bought one by one, and at which of a growing table's horizons.
+"""Keeps the evidence for ski rental: the rows bought one by one, and at which horizon.
 
 Earlier horizons: what a block was when it was bought, on a table that has grown since.
 
-A table is cut at its horizon. When the horizon moves, what was measured of everything becomes a
-measurement of the levels at that time. As evidence of analysts' questions, it is still of
-everything: a whole scope that was counted then was a wide purchase; and a total up to that day is
-no sign that the days before it will be asked for again, since today's total needs the new ones.
+A table is cut at its horizon. When the horizon moves, a measurement of all levels becomes a
+measurement of the earlier levels. As evidence for the questions of analysts, it still counts as one
+of all levels. A whole scope that was counted then was a wide purchase. A total up to that day is no
+sign that the days before it will be asked for again, since today's total needs the new ones.
 
 The ledger's charges come in order, so the horizon at each of them is, as far as any charge shows,
-the last level that anything bought so far is about. On a table that does not grow, every block is
-unchanged.
+the last level that anything bought so far is about. On a table that does not grow, blocks do not
+change.
 
 Whether to buy every cell of a scope, or only the row that is asked for, is the ski-rental problem
 (Karlin et al. 1988, "Competitive snoopy caching"). The rent of a scope is what the table's cost
@@ -21,9 +21,9 @@ less noise than it has stay rented.
 What a wide purchase may cost follows from the rent of the rows that it would have answered, and
 from what speaks for its scope (`Evidence`). At which weight it is priced is in `savings.py`.
 
-Proved: as long as everything is asked on one scope whose cells may be counted whole, at
-most three times the rent is spent, that of rows bought and of rows that a wide purchase came
-instead of. A wide purchase costs at most the row that was due, or twice what that row and others
+Proved: as long as all queries are on one scope whose cells may be counted whole, at most three
+times the rent is spent: the rent of the rows that were bought, and of the rows that a wide purchase
+replaced. A wide purchase costs at most the row that was due, or twice what that row and others
 that it would have answered add to the table's cost; these are replaced, so that no row is counted
 for two purchases. What they add telescopes: cells raise the cost of all cells alike, so the largest
 sum of narrow rows is what it would be without any. That is proved of looking back at every row;
@@ -67,9 +67,9 @@ class BoughtBlock:
     Parameters
     ----------
     block : QueryBlock
-        On the levels that there were; a block that cannot count a whole scope, as it is.
+        On the earlier levels; a block that cannot count a whole scope is left unchanged.
     schema : Schema
-        With these levels.
+        The table's schema with the levels up to this horizon.
     is_past : bool
         Whether it was about everything up to a horizon that has moved since.
     """
@@ -364,7 +364,7 @@ class Evidence:
         held: Fraction,
         of_table: Fraction,
     ) -> "Evidence":
-        """The evidence of rent for rows before, and of the cost of the scope as a whole."""
+        """The evidence from the rent of earlier rows and the cost of the whole scope so far."""
         due = of_table + rent_now
         share = min(Fraction(1), (rent_now + rent + held) / due) if due else Fraction(1)
         return cls(rent_now, n_purchases, share)

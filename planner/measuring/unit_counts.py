@@ -1,4 +1,4 @@
-"""Counts of units: what the history knows of them, and what is to be bought.
+"""Looks up counts of units in the history, and lists those to buy.
 
 A count of units is known from its own measurement alone: nothing else says in how many groups a
 unit has rows. So there is one candidate: to measure it, or to raise what was measured. Purchases
@@ -41,16 +41,16 @@ def unit_count_of(wanted: Wanted) -> UnitCount | None:
 def known_unit_count(
     wanted: Wanted, count: UnitCount, known: UnitCounts, schema: Schema
 ) -> RowEstimates:
-    """What the history says about each number of a count of units."""
+    """The estimate of each number of a count of units, from the history."""
     place = known.latest.get(name_of(count))
     if place is None:
-        return (NotEstimable("these units were never counted"),) * wanted.block.n_rows
+        return (NotEstimable("these units have not been counted yet"),) * wanted.block.n_rows
     return _posteriors(wanted.block, known.measurements[place], schema, place)
 
 
 @dataclass(frozen=True, slots=True)
 class CountWanted:
-    """A count of units as the ledger has it, its target, and what the history says about it."""
+    """A count of units as the ledger has it, its target, and its estimates from the history."""
 
     count: UnitCount
     target: AccuracyTarget

@@ -1,4 +1,4 @@
-"""What a candidate must be bought at, and forecasts of the half-widths that it would give.
+"""Finds the weights at which to buy a candidate, and forecasts the half-widths that it would give.
 
 Forecasts: the half-widths that purchases would give, computed from weights before any is made.
 
@@ -169,11 +169,11 @@ class Weighing:
     block : QueryBlock
     target : AccuracyTarget
     now : Forecast
-        Of the history.
+        The half-widths from the history alone.
     beside : Forecast
         Of the history and what is planned.
     base : tuple of PlannedMeasurement
-        What is planned.
+        The measurements that are planned already.
     rows_per_unit : int
         The most records of one unit.
     """

@@ -1,4 +1,4 @@
-"""What a measurement needs to meet a target, in weights of Laplace or precisions of Gaussian noise.
+"""Computes the weight (Laplace) or precision (Gaussian) that a measurement needs for a target.
 
 It is found in closed form, and by search, in whole units of the kind of noise; the gate prices it.
 
@@ -10,9 +10,9 @@ here draws noise, or knows what was measured.
 
 `offered_kinds` says whether Gaussian noise may be bought for a table now, and on which terms. The
 first Gaussian noise of a table pays a constant, and fixes the order at which all of it is accounted
-for good. An owner who says what they expect to be spent has chosen the order, and it is begun at
-once. Otherwise it is begun once as much was spent on rows as the constant costs: as with ski
-rental, at most twice as much is then spent as Laplace noise alone would have cost.
+for good. An owner who declares the expected spending has chosen the order, and it is begun at once.
+Otherwise it is begun once as much was spent on rows as the constant costs. As with ski rental, at
+most twice the cost of Laplace noise alone is then spent.
 
 Decided from charges and settings alone. Nothing here buys anything.
 """
@@ -235,8 +235,8 @@ def _quotient(x: Sequence[float], y: Sequence[float]) -> float:
 def practically_no_noise(target: AccuracyTarget) -> InvalidTarget:
     """The refusal of a target that no weight meets."""
     return InvalidTarget(
-        f"half_width {target.half_width:g} at confidence {target.confidence:g} asks for "
-        "practically no noise.",
+        f"half_width {target.half_width:g} at confidence {target.confidence:g} asks for almost "
+        "no noise.",
         hint="Ask for a wider interval.",
     )
 
@@ -384,7 +384,9 @@ class GaussianOffer:
 
     def __post_init__(self) -> None:
         if not 0 < self.delta < 1 or self.expected <= 0:
-            raise ValueError("a delta is a probability, and what is expected is positive")
+            raise ValueError(
+                "delta must lie strictly between 0 and 1, and expected must be positive"
+            )
 
 
 def offered_kinds(

@@ -1,4 +1,4 @@
-"""Statements as text and as trees: the one reader of SQL, its grammar, and the words of refusals.
+"""Reads SQL statements as text and as trees, with Tacit's grammar, and words refusals.
 
 Here: what can be said about a statement without knowing any table. Not here: what its columns mean
 (`domain/`) and what it asks for (`lowering/`).

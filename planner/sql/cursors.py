@@ -1,4 +1,4 @@
-"""Statements about statements: cursors, prepared statements, COPY.
+"""Reads statements about other statements: cursors, prepared statements, COPY.
 
 Cursors and prepared statements in words, for wires that have them.
 
@@ -163,7 +163,7 @@ def _n_rows(reader: WordReader, verb: str) -> int:
     if direction in _FORWARD:
         reader.next_word()
         if direction not in ("NEXT", "FORWARD"):
-            raise UnsupportedSql("A cursor only moves forward here.", hint=_HINTS[verb])
+            raise UnsupportedSql("A cursor can move only forward.", hint=_HINTS[verb])
         if direction == "NEXT":
             return 1
     if reader.passed("ALL"):
@@ -173,7 +173,7 @@ def _n_rows(reader: WordReader, verb: str) -> int:
         reader.next_word()
         return min(int(word.text), N_ROWS_ALL)
     if reader.passed("-"):
-        raise UnsupportedSql("A cursor only moves forward here.", hint=_HINTS[verb])
+        raise UnsupportedSql("A cursor can move only forward.", hint=_HINTS[verb])
     return 1
 
 
@@ -252,7 +252,7 @@ def _check_end(reader: WordReader, verb: str) -> None:
 def _malformed(reader: WordReader, verb: str) -> InvalidSql:
     word = reader.latest if reader.ahead is None else reader.ahead
     return InvalidSql(
-        f"{verb} does not parse near {shortened(word.text)}.",
+        f"{verb} has a syntax error near {shortened(word.text)}.",
         hint=_HINTS[verb],
         position=position_at(word.line, word.col),
     )
@@ -291,10 +291,12 @@ def read_copy(text: str, words: Sequence[Token]) -> CopyOut | None:
         return None
     end = _end_of_query(words)
     if end is None:
-        raise ReadOnly("Only the answer of a query is copied, and to STDOUT.", hint=_HINT)
+        raise ReadOnly(
+            "COPY is supported only for the answer of a query, and only to STDOUT.", hint=_HINT
+        )
     reader = WordReader(words[end + 1 :])
     if not reader.passed("TO", "STDOUT"):
-        raise ReadOnly("Answers are copied to STDOUT alone.", hint=_HINT)
+        raise ReadOnly("COPY is supported only to STDOUT.", hint=_HINT)
     reader.passed("WITH")
     form, has_header = _options(reader)
     sql = behind(text[: words[end].start], words[2].start)
@@ -355,7 +357,7 @@ def _check_end_of_copy(reader: WordReader) -> None:
 def _malformed_copy(reader: WordReader) -> InvalidSql:
     word = reader.latest if reader.ahead is None else reader.ahead
     return InvalidSql(
-        f"COPY does not parse near {shortened(word.text)}.",
+        f"COPY has a syntax error near {shortened(word.text)}.",
         hint=_HINT,
         position=position_at(word.line, word.col),
     )

@@ -1,4 +1,4 @@
-"""The SQL that Tacit reads: PostgreSQL's and two additions, its functions of days, and the clock.
+"""Defines Tacit's dialect of SQL: PostgreSQL's, two additions, functions of days, and the clock.
 
     SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(half_width => 50, confidence => 0.95) ..
     EXPLAIN PRIVACY SELECT ..
@@ -43,7 +43,7 @@ from planner.sql.options import Option
 
 PLACES = "places"  # in the meta data of an interval: the digits that its seconds are rounded to
 IS_DOUBLE = "is_double"  # in the meta data of an EXTRACT that was DATE_PART
-N_UNIT_FIRST = 3  # arguments of DATEDIFF with the unit first
+N_UNIT_FIRST = 3  # arguments of DATEDIFF, including the unit
 
 
 class Age(exp.Expression, exp.Func):
@@ -97,7 +97,7 @@ def _difference(arguments: list[exp.Expr]) -> exp.Expr:
 
 
 def _shifted(arguments: list[exp.Expr]) -> exp.Expr:
-    """DATEADD(unit, n, moment) with a literal n; or DATE_ADD(moment, interval)."""
+    """DATEADD(unit, n, moment) with a literal n, or DATE_ADD(moment, interval)."""
     if len(arguments) == 2:  # noqa: PLR2004 - a moment and an interval
         return exp.paren(exp.Add(this=arguments[0], expression=arguments[1]), copy=False)
     unit = _unit(arguments[0]) if len(arguments) == N_UNIT_FIRST else None
@@ -274,7 +274,7 @@ def told_moment(moment: dt.datetime) -> str:
     >>> told_moment(dt.datetime(2026, 11, 22, 12, 30, 59, tzinfo=dt.UTC))
     'CURRENT_DATE and NOW() were taken to be 2026-11-22 12:30:59 UTC.'
     """
-    return f"CURRENT_DATE and NOW() were taken to be {moment:%Y-%m-%d %H:%M:%S} UTC."
+    return f"CURRENT_DATE and NOW() were evaluated as {moment:%Y-%m-%d %H:%M:%S} UTC."
 
 
 def read_at(tree: exp.Expr, moment: dt.datetime) -> bool:
@@ -293,7 +293,7 @@ def read_at(tree: exp.Expr, moment: dt.datetime) -> bool:
 
 
 def _kind_of(node: exp.Expr) -> exp.DType:
-    """The type of the moment; NOW() is an instant where it is put on the clock of a zone."""
+    """The type of a clock's value; NOW() is an instant where it is put on the clock of a zone."""
     if isinstance(node, exp.CurrentDate):
         return exp.DType.DATE
     is_instant = isinstance(node, exp.CurrentTimestamp) and is_put_in_zone(node)
@@ -513,7 +513,7 @@ class TacitParser(PostgresParser):
         name = self._curr.text.lower()
         self._advance()
         if not (self._match(TokenType.FARROW) or self._match(TokenType.EQ)):
-            self.raise_error("an option is name => value")
+            self.raise_error("an option must be name => value")
         sign = "-" if self._match(TokenType.DASH) else ""
         if not self._curr or self._curr.token_type in (TokenType.COMMA, TokenType.R_PAREN):
             self.raise_error("an option's value is missing")

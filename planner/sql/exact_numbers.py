@@ -1,4 +1,4 @@
-"""Exact numbers out of SQL text: what is written as 0.1 is one tenth.
+"""Reads exact numbers from SQL text: 0.1 is one tenth.
 
 Bounded on purpose: ``1e999999999`` is ten characters of text and a gigabyte of digits.
 """
@@ -47,7 +47,7 @@ def exact_number(text: str, literal: exp.Expr | None = None) -> Fraction:
     if match is None:
         raise UnsupportedSql(
             f"{shortened(text)} is not a decimal number.",
-            hint="Write it as in 31 or 3.1e1.",
+            hint="Write a number such as 31 or 3.1e1.",
             position=position(where),
         )
     exponent = match["exponent"] or "0"
@@ -58,7 +58,8 @@ def exact_number(text: str, literal: exp.Expr | None = None) -> Fraction:
     ):
         raise TooLarge(
             f"The number {shortened(text)} is too long.",
-            hint=f"Up to {N_DIGITS_MAX} digits and powers of ten to {EXPONENT_MAX} are kept exact.",
+            hint=f"A number may have up to {N_DIGITS_MAX} digits and powers of ten up to "
+            f"{EXPONENT_MAX}.",
             position=position(where),
         )
     whole, _, places = match["digits"].partition(".")
@@ -121,7 +122,7 @@ def _bounded(value: Fraction, node: exp.Expr) -> Fraction:
     if max(value.numerator.bit_length(), value.denominator.bit_length()) > N_BITS_MAX:
         raise TooLarge(
             f"The constant {shown(node)} is too large.",
-            hint=f"Constants of up to {N_BITS_MAX} bits are kept exact.",
+            hint=f"A constant may have up to {N_BITS_MAX} bits.",
             position=position(node),
         )
     return value

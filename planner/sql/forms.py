@@ -1,4 +1,4 @@
-"""What clients write in forms of their own, brought to the one that the planner reads.
+"""Rewrites forms that clients use to the forms that the planner reads.
 
 Forms of PostgreSQL that clients and their libraries write, as the plain forms that they mean.
 
@@ -26,7 +26,7 @@ DECODE as other databases have it, written as CASE.
     CASE WHEN x IS NULL THEN 2 ELSE CASE x WHEN 'a' THEN 1 ELSE 0 END END
 
 NULL is found by NULL, unlike in CASE. PostgreSQL's own DECODE(text, 'hex') makes bytes, and no
-column is; it is left as it is, and refused as other functions are.
+column has bytes. It is left as it is, and refused as other functions are.
 
 Patterns of LIKE as one text, where clients put them together of several.
 
@@ -421,8 +421,8 @@ def _check_copies(node: exp.DecodeCase, compared: exp.Expr, n_copies: int) -> No
     n_nodes = sum(1 for _ in compared.walk())
     if n_copies > 1 and n_nodes * n_copies > N_COPIED_MAX:
         raise TooLarge(
-            f"{shown(node)} compares an expression of {n_nodes} words and signs, once for each of "
-            f"{n_copies} values; {N_COPIED_MAX} words are written out.",
+            f"{shown(node)} repeats an expression of {n_nodes} words and signs for each of "
+            f"{n_copies} values; {N_COPIED_MAX} words are allowed in total.",
             hint="Compute the expression in a subquery, and compare its column.",
             position=position(node),
         )

@@ -1,4 +1,4 @@
-"""How refusals quote SQL and suggest names.
+"""Quotes SQL in refusals, and suggests names.
 
 Everything quoted here is the analyst's own text or the public schema.
 """
@@ -14,7 +14,7 @@ from planner.sql.nodes import copy_of
 
 SHOWN_LENGTH = 80  # a message is one line on a terminal; the analyst has the rest of the text
 DIALECT = "tacit"  # by name: planner.sql.dialect, which defines it, quotes SQL as well
-_START = "start"  # in the meta data of nodes that the parser places: characters before it
+_START = "start"  # in the meta data of a node with a place: the characters before it
 _PLACE = ("line", "col", _START)
 N_CANDIDATES_MAX = 2000  # comparing with each level of a large axis would take seconds
 

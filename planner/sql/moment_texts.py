@@ -1,4 +1,4 @@
-"""The texts of days, moments and intervals as PostgreSQL reads them.
+"""Reads texts of days, moments and intervals as PostgreSQL does.
 
     2024-06-01     20240601     6/1/2024     1 Jun 2024     2024-06-01T10:20:30.5Z
     2024-06-01 10:20 PM     Sat Jun 01 10:20:30 2024     2024-06-01 10:20:30 Europe/Oslo

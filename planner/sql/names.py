@@ -1,4 +1,4 @@
-"""Names: what a SELECT list calls its columns, and the companions that go with an answer's name."""
+"""Names the columns of a SELECT list, and reads the companions of an answer."""
 
 from collections.abc import Callable
 from typing import ClassVar
@@ -66,7 +66,7 @@ def read_companion(node: exp.Expr) -> CompanionColumn:
     name, arguments = node.name.upper(), node.expressions
     place = node.parent.parent if isinstance(node.parent, exp.Alias) else node.parent
     if not isinstance(place, exp.Select) or node.find_ancestor(exp.Ordered):
-        raise unsupported(node, "is part of an expression", "Give it a column of its own.")
+        raise unsupported(node, "is part of an expression", "Select it as a column of its own.")
     n_arguments_max = 1 + (name in _WITH_CONFIDENCE)
     named = arguments[0] if arguments else None
     if (
@@ -75,13 +75,15 @@ def read_companion(node: exp.Expr) -> CompanionColumn:
         or named.table
     ):
         raise unsupported(
-            node, "needs the name of one answer", "Name the answer with AS, and put that here."
+            node,
+            "needs the name of one answer",
+            "Give the answer a name with AS, and write that name here.",
         )
     confidence = None
     if len(arguments) > 1:
         value = constant_value(arguments[1])
         if value is None or not 0 < value < 1:
-            raise unsupported(node, "needs a confidence between 0 and 1", "0.95 is usual.")
+            raise unsupported(node, "needs a confidence between 0 and 1", "A usual value is 0.95.")
         confidence = float(value)
     return CompanionColumn(
         this=name, answer=output_name(named.this), confidence=confidence, text=node.sql()

@@ -1,4 +1,4 @@
-"""Tree nodes that planning puts in, and questions about trees that several passes ask."""
+"""Defines tree nodes that planning adds, and questions about trees that several passes ask."""
 
 from typing import ClassVar, TypeVar
 
@@ -10,7 +10,7 @@ _IS_OUTPUT = "is_output"
 _COUNTS_UNITS, ALL, CUT = "counts_units", "all", "cut"
 WAS_CUT = "WAS_CUT"  # the condition that rows of a unit were left out
 AS_WRITTEN = "as_written"  # in the same: the analyst's text
-WRITTEN_FOR = "written_for"  # in the meta data of SQL written for DuckDB: the node as it was
+WRITTEN_FOR = "written_for"  # in the meta data of a node written for DuckDB: the original node
 IS_INSTANT = "is_instant"  # in the meta data of a timestamp of UTC that a client sent with a zone
 IS_MADE = "is_made"  # in the same: of a series of constants, which planning wrote
 IS_PUBLIC = "is_public"  # in the meta data of a public relation, and of a value read from one
@@ -141,7 +141,7 @@ def is_output(node: exp.Expr) -> bool:
 def unit_count(unit: str, node: exp.Expr, *, only_cut: bool = False) -> exp.Count:
     """COUNT(DISTINCT unit) in the place of a node, where a unit may have several rows.
 
-    With `only_cut`, of the units that have rows left out.
+    With `only_cut`, only units count that had some of their rows left out.
     """
     key: exp.Expr = exp.column(exp.to_identifier(unit))
     if only_cut:
@@ -161,7 +161,7 @@ def is_unit_count(node: exp.Expr) -> bool:
 
 
 def counts_cut_units(node: exp.Expr) -> bool:
-    """Whether a count is of the units that have rows left out."""
+    """Whether a count of units is only of units that had some of their rows left out."""
     node = node.unnest()
     counted = node.this if isinstance(node, exp.Filter) else node
     return bool(counted.meta.get(_COUNTS_UNITS) == CUT)

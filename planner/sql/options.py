@@ -1,4 +1,4 @@
-"""OPTIONS(..): how accurate a SELECT's answers are to be, and how they are made from counts.
+"""Reads OPTIONS(..): the accuracy of a SELECT's answers, and how they are made from counts.
 
 Accuracy (half_width, confidence, epsilon, simultaneous, relative, at_least) is inherited by the
 SELECTs inside. The `AnswerOptions` (level and replicates of a test, consistency of grouping sets)
@@ -83,7 +83,7 @@ class AnswerOptions:
         if self.level is not None or self.n_replicates is not None:
             raise InvalidTarget(
                 "level and replicates are options of a test.",
-                hint="Leave them out, or ask DP_CHI2_TEST(a, b).",
+                hint="Leave them out, or use DP_CHI2_TEST(a, b).",
             )
 
     def refuse_consistency(self) -> None:
@@ -115,11 +115,12 @@ def read_options(options: Sequence[Option]) -> tuple[RequestedTarget, AnswerOpti
         name = option.name
         if name not in OPTION_NAMES:
             raise InvalidTarget(
-                f"OPTIONS has no {shortened(name)}.",
-                hint=suggestion(name, OPTION_NAMES) or f"It has {', '.join(OPTION_NAMES)}.",
+                f"OPTIONS has no option {shortened(name)}.",
+                hint=suggestion(name, OPTION_NAMES)
+                or f"The options are {', '.join(OPTION_NAMES)}.",
             )
         if name in seen:
-            raise InvalidTarget(f"OPTIONS names {name} twice.", hint="Keep one of them.")
+            raise InvalidTarget(f"OPTIONS names {name} twice.", hint="Write it once.")
         seen.add(name)
         if name == "consistency":
             consistency = consistency_named(option.value)
@@ -154,8 +155,8 @@ def read_options(options: Sequence[Option]) -> tuple[RequestedTarget, AnswerOpti
 def _check_extremes(name: str) -> None:
     if name.lower() != NOISY:
         raise InvalidTarget(
-            f"extremes are not {shortened(name)}.",
-            hint="extremes => 'noisy' lets MIN and MAX be read off noisy counts.",
+            f"extremes cannot be {shortened(name)}.",
+            hint="extremes => 'noisy' answers MIN and MAX from noisy counts.",
         )
 
 
@@ -164,7 +165,8 @@ def consistency_named(name: str) -> Consistency:
     known = [kind.value for kind in Consistency]
     if name.lower() not in known:
         raise InvalidTarget(
-            f"There is no consistency {shortened(name)}.", hint=f"There is {', '.join(known)}."
+            f"{shortened(name)} is not a kind of consistency.",
+            hint=f"The kinds are {', '.join(known)}.",
         )
     return Consistency(name.lower())
 
@@ -173,9 +175,10 @@ def fallback_named(name: str) -> Fallback:
     """What a statement may fall back on, by its name."""
     if name.lower() not in set(Fallback):
         raise InvalidTarget(
-            f"There is no fallback {shortened(name)}.",
-            hint="'history' gives the best that is known, 'model' asks the newest synthetic table, "
-            "'none' refuses what cannot be paid, 'error' also what was not paid to its target.",
+            f"{shortened(name)} is not a fallback.",
+            hint="'history' gives the best known answer, 'model' asks the newest synthetic "
+            "table, 'none' refuses an answer that cannot be paid for, and 'error' also "
+            "refuses one that misses its target.",
         )
     return Fallback(name.lower())
 
@@ -184,7 +187,7 @@ def switched(name: str, value: str) -> bool:
     """Whether an option or a setting that is on or off is on."""
     if value.lower() not in _SWITCH:
         raise InvalidTarget(
-            f"{name} is on or off, not {shortened(value)}.", hint="Write true or false."
+            f"{name} must be true or false, not {shortened(value)}.", hint="Write true or false."
         )
     return _SWITCH[value.lower()]
 
@@ -194,16 +197,18 @@ def check_test(level: Fraction | None, replicates: Fraction | None) -> None:
     level = DEFAULT_LEVEL if level is None else level
     replicates = Fraction(N_REPLICATES) if replicates is None else replicates
     if not 0 < level < 1:
-        raise InvalidTarget("level lies between 0 and 1.", hint="0.05 is usual.")
+        raise InvalidTarget(
+            "level must lie strictly between 0 and 1.", hint="A usual value is 0.05."
+        )
     if replicates.denominator != 1 or not 1 <= replicates <= N_REPLICATES_MAX:
         raise InvalidTarget(
-            f"replicates is a whole number of tables, from 1 to {N_REPLICATES_MAX}.",
-            hint=f"{N_REPLICATES} is usual.",
+            f"replicates must be a whole number from 1 to {N_REPLICATES_MAX}.",
+            hint=f"A usual value is {N_REPLICATES}.",
         )
     if level * (replicates + 1) < 1:
         raise InvalidTarget(
             f"{int(replicates)} replicates are too few for level {float(level):g}.",
-            hint=f"Ask for {math.ceil(1 / level) - 1} or more, or a higher level.",
+            hint=f"Ask for {math.ceil(1 / level) - 1} or more, or for a higher level.",
         )
 
 
@@ -211,7 +216,7 @@ def _number(option: Option) -> Fraction:
     if not option.is_number:
         raise InvalidTarget(
             f"{shortened(option.name)} must be a number, not {shortened(option.value)}.",
-            hint="Numbers stand there without quotes, as in half_width => 50.",
+            hint="Write the number without quotes, as in half_width => 50.",
         )
     magnitude = exact_number(option.value.removeprefix("-"))
     return -magnitude if option.value.startswith("-") else magnitude
@@ -219,21 +224,25 @@ def _number(option: Option) -> Fraction:
 
 def _check_widths(named: Mapping[str, Fraction]) -> None:
     if "relative" in named and "half_width" in named:
-        raise InvalidTarget("OPTIONS names both half_width and relative.", hint="Name one of them.")
+        raise InvalidTarget("OPTIONS has both half_width and relative.", hint="Keep one of them.")
     check_relative(named.get("relative"), named.get("at_least"))
 
 
 def check_relative(relative: Fraction | float | None, at_least: Fraction | float | None) -> None:
     """Refuse a relative target that is out of range, or a size without one."""
     if at_least is not None and relative is None:
-        raise InvalidTarget("at_least goes with relative.", hint="Name relative, or half_width.")
+        raise InvalidTarget(
+            "at_least needs relative.", hint="Add relative, or use half_width alone."
+        )
     if relative is not None and not 0 < relative < 1:
         raise InvalidTarget(
-            "relative is a fraction between 0 and 1.", hint="0.05 is one twentieth."
+            "relative must be a fraction strictly between 0 and 1.",
+            hint="0.05 stands for 5 percent.",
         )
     if at_least is not None and not (at_least > 0 and math.isfinite(at_least)):
         raise InvalidTarget(
-            "at_least is a positive number.", hint="Name what the answer is surely no smaller than."
+            "at_least must be a positive number.",
+            hint="Write a number that the answer surely reaches.",
         )
 
 
@@ -246,7 +255,8 @@ def _simultaneous(named: Fraction | None) -> int | None:
         return None
     if named.denominator != 1 or not 1 <= named <= N_SIMULTANEOUS_MAX:
         raise InvalidTarget(
-            f"simultaneous is a whole number of answers, from 1 to {N_SIMULTANEOUS_MAX}.",
-            hint="Name how many answers you will look at together, such as the groups of a query.",
+            f"simultaneous must be a whole number from 1 to {N_SIMULTANEOUS_MAX}.",
+            hint="Write how many answers you will compare, such as the number of groups of a "
+            "query.",
         )
     return int(named)

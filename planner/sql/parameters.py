@@ -1,4 +1,4 @@
-"""Bind parameters of a query, their values, and the types that stand for them.
+"""Binds the parameters of a query to values, and finds their types.
 
 A value is put into the tree as a literal, never into the text: it cannot be read as SQL. Values are
 kept as what they are written as, so that 1, 1.0 and true stay three different values.
@@ -70,7 +70,7 @@ class Parameter:
     name : str
         What the client calls it; only ``:name`` looks at it.
     items : tuple of Parameter
-        Of a list.
+        The values of a list; empty for a single value.
     """
 
     kind: ParameterKind
@@ -161,8 +161,9 @@ def _written(value: object) -> tuple[ParameterKind, str]:  # noqa: C901, PLR0911
             return ParameterKind.INTERVAL, f"{value.days} days {clock}"
         case _:
             raise InvalidSql(
-                f"A parameter is a {type(value).__name__}, or no finite number.",
-                hint="Send numbers, texts, booleans, dates, times, timestamps, intervals and NULL.",
+                f"A parameter of type {type(value).__name__} has a value that is not supported.",
+                hint="Send a finite number, a text, a boolean, a date, a time, a timestamp, an "
+                "interval or NULL.",
             )
 
 
@@ -193,7 +194,7 @@ def parameters_in(tree: exp.Expr) -> tuple[str, ...]:
     longest = max((len(name) for name in names if name.isdecimal()), default=0)
     if len(names) > N_PARAMETERS_MAX or longest > len(str(N_PARAMETERS_MAX)):
         raise TooLarge(
-            f"The statement has parameters beyond number {N_PARAMETERS_MAX}.",
+            f"The statement has more than {N_PARAMETERS_MAX} parameters, or numbers them higher.",
             hint="Number them from $1.",
         )
     numbers = [int(name) for name in names if name.isdecimal()]
@@ -215,15 +216,15 @@ def bind(tree: exp.Expr, parameters: Parameters) -> None:
     n_characters = sum(one.n_characters for one in parameters)
     if n_values > N_PARAMETERS_MAX or n_characters > N_TEXT_MAX:
         raise TooLarge(
-            f"The values of parameters are more than {N_PARAMETERS_MAX}, or have more than "
-            f"{N_TEXT_MAX} characters.",
+            f"The statement has more than {N_PARAMETERS_MAX} parameter values, or their texts "
+            f"have more than {N_TEXT_MAX} characters.",
             hint="Replace long lists of values by ranges or expressions.",
         )
     wanted = parameters_in(tree)
     if len(wanted) != len(parameters):
         raise InvalidSql(
-            f"The statement has {len(wanted)} parameters, and {len(parameters)} values came.",
-            hint="Send one value for each ?, in their order; $1 may stand in several places.",
+            f"The statement has {len(wanted)} parameters, but {len(parameters)} values were sent.",
+            hint="Send one value for each ?, in order. $1 may be used several times.",
         )
     values = {str(place): one for place, one in enumerate(parameters, start=1)}
     # ADBC names values from "0", so a name that is a number is none.
@@ -231,8 +232,8 @@ def bind(tree: exp.Expr, parameters: Parameters) -> None:
     for mark, name in list(marks(tree)):
         if name not in values:
             raise InvalidSql(
-                f"No value came for the parameter {shortened(name)}.",
-                hint="Send it under this name.",
+                f"No value was sent for the parameter {shortened(name)}.",
+                hint="Send a value with this name.",
             )
         literal = values[name].literal
         literal.meta.update(origin(mark))
@@ -346,8 +347,8 @@ def parameter_types(tree: exp.Expr, columns: ColumnTypes) -> tuple[ParameterType
     >>> [one.sql_type for one in parameter_types(tree, lambda _: ValueType("BIGINT"))]
     ['VARCHAR', 'BIGINT[]', 'BIGINT']
 
-    What a CASE compares has the type that it is compared with; what it gives has the type that it
-    else gives.
+    A value that a CASE compares has the type of the value it is compared with. A result of a CASE
+    has the type of its other results.
 
     >>> tree = parse_one("SELECT CASE a WHEN $1 THEN $2 WHEN 2 THEN 'x' ELSE $3 END, "
     ...                  "CASE $4 WHEN 2 THEN 'x' END, CASE WHEN $5 THEN 1 END", read="postgres")
@@ -428,7 +429,7 @@ def _of_place(node: exp.Expr, columns: ColumnTypes) -> ValueType | None:  # noqa
 
 
 def _beside(above: exp.Expr, node: exp.Expr, columns: ColumnTypes) -> ValueType | None:
-    """The first known type beside a node."""
+    """The first known type among the neighbours of a node in its expression."""
     others = (one for one in above.iter_expressions() if one is not node)
     return next(_known(others, columns), None)
 

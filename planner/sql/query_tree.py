@@ -1,4 +1,4 @@
-"""A query as a tree, and the calls of set_config in it.
+"""Parses a query into a tree, and finds the calls of set_config in it.
 
 A query as a tree: parsed, within limits on nesting, its OPTIONS beside each SELECT.
 
@@ -73,7 +73,7 @@ def parse(query: Query, parameters: Parameters = ()) -> QueryTree:
     while isinstance(tree, exp.Subquery) and tree.is_wrapper:
         tree = tree.this
     if not isinstance(tree, exp.Query):
-        raise unsupported(tree, "is not a SELECT", "Write SELECT before it.")
+        raise unsupported(tree, "is not a SELECT", "Begin with SELECT.")
     nodes = every_node(tree)
     _check_names(nodes)
     if parameters:
@@ -111,7 +111,9 @@ def _check_names(nodes: Iterable[exp.Expr]) -> None:
         named = item.args["alias"] if isinstance(item, exp.Alias) else None
         if named is not None and not isinstance(named, exp.Identifier):
             raise unsupported(
-                named, "is no name", "A parameter stands for a value; write the name itself."
+                named,
+                "is not a name",
+                "A parameter can stand only for a value; write the name itself.",
             )
 
 
@@ -122,14 +124,14 @@ def _check_nesting(words: Iterable[Token]) -> None:
         if n_brackets > N_BRACKETS_MAX:
             raise TooLarge(
                 f"The SQL has more than {N_BRACKETS_MAX} lists between [ and ].",
-                hint="Lists are not answered: leave them out.",
+                hint="Lists are not supported: leave them out.",
                 position=position_at(word.line, word.col),
             )
         depth += _DEEPER.get(word.token_type, 0)
         if depth > N_NESTED_MAX:
             raise TooLarge(
                 f"The SQL is nested more than {N_NESTED_MAX} levels deep.",
-                hint="Remove parentheses that are not needed.",
+                hint="Remove unneeded parentheses.",
                 position=position_at(word.line, word.col),
             )
 
@@ -141,8 +143,8 @@ def _tree(words: list[Token], sql: str) -> exp.Expr:
     except ParseError as error:
         place = error.errors[0] if error.errors else {}
         raise InvalidSql(
-            f"The SQL does not parse near {shortened(str(place['highlight']))}.",
-            hint="It is read as PostgreSQL reads it.",
+            f"The SQL has a syntax error near {shortened(str(place['highlight']))}.",
+            hint="Tacit uses the syntax of PostgreSQL.",
             position=position_at(place["line"], place["col"]),
         ) from None
     return tree

@@ -1,4 +1,4 @@
-"""SET, RESET and SHOW, read from words: our own settings, and those that clients set by themselves.
+"""Reads SET, RESET and SHOW, for Tacit's own settings and for settings that clients send.
 
     SET [SESSION] tacit.half_width = 50        SET tacit.confidence TO '0.9'
     RESET tacit.epsilon    RESET ALL           SHOW tacit.half_width
@@ -32,8 +32,8 @@ SETTING_NAMES: Final = (
 _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d)?)?|-?\d{1,18}", re.ASCII)
 N_WORDS_MAX = 1000  # of one setting
 
-# What drivers and tools send when they connect, and what SHOW says about it. A wire that takes one
-# obeys it or refuses its value.
+# The settings that drivers and tools send when they connect, with the value that SHOW gives. A wire
+# that takes one obeys it or refuses its value.
 SHOWN: Final[Mapping[str, str]] = {
     "application_name": "",
     "array_nulls": "on",
@@ -221,7 +221,7 @@ class ResetAll:
 
 @dataclass(frozen=True, slots=True)
 class ShowSetting:
-    """Show the value of one of Tacit's settings."""
+    """Show the value of one of Tacit's own settings."""
 
     name: str
     verb: ClassVar[str] = "SHOW"
@@ -263,7 +263,7 @@ def default_of(name: str) -> str:
 
 
 def every_default() -> dict[str, str]:
-    """Every setting that has a name of one word, and what it is where no one has set it."""
+    """Every setting whose name is one word, with its default value."""
     every = {**SHOWN, **IGNORED, **READ_ONLY}
     return {name: every[name] for name in sorted(every) if name not in _PHRASES}
 
@@ -340,7 +340,7 @@ def exact_setting(name: str, text: str) -> Fraction:
     if _DECIMAL.fullmatch(text.strip()) is None:
         raise InvalidTarget(
             f"{name} must be a decimal number, not {shortened(text)!a}.",
-            hint="Write it like 0.25 or 1e-3.",
+            hint="Write a number such as 0.25 or 1e-3.",
         )
     return Fraction(text.strip())
 
@@ -374,8 +374,9 @@ def _moment(name: str, text: str) -> str:
     """The text of a day, a moment or a whole number."""
     if _MOMENT.fullmatch(text) is None:
         raise InvalidTarget(
-            f"{name} must be a day, not {shortened(text)!a}.",
-            hint="Write it like '2026-10-31'; of a table that grows by numbers, the number.",
+            f"{name} must be a date, not {shortened(text)!a}.",
+            hint="Write a date such as '2026-10-31', or a number for a table that grows by "
+            "numbers.",
         )
     return text
 
@@ -424,7 +425,7 @@ def _value(setting: str, name: str, reader: WordReader) -> SettingValue:
                 return setting_value(setting, name, text)
     if setting == AS_OF:
         raise InvalidTarget(
-            f"{name} must be one day, or DEFAULT.", hint=f"Write SET {name} = '2026-10-31'."
+            f"{name} must be one date, or DEFAULT.", hint=f"Write SET {name} = '2026-10-31'."
         )
     if setting == "fallback":
         raise InvalidTarget(
@@ -460,7 +461,7 @@ def setting_named(name: str) -> str:
     known = [*(NAMESPACE + each for each in SETTING_NAMES), NOTICES]
     raise UnknownName(
         f"There is no setting {shortened(name)!a}.",
-        hint=suggestion(name, known) or f"Settings here are {settings_listed()}.",
+        hint=suggestion(name, known) or f"The settings are {settings_listed()}.",
     )
 
 
@@ -471,4 +472,4 @@ def settings_listed() -> str:
 
 def _malformed(verb: str, words: Iterable[Token]) -> InvalidSql:
     near = shortened(" ".join(word.text for word in words)) or "the end"
-    return InvalidSql(f"{verb} does not parse near {near}.", hint=_FORMS[verb])
+    return InvalidSql(f"{verb} has a syntax error near {near}.", hint=_FORMS[verb])

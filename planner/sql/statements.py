@@ -1,4 +1,4 @@
-"""Every statement there is, told apart: the one reader of SQL text.
+"""Reads SQL text, and tells every kind of statement apart.
 
 OPTIONS in a comment, for tools that let a user add text to a statement, but no syntax.
 
@@ -38,14 +38,14 @@ The words are read so that a client that sends them of its own accord is underst
     CreateStream, DropStream                       CREATE and DROP STREAM
     SetSetting, ResetSetting, ResetAll             SET, RESET and SHOW of our own settings
     ShowSetting
-    ClientSetting, ShowClientSetting                    the same for settings of clients
+    ClientSetting, ShowClientSetting                    the same for settings that clients send
     TransactionWord, Savepoint, DiscardAll         BEGIN, COMMIT, ROLLBACK; SAVEPOINT; DISCARD ALL
     Unlisten                                       UNLISTEN *
     CursorStatement, PreparedStatement             DECLARE, FETCH, CLOSE; PREPARE, EXECUTE ..
     CopyOut                                        COPY (SELECT ..) TO STDOUT
 
-Anyone who serves statements matches on these. The set is closed: any other text is refused. A query
-is told by its first words alone: `query_tree` parses it. Nothing here knows a table or a session.
+The server matches on these. The set is closed: any other text is refused. A query is
+told by its first words alone: `query_tree` parses it. Nothing here knows a table or a session.
 """
 
 import re
@@ -109,7 +109,7 @@ def commented_options(words: Iterable[Token]) -> tuple[Option, ...]:
             options = _options(comment[beginning.end() :])
             if options is None:
                 raise InvalidSql(
-                    f"The comment /*{shortened(comment)}*/ does not parse.",
+                    f"The comment /*{shortened(comment)}*/ has a syntax error.",
                     hint="Write /*+ tacit(half_width=50, confidence=0.9) */.",
                 )
             found += options
@@ -264,7 +264,8 @@ def _listed_forms(reader: WordReader) -> ExplainForm:
             break
     if not reader.passed(")"):
         raise InvalidSql(
-            "The options of EXPLAIN have no end.", hint="Close them with a parenthesis."
+            "The options of EXPLAIN do not end with a parenthesis.",
+            hint="Add the closing parenthesis.",
         )
     return ExplainForm(shown_as, is_analyzed)
 
@@ -272,14 +273,14 @@ def _listed_forms(reader: WordReader) -> ExplainForm:
 def _format(value: str | None) -> PlanFormat:
     if value not in ("TEXT", "JSON"):
         raise UnsupportedSql(
-            f"A plan is not shown as {shortened(value or 'nothing')}.",
-            hint="FORMAT is TEXT or JSON.",
+            f"EXPLAIN has no format {shortened(value or 'nothing')}.",
+            hint="Use FORMAT TEXT or JSON.",
         )
     return PlanFormat(value.lower())
 
 
 class TransactionWord(StrEnum):
-    """What a statement says about a transaction."""
+    """The transaction statements."""
 
     BEGIN = "BEGIN"
     COMMIT = "COMMIT"
@@ -301,13 +302,13 @@ class DiscardAll:
 
 @dataclass(frozen=True, slots=True)
 class Unlisten:
-    """Listen to no channel any more, which no one does: pools say so of every connection."""
+    """Stop listening to channels: pools send this for every connection, and it changes nothing."""
 
     verb: ClassVar[str] = "UNLISTEN"
 
 
 class SavepointWord(StrEnum):
-    """What a statement says about a savepoint."""
+    """The savepoint statements."""
 
     SET = "SAVEPOINT"
     RELEASE = "RELEASE"
@@ -394,7 +395,11 @@ def read_session_word(words: Sequence[Token]) -> SessionWord | None:
         else:
             any(reader.passed(*chain) for chain in _CHAINS)
         if reader.ahead is not None:
-            raise _malformed(reader, "BEGIN, COMMIT and ROLLBACK stand alone: nothing is undone.")
+            raise _malformed(
+                reader,
+                "Write BEGIN, COMMIT or ROLLBACK without further clauses: a transaction cannot "
+                "undo a charge.",
+            )
         return word
     return None
 
@@ -429,7 +434,7 @@ def _savepoint(word: SavepointWord, reader: WordReader) -> Savepoint:
 def _malformed(reader: WordReader, hint: str) -> InvalidSql:
     word = reader.latest if reader.ahead is None else reader.ahead
     return InvalidSql(
-        f"The statement does not parse near {shortened(word.text)}.",
+        f"The statement has a syntax error near {shortened(word.text)}.",
         hint=hint,
         position=position_at(word.line, word.col),
     )
@@ -442,9 +447,11 @@ N_UNPARSED_BYTES_MAX: Final = 16 * 2**20
 WORD_BYTES: Final = 400  # the memory that one word takes, roughly
 
 _INSTEAD: Final = {
-    "LISTEN": "There are no channels here, so that nothing would ever come; UNLISTEN is taken.",
-    "PIVOT": "Say SELECT a, COUNT(*) FILTER (WHERE b = 'x') AS x FROM t GROUP BY a, with a column "
-    "for each value.",
+    "LISTEN": "Tacit has no channels, so no notification would ever arrive. UNLISTEN is accepted.",
+    "PIVOT": (
+        "Use SELECT a, COUNT(*) FILTER (WHERE b = 'x') AS x FROM t GROUP BY a, with a "
+        "column for each value."
+    ),
 }
 _WRITES: Final = frozenset(
     {
@@ -474,7 +481,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Explain:
-    """A statement that is asked for its cost only."""
+    """A request for the cost of a statement, without its answer."""
 
     of: Query | CreateSynthetic
     form: ExplainForm = OUR_TABLE
@@ -581,7 +588,7 @@ def words_to_parse(query: Query) -> list[Token]:
 
 
 def read_file(sql: str) -> tuple[Statement, ...]:
-    """The statements of a file; there is at least one.
+    """The statements of a file, at least one.
 
     Raises
     ------
@@ -590,7 +597,9 @@ def read_file(sql: str) -> tuple[Statement, ...]:
     """
     found = read_text(sql, FILE)
     if not found:
-        raise InvalidSql("There is no SQL statement in the file.", hint="Put a SELECT into it.")
+        raise InvalidSql(
+            "There is no SQL statement in the file.", hint="Write at least one SELECT into it."
+        )
     return tuple(one.statement for one in found)
 
 
@@ -598,7 +607,7 @@ def check_alone(found: Sequence[StatementAt]) -> None:
     """Raise UnsupportedSql if there are several statements where one is answered."""
     if len(found) > 1:
         raise UnsupportedSql(
-            "One statement at a time is answered.", hint="Send the statements one by one."
+            "Only one statement may be sent at a time.", hint="Send the statements one by one."
         )
 
 
@@ -606,9 +615,9 @@ def not_answered(verb: str) -> UnsupportedSql:
     """The refusal of a statement that is no query, by the word that it begins with."""
     refusal = ReadOnly if verb in _WRITES else UnsupportedSql
     return refusal(
-        f"Only SELECT is answered, not {shortened(verb)}.",
+        f"Only SELECT is supported, not {shortened(verb)}.",
         hint=_INSTEAD.get(
-            verb, "Begin with SELECT or WITH; tables are changed where the data are kept."
+            verb, "Begin with SELECT or WITH. Change tables where their data are kept."
         ),
     )
 
@@ -636,8 +645,8 @@ def _made(worded: WordedStatement) -> SyntheticStatement | StreamStatement | Non
     found = read_synthetic(worded.words) or read_stream(worded.words)
     if isinstance(found, CreateSynthetic | CreateStream) and commented_options(worded.words):
         raise InvalidSql(
-            "Options in a comment are for SELECT.",
-            hint="What is created has its own: WITH (epsilon => 1).",
+            "Options in a comment work only for SELECT.",
+            hint="Use the options of CREATE: WITH (epsilon => 1).",
         )
     return found
 
@@ -656,7 +665,7 @@ def _explained(worded: WordedStatement) -> Explain:
     """EXPLAIN in one of its forms; a synthetic table has our own alone."""
     form, words = read_form(worded.words)
     if not words:
-        raise InvalidSql("EXPLAIN PRIVACY is followed by nothing.", hint="Put a SELECT after it.")
+        raise InvalidSql("EXPLAIN PRIVACY needs a statement.", hint="Write a SELECT after it.")
     if keyword(words[0]) == "CREATE" and form.shown_as is PlanFormat.TABLE:
         synthetic = read_synthetic(words)
         if isinstance(synthetic, CreateSynthetic):

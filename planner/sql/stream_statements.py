@@ -1,4 +1,4 @@
-"""Statements about streams: read here, carried out by the proxy.
+"""Reads statements about streams; the proxy carries them out.
 
     CREATE STREAM name (column UNIVERSE 100000 [, predicate BOOLEAN ..])
         [WITH (epsilon => 1, epochs => 'day', bits => 10000, departures => true, budget => 30)]
@@ -7,7 +7,7 @@
     DROP STREAM [IF EXISTS] name
 
 A universe is known: its users are 0 to one less than its number, and each has a bit, or a sample of
-`bits` of them. Buckets are for one that no one knows: any 64-bit id is a user. A predicate is told
+`bits` of them. Buckets are for an unknown universe: any 64-bit id is a user. A predicate is told
 with each arrival; who came while it held is counted too.
 """
 
@@ -44,7 +44,7 @@ class CreateStream:
     column : str
         What its users are called.
     universe : int, optional
-        The number of users; None if no one knows it.
+        The number of users; None if it is unknown.
     n_bits : int
         Of everybody, of a sample, or buckets; for each predicate as many again.
     predicates : tuple of str
@@ -126,7 +126,7 @@ class _Reader(StatementReader):
             if len(names) > N_PREDICATES_MAX:
                 raise InvalidTarget(
                     f"A stream has at most {N_PREDICATES_MAX} predicates.",
-                    hint="Each has a part of epsilon for itself: declare those that will be asked.",
+                    hint="Each takes a part of epsilon: declare only those you will ask about.",
                 )
             names.append(self._column({one.casefold() for one in names}, "a predicate"))
             self.expect("BOOLEAN")
@@ -137,13 +137,13 @@ class _Reader(StatementReader):
         name = self.name(what)
         if not 0 < len(name) <= NAME_LENGTH_MAX or not name.isprintable() or name != name.strip():
             raise InvalidTarget(
-                f"{shortened(name)!a} is no name for {what}.",
-                hint=f"Take 1 to {NAME_LENGTH_MAX} printable characters, without spaces around.",
+                f"{shortened(name)!a} cannot be the name of {what}.",
+                hint=f"Use 1 to {NAME_LENGTH_MAX} printable characters, with no space at the ends.",
             )
         if name.casefold() in taken | {EPOCH, LEFT}:
             raise InvalidTarget(
-                f"A column of a stream cannot be called {shortened(name)!a}.",
-                hint=f"{EPOCH} and {LEFT} mean something else, and no two may be alike.",
+                f"A column of a stream cannot be named {shortened(name)!a}.",
+                hint=f"{EPOCH} and {LEFT} are reserved, and no two columns may have the same name.",
             )
         return name
 
@@ -155,8 +155,8 @@ class _Reader(StatementReader):
         word = self.next_expected("a window").text.lower()
         if word not in EPOCHS:
             raise InvalidTarget(
-                f"epochs is a window of time, not {shortened(word)!a}.",
-                hint=f"It is one of {', '.join(EPOCHS)}.",
+                f"epochs must be a window of time, not {shortened(word)!a}.",
+                hint=f"The windows are {', '.join(EPOCHS)}.",
             )
         return word
 
@@ -180,22 +180,26 @@ def _created(  # noqa: PLR0913 - the parts of a statement, each read by itself
         n_bits = whole("BUCKETS", size, 2, BITS_MAX)
         if "bits" in found or found.get("departures"):
             raise InvalidTarget(
-                "Buckets are the bits, and no one leaves one, as users share it.",
-                hint="Say UNIVERSE if it is known; else leave out bits and departures.",
+                "A stream with BUCKETS cannot have bits or departures: each bucket is one bit, "
+                "and users share it.",
+                hint="Use UNIVERSE if you know the number of users. Otherwise leave out bits and "
+                "departures.",
             )
     n_bits_max = BITS_MAX // (1 + len(predicates))
     if n_bits > n_bits_max:
-        each = " for everybody and for each predicate" if predicates else ""
-        sampled = f"Observe a sample: bits => 1000000, or another number up to {n_bits_max}."
+        each = " for all users and for each predicate" if predicates else ""
+        sampled = (
+            f"Observe a sample of users: bits => 1000000, or another number up to {n_bits_max}."
+        )
         raise InvalidTarget(
             f"{n_bits} bits{each} are too many for a state.",
-            hint=sampled if is_known else f"Take at most {n_bits_max} buckets.",
+            hint=sampled if is_known else f"Use at most {n_bits_max} buckets.",
         )
     epsilon, budget = Fraction(found.get("epsilon", 1)), found.get("budget")
     if isinstance(budget, Fraction) and budget < epsilon:
         raise InvalidTarget(
-            "budget is what all epochs lose together, and at least epsilon.",
-            hint="Without one, an epoch begins whenever its time has come.",
+            "budget is the limit for all epochs together, so it must be at least epsilon.",
+            hint="Raise budget, or leave it out: then each epoch begins when its time comes.",
         )
     return CreateStream(
         name=name,

@@ -1,4 +1,4 @@
-"""Statements about synthetic tables: read here, carried out by the proxy.
+"""Reads statements about synthetic tables; the proxy carries them out.
 
     CREATE [OR REPLACE] SYNTHETIC TABLE name FROM table
         [WITH (epsilon => 1, method => 'pairwise', rows => 48842, seed => 7, columns => (age, sex))]
@@ -6,8 +6,8 @@
         [WITH (epsilon => 1, target => income, workload => 'SELECT ..; SELECT ..', evaluate => .05)]
     DROP SYNTHETIC TABLE [IF EXISTS] [source.]name
 
-Without an epsilon a table is made from the history, for nothing. What a method does, which
-names are taken and what a column is called are decided where a statement is carried out.
+Without an epsilon, a table is made from known answers at no cost. Other modules carry the statement
+out: they know what a method does, which names are taken, and the names of columns.
 """
 
 from collections.abc import Sequence
@@ -171,8 +171,8 @@ class _Reader(StatementReader):
         word = self.next_expected("a text")
         if word.token_type not in _TEXTS:
             raise InvalidTarget(
-                f"{name} is a text between quotes, not {shortened(word.text)!a}.",
-                hint="As in workload => 'SELECT sex, COUNT(*) FROM t GROUP BY sex'.",
+                f"{name} must be a text between quotes, not {shortened(word.text)!a}.",
+                hint="An example is workload => 'SELECT sex, COUNT(*) FROM t GROUP BY sex'.",
             )
         return word.text
 
@@ -204,15 +204,17 @@ def _created(
     delta = found.get("delta")
     if isinstance(delta, Fraction) and not 0 < delta < 1:
         raise InvalidTarget(
-            "delta is a probability, far below one in the number of rows.",
-            hint="As in delta => 1e-9; without one, what is promised holds for certain.",
+            "delta must be a probability, far below one divided by the number of rows.",
+            hint="An example is delta => 1e-9. Without delta, the guarantee holds with certainty.",
         )
     return CreateSynthetic(
         name=name,
         table=table,
         is_replacing=is_replacing,
         epsilon=_spending(
-            "epsilon", found.get("epsilon"), "0 makes the table from the history, for nothing."
+            "epsilon",
+            found.get("epsilon"),
+            "epsilon => 0 makes the table from known answers at no cost.",
         ),
         delta=delta if isinstance(delta, Fraction) else None,
         method=method if isinstance(method, str) else None,
@@ -224,7 +226,9 @@ def _created(
         hierarchies=hierarchies if isinstance(hierarchies, bool) else None,
         target=target if isinstance(target, tuple) else (),
         workload=workload if isinstance(workload, str) else None,
-        evaluate=_spending("evaluate", found.get("evaluate"), "0 buys no score of the table."),
+        evaluate=_spending(
+            "evaluate", found.get("evaluate"), "evaluate => 0 buys no score of the table."
+        ),
     )
 
 
@@ -233,5 +237,5 @@ def _spending(name: str, value: object, hint: str) -> Fraction:
     if not isinstance(value, Fraction):
         return Fraction(0)
     if value < 0:
-        raise InvalidTarget(f"{name} is not negative.", hint=hint)
+        raise InvalidTarget(f"{name} must not be negative.", hint=hint)
     return value

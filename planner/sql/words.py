@@ -1,4 +1,4 @@
-"""A text as words, and the reading of statements of our own from them.
+"""Splits a text into words, and reads Tacit's own statements from them.
 
 A text as words: cut into statements at its semicolons, each word with the place it begins at.
 
@@ -81,13 +81,13 @@ ONE_STATEMENT: Final = TextLimits(
 )
 # A batch is planned as one problem, and answered to someone who waits.
 FILE: Final = TextLimits(
-    what="file", n_bytes=2**20, n_statements=500, hint="Cut it into several files."
+    what="file", n_bytes=2**20, n_statements=500, hint="Split it into several files."
 )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WordedStatement:
-    """The words of one statement; there is at least one.
+    """The words of one statement, at least one.
 
     Parameters
     ----------
@@ -122,8 +122,7 @@ def worded_statements(sql: str, limits: TextLimits = ONE_STATEMENT) -> tuple[Wor
     pieces = _between_semicolons(every)
     if len(pieces) > limits.n_statements:
         raise TooLarge(
-            f"The {limits.what} has {len(pieces)} statements; {limits.n_statements} are read "
-            "together.",
+            f"The {limits.what} has {len(pieces)} statements; {limits.n_statements} are allowed.",
             hint="Send settings and statements one by one."
             if limits is ONE_STATEMENT
             else limits.hint,
@@ -226,11 +225,11 @@ def _words(sql: str) -> list[Token]:
         return list(_with_parameters(_with_plain_strings(TACIT.tokenize(sql), sql)))
     except (TokenError, UnicodeDecodeError) as error:
         if isinstance(error, UnicodeDecodeError):
-            error = TokenError("the escapes of a string are no text")
+            error = TokenError("the escapes of a string do not make a text")
         near = shortened(sql[error.start or 0 : (error.end or len(sql)) + 1])
         raise InvalidSql(
-            f"The SQL cannot be read as words near {near}.",
-            hint="A quote or comment may be left open.",
+            f"The SQL cannot be split into words near {near}.",
+            hint="A quote or a comment may not be closed.",
         ) from None
 
 
@@ -280,21 +279,21 @@ def _unescaped(text: str) -> str:
 
 def _character(code: int) -> str:
     if not 0 < code <= 0x10FFFF or 0xD800 <= code <= 0xDFFF:  # noqa: PLR2004 - of Unicode
-        raise TokenError("a string has a character that no text has")
+        raise TokenError("a string has an escape that is not a character")
     return chr(code)
 
 
 def _byte(escape: str) -> int:
     number = int(f"0{escape[1:]}", 0) if escape[1] in "xX" else int(escape[1:], 8) & 0xFF
     if not number:
-        raise TokenError("a string has a character that no text has")
+        raise TokenError("a string has an escape that is not a character")
     return number
 
 
 def _of_code_points(text: str, sign: str) -> str:
     """What stands between the quotes of ``U&'..'``, with the sign that begins an escape."""
     if len(sign) != 1 or sign in "+'\"" or sign.isspace() or sign in "0123456789abcdefABCDEF":
-        raise TokenError("UESCAPE is followed by no sign")
+        raise TokenError("UESCAPE needs one escape character")
     quoted = re.escape(sign)
     pattern = re.compile(
         rf"{quoted}(?:([0-9A-Fa-f]{{4}})|\+([0-9A-Fa-f]{{6}})|({quoted})|(.?))", re.DOTALL
@@ -407,8 +406,9 @@ class StatementReader(WordReader):
         found = self.next_expected(f"the new {word}'s name")
         if found.token_type == TokenType.STRING or not is_new_name(found.text):
             raise InvalidSql(
-                f"{shortened(found.text)!a} is no name for {kind}.",
-                hint="Take letters, digits and _, beginning with no digit, and no word of SQL.",
+                f"{shortened(found.text)!a} cannot be the name of {kind}.",
+                hint="Use letters, digits and _. A name may not begin with a digit or be a word of "
+                "SQL.",
                 position=position_at(found.line, found.col),
             )
         return found.text
@@ -429,7 +429,7 @@ class StatementReader(WordReader):
                 option = self._option(names)
                 read = value(option)
                 if option in found:
-                    raise InvalidTarget(f"WITH names {option} twice.", hint="Keep one of them.")
+                    raise InvalidTarget(f"WITH names {option} twice.", hint="Write it once.")
                 found[option] = read
         return found
 
@@ -439,8 +439,8 @@ class StatementReader(WordReader):
         name = word.text.lower()
         if name not in names:
             raise InvalidTarget(
-                f"WITH has no {shortened(name)}.",
-                hint=suggestion(name, names) or f"It has {', '.join(names)}.",
+                f"WITH has no option {shortened(name)}.",
+                hint=suggestion(name, names) or f"The options are {', '.join(names)}.",
             )
         arrow = self.next_expected("=>")
         if arrow.token_type not in _ARROWS:
@@ -454,7 +454,7 @@ class StatementReader(WordReader):
         if word.token_type != TokenType.NUMBER:
             raise InvalidTarget(
                 f"{name} must be a number, not {shortened(word.text)!a}.",
-                hint="Numbers stand there without quotes, as in epsilon => 0.5.",
+                hint="Write the number without quotes, as in epsilon => 0.5.",
             )
         return sign * exact_number(word.text)
 
@@ -463,7 +463,8 @@ class StatementReader(WordReader):
         word = self.next_expected("true or false").text.lower()
         if word not in {"true", "false"}:
             raise InvalidTarget(
-                f"{name} is true or false, not {shortened(word)!a}.", hint=f"As in {name} => true."
+                f"{name} must be true or false, not {shortened(word)!a}.",
+                hint=f"Write {name} => true.",
             )
         return word == "true"
 
@@ -475,7 +476,7 @@ class StatementReader(WordReader):
         return word.text
 
     def next_expected(self, what: str) -> Token:
-        """The next word; there has to be one."""
+        """The next word; a refusal if there is none."""
         word = self.next_word()
         if word is None:
             raise self.what_is_next(what)
@@ -500,7 +501,7 @@ class StatementReader(WordReader):
     def expected(self, what: str, word: Token, *, is_after: bool = False) -> InvalidSql:
         """The refusal of a word in whose place something else should be."""
         return InvalidSql(
-            f"There should be {what} {'after' if is_after else 'before'} {shortened(word.text)!a}.",
+            f"Expected {what} {'after' if is_after else 'before'} {shortened(word.text)!a}.",
             hint=f"Write {self.example}.",
             position=position_at(word.line, word.col),
         )
@@ -520,8 +521,8 @@ def whole(name: str, value: object, low: int, high: int) -> int:
     """
     if not isinstance(value, Fraction) or value.denominator != 1 or not low <= value <= high:
         raise InvalidTarget(
-            f"{name} is a whole number from {low} to {high}.",
-            hint=f"As in {name} => {min(high, 1000)}.",
+            f"{name} must be a whole number from {low} to {high}.",
+            hint=f"An example is {name} => {min(high, 1000)}.",
         )
     return int(value)
 

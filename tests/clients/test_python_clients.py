@@ -121,7 +121,7 @@ def test_a_question_whether_there_are_any_rows_has_a_way_out(served: Served) -> 
         assert public == [(1,)]
         with pytest.raises(psycopg.errors.FeatureNotSupported) as caught:
             connection.execute(any_of.format("people").encode(), ("Oslo",))
-        assert "count() in place of exists()" in str(caught.value.diag.message_hint)
+        assert "count() instead of exists()" in str(caught.value.diag.message_hint)
         counted = "SELECT COUNT(*) FROM people WHERE city = %s"
         assert connection.execute(counted, ("Oslo",)).fetchall()[0][0] > 0
 

@@ -121,7 +121,7 @@ def test_a_thousand_respondents_and_what_they_say(
     frugal = (*own[:3], "1", "--store", folder / "another")
     refused = run("collection", "respond", "survey", *frugal)
     assert refused.code
-    assert "more epsilon than is left" in refused.err
+    assert "more epsilon than the respondent's limit leaves" in refused.err
     assert "is counted." in run("collection", "respond", "survey", *own).out
     assert "It was counted before." in run("collection", "respond", "survey", *own).out
     _refused_when_it_is_over(run, owner, folder, own)

@@ -290,7 +290,7 @@ def test_a_test_of_columns_that_were_not_asked_together_is_refused_whatever_it_f
             with pytest.raises(NotCollected, match="about city, member together") as refused:
                 ask(table, f"{explain}SELECT {options} DP_CHI2_TEST(city, member) FROM survey")  # noqa: S608 - a test's own text
             assert str(refused.value.hint).endswith("(grade, years), (member, years).")
-    with pytest.raises(InvalidTarget, match="no relative target"):
+    with pytest.raises(InvalidTarget, match="cannot have a relative target"):
         outcome(table, "DP_CHI2_TEST(grade, member)", model.replace("fallback => 'model'",
                                                                     "relative => 0.1"))  # fmt: skip
 

@@ -139,9 +139,9 @@ def test_what_was_not_asked_then_is_refused_with_what_would_be_free(renewed: Pat
 def test_days_on_which_there_was_no_such_table_are_refused(renewed: Path) -> None:
     with served(renewed) as service:
         for moment, error, says in (
-            ("2026-08-02", OutsideDomain, "served from 2026-08-03 on"),
-            ("2999-01-01", OutsideDomain, "still to come"),
-            ("soon", UnsupportedSql, "not a day"),
+            ("2026-08-02", OutsideDomain, "served since 2026-08-03"),
+            ("2999-01-01", OutsideDomain, "in the future"),
+            ("soon", UnsupportedSql, "not a date"),
         ):
             with pytest.raises(error, match=says):
                 ask(service, AS_OF.format(moment))

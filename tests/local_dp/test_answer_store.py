@@ -84,7 +84,7 @@ def test_an_answer_keeps_the_token_that_it_was_first_sent_under(tmp_path: Path) 
     assert (first.token, first.remarks) == ("invited", ())
     for again in (respondent.answer(text, SURVEY_ROW, "again"), respondent.kept(text, "again")):
         assert (again.answer, again.token) == (first.answer, "invited")
-        assert ["another token already" in one for one in again.remarks] == [True]
+        assert ["already sent under another token" in one for one in again.remarks] == [True]
     assert respondent.answer(text, SURVEY_ROW) == respondent.kept(text, "invited") == first
     assert not (tmp_path / "a.secret").exists()
 

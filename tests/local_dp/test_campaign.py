@@ -144,7 +144,7 @@ def test_combinations_of_a_view_share_no_attribute() -> None:
             combinations=(one, *all_channels().combinations[1:]),
             views=((0, 1, 2), (0, 0)),
         )
-    with pytest.raises(ValueError, match="another number of cells"):
+    with pytest.raises(ValueError, match="wrong number of cells"):
         Campaign("x", SURVEY, (Combination(("A",), one.channel),), ((0,),), 2 * UNITS_PER_EPSILON)
 
 
@@ -205,7 +205,7 @@ def test_other_text_is_refused(text: str) -> None:
 
 def test_a_campaign_has_one_text() -> None:
     text = campaign_text(all_channels())
-    with pytest.raises(InvalidRequest, match="one text"):
+    with pytest.raises(InvalidRequest, match="canonical form"):
         read_campaign(text.replace(",", ", "))
 
 
@@ -214,5 +214,5 @@ def test_designs_of_many_attributes_make_campaigns() -> None:
     views = designed_views([one.name for one in attributes], 3)
     campaign = planned_campaign("wide", attributes, views, epsilon_units=UNITS_PER_EPSILON)
     assert all(isinstance(one.channel, UnaryEncoding) for one in campaign.combinations)
-    with pytest.raises(ValueError, match="called"):
+    with pytest.raises(ValueError, match="no attribute b"):
         planned_campaign("x", attributes, [(("b",),)], epsilon_units=UNITS_PER_EPSILON)

@@ -69,7 +69,7 @@ def response(n_cells: int, largest: int = 1) -> Value:
     return {"kind": "randomised_response", "keep": "1/1000000", "weights": weights}
 
 
-TOO_MANY_CELLS = "a combination has no or too many cells"
+TOO_MANY_CELLS = "a combination has too few or too many cells"
 EDGES: dict[str, tuple[Callable[[int], str], int, str]] = {
     "attributes": (
         lambda n: asking(n_attributes=n, n_combinations=n),
@@ -81,14 +81,14 @@ EDGES: dict[str, tuple[Callable[[int], str], int, str]] = {
         10_000,
         "it has too many combinations",
     ),
-    "views": (lambda n: asking(n_views=n), 10_000, "it has no or too many views"),
+    "views": (lambda n: asking(n_views=n), 10_000, "it has no views, or too many"),
     "cells by response": (lambda n: asking(n, response(n)), 2**16, TOO_MANY_CELLS),
     "cells by hashing": (lambda n: asking(n, HASHES), 2**16, TOO_MANY_CELLS),
     "cells by bits": (lambda n: asking(n, BITS), 2**12, TOO_MANY_CELLS),
     "weights": (
         lambda n: asking(3, response(3, n - 2)),
         2**20,
-        "its fake answers have too large weights",
+        "the weights of its fake answers are too large",
     ),
 }
 
@@ -111,7 +111,7 @@ def test_what_a_server_admits_is_answered_and_one_more_refused_by_both(
     with pytest.raises(CampaignRefused, match=reason):
         check_campaign(beyond)
     found = js.of("answer", campaign=beyond, row=row, entropy="")
-    assert found == {"refused": f"this is no campaign to answer: {reason}"}
+    assert found == {"refused": f"the campaign cannot be answered: {reason}"}
 
 
 def test_the_longest_text_is_checked_and_a_longer_one_refused_by_both(js: JavaScript) -> None:

@@ -249,7 +249,9 @@ def test_a_campaign_under_another_name_finds_the_limit_spent(js: JavaScript) -> 
     found = js.of(
         "visits", visits=visits(*texts), limit=2 * UNITS_PER_EPSILON, kept={}, isFull=False
     )
-    refused = {"refused": "the campaign loses more epsilon than is left"}
+    refused = {
+        "refused": "the campaign would spend more epsilon than the respondent's limit leaves"
+    }
     assert found["given"].count(refused) == 1  # whichever of their digests was known last
     assert sum(isinstance(one, str) for one in found["given"]) == 2
     few = js.of("visits", visits=visits(TEXT), limit=UNITS_PER_EPSILON - 1, kept={}, isFull=False)
@@ -277,7 +279,7 @@ def test_a_row_without_a_name_is_refused_whatever_it_says_and_spends_nothing(
     without = {name: level for name, level in ROW.items() if name != "T"}
     asked = [{"campaign": TEXT, "row": row} for row in (without, {**without, "A": "ancient"})]
     found = js.of("visits", visits=asked, limit=2**44, kept={}, isFull=False)
-    refused = "RangeError: the row does not have T, which is asked about"
+    refused = "RangeError: the row does not have T, which the campaign asks about"
     assert found["given"] == [{"error": refused}] * 2
     assert found["kept"] == {}
     assert of_python(TEXT, without, b"") == {"error": refused}

@@ -372,7 +372,7 @@ def test_what_is_no_table_is_refused() -> None:
             np.ones((2, 3)), RandomisedAnswers(UnaryEncoding(4, Fraction(1, 4))), generator=rng
         )
     local = RandomisedAnswers(UnaryEncoding(4, Fraction(1, 4)))
-    with pytest.raises(ValueError, match="whole counts"):
+    with pytest.raises(ValueError, match="whole numbers"):
         flip_probability(np.array([[0.02, 0.48], [0.25, 0.25]]), local, generator=rng)
     with pytest.raises(ValueError, match="at least one respondent"):
         doubt_of_release(np.full((2, 2), 0.2), local, generator=rng)

@@ -56,9 +56,9 @@ def test_a_large_design_is_near_the_fewest_views() -> None:
 
 def test_what_no_design_can_be_is_refused() -> None:
     for size, strength in ((1, 2), (4, 2), (2, 3), (3, 1)):
-        with pytest.raises(ValueError, match=r"attributes"):
+        with pytest.raises(ValueError, match=r"attributes|strength"):
             designed_views(names(3), size, strength=strength)
-    with pytest.raises(ValueError, match="twice"):
+    with pytest.raises(ValueError, match="same name"):
         designed_views(("a", "a"), 2)
     with pytest.raises(TooLarge):
         designed_views(names(200), 3)

@@ -149,7 +149,7 @@ def test_intervals_of_all_formulas_of_a_statement_are_counted_together(
 
 def test_a_quantile_of_very_many_counts_is_refused(planner: Planner) -> None:
     """It took two gigabytes to simulate."""
-    with pytest.raises(TooLarge, match="more draws"):
+    with pytest.raises(TooLarge, match="more random draws"):
         planner.plan("SELECT MEDIAN(age) FROM adult GROUP BY native_country, education, sex")
 
 

@@ -99,7 +99,7 @@ def test_explain_privacy_plans_the_same(people: Planner) -> None:
 @pytest.mark.parametrize("sql", ["SET tacit.epsilon = 1", "DROP SYNTHETIC TABLE s", "BEGIN"])
 def test_only_queries_are_planned(people: Planner, sql: str) -> None:
     verb, *_ = sql.split()
-    with pytest.raises(UnsupportedSql, match=f"Only SELECT is answered, not {verb}"):
+    with pytest.raises(UnsupportedSql, match=f"Only SELECT is supported, not {verb}"):
         people.plan(sql)
 
 

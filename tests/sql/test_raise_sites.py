@@ -59,7 +59,7 @@ UNREACHED = {
     ("lowering/as_of.py", "unsupported("): "of data that was replaced: test_generations.py",
     (
         "catalog_sql/rewrite.py",
-        "UnsupportedSql('This question to the catalog has no form",
+        "UnsupportedSql('DuckDB cannot run this query of the catalog",
     ): "for grammar that sqlglot may learn",
     ("batch/promise.py", "InvalidTarget"): "a promise fails only where weights end: test_batch.py",
     (
@@ -69,7 +69,7 @@ UNREACHED = {
     ("measuring/weighing.py", "practically_no_noise"): "the largest weight was bought before",
     (
         "domain/relations.py",
-        "UnknownName(f'There is more than one",
+        "UnknownName(f'Several private tables",
     ): "of two sources: test_names_apart.py",
     ("lowering/tables.py", "UnknownName(refusal.message"): "the same, with its place in the text",
     ("domain/scratchpad.py", "_too_long(expression)"): "takes five seconds",

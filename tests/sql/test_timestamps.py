@@ -307,7 +307,11 @@ STRICT = RequestedTarget(refuse_unknown_values=True)
         ),
         ("SELECT MEDIAN(came) FROM visits", UnsupportedSql, "between two moments"),
         ("SELECT COUNT(*) FROM visits WHERE paid > came", TooLarge, "the time between them"),
-        ("SELECT SUM(came) FROM visits", UnsupportedSql, "no number but a TIMESTAMP"),
+        (
+            "SELECT SUM(came) FROM visits",
+            UnsupportedSql,
+            "came is a TIMESTAMP, and a number is needed",
+        ),
     ],
 )
 def test_what_is_refused_says_what_works(

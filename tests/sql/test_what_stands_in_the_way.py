@@ -48,7 +48,7 @@ def refusal(sql: str) -> str:
 
 def test_the_private_table_is_named_and_not_the_last_one_in_from() -> None:
     told = refusal("SELECT COUNT(*) FROM patients p, visitors v, cities c WHERE p.city = c.city")
-    assert told.startswith("visitors AS v is joined with private rows")
+    assert told.startswith("visitors AS v shows private rows")
 
 
 def test_all_tables_that_are_not_there_are_named_at_once() -> None:
@@ -59,7 +59,7 @@ def test_all_tables_that_are_not_there_are_named_at_once() -> None:
     assert told.startswith("There is no table wards (line 1, column 32).")
     assert "Also: there is no table doctors (line 1, column 53); " in told
     assert "there is no table streets (line 2, column 33)" in told
-    assert "patients and visitors are private, and not joined (line 1, column 39)" in told
+    assert "patients and visitors are private and cannot be joined (line 1, column 39)" in told
 
 
 def test_all_columns_that_are_not_there_are_named_at_once() -> None:
@@ -80,7 +80,7 @@ def test_a_column_of_the_query_around_is_told_as_one() -> None:
         "GROUP BY sex"
     )
     assert told.startswith("p.age is not a column of q (line 1, column 63).")
-    assert "does not depend on the rows of the query around it" in told
+    assert "cannot use the rows of the query around it" in told
 
 
 @pytest.mark.slow

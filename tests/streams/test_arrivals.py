@@ -62,5 +62,5 @@ def test_a_truth_is_for_each_user_or_for_all() -> None:
         {"present": np.array([True])},
         {"where": {"paid": np.array([True, False, True])}},
     ):
-        with pytest.raises(ValueError, match="for each user"):
+        with pytest.raises(ValueError, match="one bool for each"):
             Arrivals(np.array([1, 2]), **wrong)

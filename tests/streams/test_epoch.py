@@ -104,5 +104,5 @@ def test_streams_of_the_publication_have_their_densities(
 
 
 def test_nobody_leaves_a_bucket() -> None:
-    with pytest.raises(ValueError, match="share it"):
+    with pytest.raises(ValueError, match="share buckets"):
         Epoch("visits", "day", Buckets(100, bytes(16)), MECHANISM, has_departures=True)

@@ -129,9 +129,9 @@ def test_two_looks_of_which_nobody_told_have_no_guarantee() -> None:
 def test_shares_and_epsilons_without_a_meaning_are_refused() -> None:
     with pytest.raises(ValueError, match="share"):
         Mechanism.for_epsilon(Fraction(1), state=Fraction(1))
-    with pytest.raises(ValueError, match="epsilon is from"):
+    with pytest.raises(ValueError, match="epsilon must be from"):
         Mechanism.for_epsilon(EPSILON_MIN / 2, state=EPSILON_MIN / 4)
-    with pytest.raises(ValueError, match="epsilon is from"):
+    with pytest.raises(ValueError, match="epsilon must be from"):
         Mechanism.for_epsilon(Fraction(33), state=Fraction(1))
     loud = Mechanism.for_epsilon(Fraction(2), state=Fraction(1))
     with pytest.raises(ValueError, match="lose more"):

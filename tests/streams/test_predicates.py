@@ -123,11 +123,11 @@ def test_each_predicate_has_bits_of_its_own(tmp_path: Path) -> None:
 
 
 def test_a_predicate_that_was_not_declared_is_refused_and_nobody_noted(tmp_path: Path) -> None:
-    for predicates, said in ((("paid",), "It has paid"), ((), "It has none")):
+    for predicates, said in ((("paid",), "Its predicates are paid"), ((), "It has no predicates")):
         folder = tmp_path / str(len(predicates))
         folder.mkdir()
         epoch, state = certain(predicates, folder)
-        with pytest.raises(InvalidRequest, match="without such a predicate") as caught:
+        with pytest.raises(InvalidRequest, match="not declared with this predicate") as caught:
             epoch.observe(state, Arrivals(np.arange(5), where={"mobile": True}))
         assert said in str(caught.value.hint)
         assert state.count_ones() == 0
@@ -137,7 +137,7 @@ def test_a_predicate_that_was_not_declared_is_refused_and_nobody_noted(tmp_path:
 def test_a_release_has_a_number_for_each(tmp_path: Path) -> None:
     epoch, state = certain(("paid",), tmp_path)
     state.close()
-    with pytest.raises(ValueError, match="for everybody and for each"):
+    with pytest.raises(ValueError, match="for all users and one for each"):
         Epoch("visits", "day", Everyone(37), epoch.mechanism, True, ("paid",), (3,))
-    with pytest.raises(ValueError, match="nothing of this epoch"):
+    with pytest.raises(ValueError, match="is not released yet"):
         epoch.count("paid")

@@ -187,7 +187,7 @@ def test_another_file_is_never_gone_on_with(tmp_path: Path) -> None:
         with pytest.raises(DataChanged):
             BitState.opened(path, 1000, LAW, NAME)
     path.unlink()
-    with pytest.raises(DataChanged, match="not where it was"):
+    with pytest.raises(DataChanged, match="is missing"):
         BitState.opened(path, 1000, LAW, NAME)
 
 

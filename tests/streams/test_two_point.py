@@ -47,7 +47,7 @@ def test_both_ratios_of_a_state_are_within_the_loss() -> None:
 
 @pytest.mark.parametrize("threshold", [0, GRID // 2, GRID, -1])
 def test_laws_that_tell_nothing_or_everything_are_refused(threshold: int) -> None:
-    with pytest.raises(ValueError, match="likelier"):
+    with pytest.raises(ValueError, match="above 1/2"):
         TwoPoint(threshold)
 
 

@@ -56,7 +56,7 @@ def test_certificates_come_as_text_or_by_the_name_of_a_file(tmp_path: Path) -> N
         assert address("a:1", tls_root_certs=given).tls
     with pytest.raises(tacit_client.InterfaceError, match="cannot be read"):
         address("a:1", tls_root_certs=tmp_path / "none.pem")
-    with pytest.raises(tacit_client.InterfaceError, match="go together"):
+    with pytest.raises(tacit_client.InterfaceError, match="given together"):
         address("a:1", tls_cert=PEM)
     with pytest.raises(tacit_client.InterfaceError, match="needs a token"):
         address("127.0.0.1:1", user="ann")

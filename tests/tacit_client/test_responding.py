@@ -60,7 +60,9 @@ def test_respondents_are_counted_once_each(
 def test_more_epsilon_than_the_respondent_allows_sends_nothing(
     server: str, collections: CollectionService, tmp_path: Path
 ) -> None:
-    with pytest.raises(tacit_client.InterfaceError, match="more epsilon than is left"):
+    with pytest.raises(
+        tacit_client.InterfaceError, match="more epsilon than the respondent's limit leaves"
+    ):
         respond(server, tmp_path / "answers", epsilon="1.99")
     assert collections.status(LOCAL, "survey").n_respondents == 0
 
@@ -84,7 +86,7 @@ def test_whether_something_is_sent_says_nothing_of_the_row(
     if own == "no":
         assert answer()
     else:
-        with pytest.warns(UserWarning, match="level of hiv is not among those that are asked"):
+        with pytest.warns(UserWarning, match="does not list the row's level of hiv"):
             assert answer()
     assert collections.status(LOCAL, "search").n_respondents == 1
 
@@ -110,7 +112,7 @@ def test_an_invited_respondent_shows_the_token_that_they_were_given(
         answer(None)
     assert [answer(token), answer(token)] == [True, False]
     (another,) = collections.invitations(LOCAL, "panel", 1)
-    with pytest.warns(UserWarning, match="another token already"):
+    with pytest.warns(UserWarning, match="already sent under another token"):
         assert not answer(another)
     assert collections.status(LOCAL, "panel").n_respondents == 1
 

@@ -120,7 +120,7 @@ def test_an_answer_that_is_no_number_is_shown_and_not_drawn() -> None:
     texts = Result(result.to_arrow().set_column(1, "n", pa.array(["most"])))
     assert "most" in repr(texts)
     assert texts.intervals.to_pylist()[0]["value"] is None
-    with pytest.raises(tacit_client.InterfaceError, match="numbers"):
+    with pytest.raises(tacit_client.InterfaceError, match="numeric column"):
         texts.plot()
 
 
@@ -186,7 +186,7 @@ def test_what_to_draw_can_be_said() -> None:
     for wrong in ({"x": "d"}, {"y": "d"}, {"kind": "pie"}):
         with pytest.raises(tacit_client.InterfaceError):
             result.plot(**wrong)
-    with pytest.raises(tacit_client.InterfaceError, match="numbers"):
+    with pytest.raises(tacit_client.InterfaceError, match="numeric column"):
         Result(pa.table({"a": ["x"]})).plot()
 
 

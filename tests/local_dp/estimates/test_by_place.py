@@ -74,9 +74,9 @@ def test_answers_are_those_of_tallies_that_are_all_there() -> None:
 
 def test_tallies_of_another_number_of_answers_are_refused_when_they_are_made() -> None:
     estimates = Made(N_EACH + 1).estimates()
-    with pytest.raises(ValueError, match=f"{N_EACH + 1} answers about"):
+    with pytest.raises(ValueError, match=f"{N_EACH + 1} answers instead of"):
         estimates.answer(counts("a"))
-    with pytest.raises(ValueError, match="are not those of 1 people"):
+    with pytest.raises(ValueError, match="do not fit 1 respondents"):
         CollectionEstimates(CAMPAIGN, {}, 1, N_ANSWERS)
 
 

@@ -49,7 +49,7 @@ def test_blocks_of_one_channel_are_one_block() -> None:
     assert both.counts.tolist() == [1, 2, 0, 1]
     with pytest.raises(ValueError, match="at least one answer"):
         estimated([empty])
-    with pytest.raises(ValueError, match="different size"):
+    with pytest.raises(ValueError, match="different numbers of cells"):
         estimated([one, Tally.of_answers(UnaryEncoding(5, Fraction(1, 4)), [3])])
 
 

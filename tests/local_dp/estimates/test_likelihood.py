@@ -164,7 +164,7 @@ def test_likeliest_of_randomised_response_fills_up_to_the_fakes(
 
 def test_bits_are_not_put_together_with_other_answers() -> None:
     tallies = [simulated(one, np.full(4, 0.25), 50, np.random.default_rng(1)) for one in CHANNELS]
-    with pytest.raises(ValueError, match="bits"):
+    with pytest.raises(ValueError, match="unary encoding"):
         likeliest(estimated(tallies))
     both = likeliest(estimated([tallies[0], tallies[2]]))
     assert both.shares.sum() == pytest.approx(1)

@@ -221,9 +221,9 @@ def test_combinations_and_blocks_are_pooled_and_drawn_as_they_are() -> None:
 def test_what_is_no_table_of_a_combination_is_refused() -> None:
     estimate = estimated([Tally(RandomisedResponse.uniform(4, HALF), 4, np.ones(4, np.int64))])
     for coefficients in (np.ones((3, 2)), np.full((4, 1), 0.5), np.ones((4, 2)), np.ones(4)):
-        with pytest.raises(ValueError, match=r"coefficients|counts for"):
+        with pytest.raises(ValueError, match=r"coefficients|count for"):
             CellsOfTable(estimate, coefficients)
-    with pytest.raises(ValueError, match="fill a table"):
+    with pytest.raises(ValueError, match="of a table of shape"):
         AnsweredTable((CellsOfTable(estimate, np.eye(4)),), (2, 3))
-    with pytest.raises(ValueError, match="fill a table"):
+    with pytest.raises(ValueError, match="of a table of shape"):
         AnsweredTable((), (2, 2))

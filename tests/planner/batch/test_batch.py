@@ -191,7 +191,7 @@ def test_a_batch_beyond_every_limit_is_bought_as_it_is_asked(
 
 
 def test_a_target_that_cannot_be_met_is_refused() -> None:
-    with pytest.raises(InvalidTarget, match="practically no noise"):
+    with pytest.raises(InvalidTarget, match="almost no noise"):
         plan_batch([ask(ages(0, 9)), ask(ages(5, 20), 1e-9)], SCHEMA)
 
 

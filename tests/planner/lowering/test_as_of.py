@@ -132,5 +132,5 @@ def test_a_session_s_moment_is_for_tables_that_grow() -> None:
     target = RequestedTarget(as_of="2026-02-15")
     plans = planner(DAYS, grows=False)
     assert plans.plan("SELECT COUNT(*) FROM orders", target).parts
-    with pytest.raises(OutsideDomain, match="no value of day"):
+    with pytest.raises(OutsideDomain, match="not a value of day"):
         planner(NUMBERS).plan("SELECT COUNT(*) FROM orders", target)

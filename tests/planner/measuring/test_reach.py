@@ -55,5 +55,5 @@ def test_it_is_said_as_of_every_weight_tried(  # noqa: PLR0913, PLR0917 - what a
 
 
 def test_there_is_a_rent_for_every_number_of_rows() -> None:
-    with pytest.raises(ValueError, match="every number of rows"):
+    with pytest.raises(ValueError, match="one more rent"):
         Reach((1, 2), (Fraction(0), Fraction(1)))

@@ -103,13 +103,13 @@ def test_where_another_row_has_most_of_the_noise_few_steps_find_the_weight() -> 
 
 
 def test_a_target_that_no_weight_meets_is_refused() -> None:
-    with pytest.raises(InvalidTarget, match="practically no noise"):
+    with pytest.raises(InvalidTarget, match="almost no noise"):
         smallest_units(lambda _: 11.0, TARGET, 0, UNITS_PER_EPSILON)
-    with pytest.raises(InvalidTarget, match="practically no noise"):
+    with pytest.raises(InvalidTarget, match="almost no noise"):
         smallest_units(lambda _: 11.0, TARGET, WEIGHT_UNITS_MAX, WEIGHT_UNITS_MAX + 1)
-    with pytest.raises(InvalidTarget, match="practically no noise"):
+    with pytest.raises(InvalidTarget, match="almost no noise"):
         weight_for(AccuracyTarget(half_width=1e-9, confidence=0.5), Fraction(1))
-    with pytest.raises(InvalidTarget, match="practically no noise"):
+    with pytest.raises(InvalidTarget, match="almost no noise"):
         precision_for(AccuracyTarget(half_width=1e-3, confidence=0.5), Fraction(1))
 
 

@@ -70,7 +70,7 @@ def test_a_plan_is_of_its_moment() -> None:
     assert later is not first
     assert first.moment == dt.datetime(2020, 1, 31, tzinfo=dt.UTC)
     assert later.moment == dt.datetime(2020, 2, 1, tzinfo=dt.UTC)
-    assert later.notes == ("CURRENT_DATE and NOW() were taken to be 2020-02-01 00:00:00 UTC.",)
+    assert later.notes == ("CURRENT_DATE and NOW() were evaluated as 2020-02-01 00:00:00 UTC.",)
 
 
 def test_a_moment_is_named_only_if_the_clock_was_read() -> None:

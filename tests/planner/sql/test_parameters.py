@@ -77,10 +77,10 @@ def test_the_parameters_of_a_text_are_counted_once_each() -> None:
 @pytest.mark.parametrize(
     ("sql", "values", "said"),
     [
-        ("SELECT ? FROM t", (1, 2), "has 1 parameters, and 2 values came"),
-        ("SELECT ?, ? FROM t", (1,), "has 2 parameters, and 1 values came"),
+        ("SELECT ? FROM t", (1, 2), "has 1 parameters, but 2 values were sent"),
+        ("SELECT ?, ? FROM t", (1,), "has 2 parameters, but 1 values were sent"),
         ("SELECT 1 FROM t", (1,), "has 0 parameters"),
-        ("SELECT :a FROM t", (1,), "No value came for the parameter a"),
+        ("SELECT :a FROM t", (1,), "No value was sent for the parameter a"),
     ],
 )
 def test_values_that_do_not_fit_are_refused(
@@ -92,13 +92,13 @@ def test_values_that_do_not_fit_are_refused(
 
 @pytest.mark.parametrize("value", [b"bytes", [1], float("nan"), float("inf"), Fraction(1, 3)])
 def test_a_value_that_is_no_literal_is_refused(value: object) -> None:
-    with pytest.raises(InvalidSql, match="A parameter is a"):
+    with pytest.raises(InvalidSql, match="A parameter of type"):
         parameter_of(value)
 
 
 @pytest.mark.parametrize("number", ["1000", "2000000000", "9" * 5000])
 def test_a_large_number_makes_no_long_list(number: str) -> None:
-    with pytest.raises(TooLarge, match="beyond number 999"):
+    with pytest.raises(TooLarge, match="more than 999 parameters"):
         parameters_in(parse(Query(f"SELECT ${number} FROM t")).tree)  # noqa: S608 - digits
 
 

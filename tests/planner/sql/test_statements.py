@@ -118,14 +118,14 @@ def test_of_several_statements_each_has_its_own_text() -> None:
 @pytest.mark.parametrize(
     ("sql", "says"),
     [
-        ("SELECT 1; SELECT 2", "One statement at a time"),
-        ("INSERT INTO people VALUES (1)", "Only SELECT is answered, not INSERT"),
-        ("settle; everything", "Only SELECT is answered, not SETTLE"),
-        ('"set" tacit.half_width = 50', "Only SELECT is answered, not SET"),
-        ("'set'", "Only SELECT is answered, not SET"),
-        ("LISTEN a", "Only SELECT is answered, not LISTEN"),
-        ("CALL a()", "Only SELECT is answered, not CALL"),
-        ("EXPLAIN PRIVACY SET tacit.epsilon = 1", "Only SELECT is answered, not SET"),
+        ("SELECT 1; SELECT 2", "Only one statement may be sent at a time"),
+        ("INSERT INTO people VALUES (1)", "Only SELECT is supported, not INSERT"),
+        ("settle; everything", "Only SELECT is supported, not SETTLE"),
+        ('"set" tacit.half_width = 50', "Only SELECT is supported, not SET"),
+        ("'set'", "Only SELECT is supported, not SET"),
+        ("LISTEN a", "Only SELECT is supported, not LISTEN"),
+        ("CALL a()", "Only SELECT is supported, not CALL"),
+        ("EXPLAIN PRIVACY SET tacit.epsilon = 1", "Only SELECT is supported, not SET"),
     ],
 )
 def test_what_is_not_in_the_set_is_refused(sql: str, says: str) -> None:
@@ -138,7 +138,7 @@ def test_what_is_not_in_the_set_is_refused(sql: str, says: str) -> None:
 def test_only_queries_are_queries() -> None:
     assert read_query("EXPLAIN PRIVACY SELECT 1").start == len("EXPLAIN PRIVACY ")
     for sql in ("SHOW tacit.epsilon", "EXPLAIN PRIVACY CREATE SYNTHETIC TABLE s FROM t"):
-        with pytest.raises(UnsupportedSql, match="Only SELECT is answered"):
+        with pytest.raises(UnsupportedSql, match="Only SELECT is supported"):
             read_query(sql)
 
 

@@ -166,7 +166,7 @@ def test_a_query_that_names_synthetic_tables_is_a_query(sql: str) -> None:
     ],
 )
 def test_other_tables_are_neither_made_nor_dropped(sql: str) -> None:
-    with pytest.raises(UnsupportedSql, match="Only SELECT is answered"):
+    with pytest.raises(UnsupportedSql, match="Only SELECT is supported"):
         read_statement(sql)
 
 
@@ -198,11 +198,11 @@ def test_what_does_not_parse_is_pointed_at(sql: str) -> None:
 @pytest.mark.parametrize(
     ("option", "said"),
     [
-        ("degree => 9", "degree is a whole number from 0 to 8"),
-        ("degree => 1.5", "degree is a whole number from 0 to 8"),
+        ("degree => 9", "degree must be a whole number from 0 to 8"),
+        ("degree => 1.5", "degree must be a whole number from 0 to 8"),
         ("degree => many", "degree must be a number"),
-        ("hierarchies => 1", "hierarchies is true or false"),
-        ("scores => 'R'", "WITH has no scores"),
+        ("hierarchies => 1", "hierarchies must be true or false"),
+        ("scores => 'R'", "WITH has no option scores"),
     ],
 )
 def test_settings_of_networks_are_in_range(option: str, said: str) -> None:
@@ -213,5 +213,5 @@ def test_settings_of_networks_are_in_range(option: str, said: str) -> None:
 
 @pytest.mark.parametrize("delta", ["0", "1", "-1e-9", "2"])
 def test_a_delta_is_a_probability(delta: str) -> None:
-    with pytest.raises(InvalidTarget, match="delta is a probability"):
+    with pytest.raises(InvalidTarget, match="delta must be a probability"):
         read_statement(f"CREATE SYNTHETIC TABLE s FROM t WITH (epsilon => 1, delta => {delta})")

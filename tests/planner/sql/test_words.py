@@ -49,7 +49,7 @@ def test_words_know_their_places_in_their_statement() -> None:
 
 @pytest.mark.parametrize("sql", ["'open", '"open', "/* open", "SELECT $a$ open", "SET x = E'\\'"])
 def test_what_is_left_open_is_refused(sql: str) -> None:
-    with pytest.raises(InvalidSql, match="cannot be read as words"):
+    with pytest.raises(InvalidSql, match="cannot be split into words"):
         worded_statements(sql)
 
 

@@ -116,7 +116,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_is_planned(
         (("--epsilon", "1", "--respondents", "9", "--half-width", "0.1"), "Give two of"),
         (("--epsilon", "17", "--respondents", "9"), "at most 16"),
         (("--epsilon", "1", "--half-width", "2"), "below 1"),
-        (("--respondents", "2", "--half-width", "0.01"), "too few"),
+        (("--respondents", "2", "--half-width", "0.01"), "No epsilon gives"),
         (("--epsilon", "1e-9", "--respondents", "9"), "at least 0.0001"),
         (("--epsilon", "1", "--respondents", "9", "--out", "plan.png"), "does not end in .svg"),
     ],

@@ -49,7 +49,9 @@ def test_whatever_a_row_says_is_answered_and_the_respondent_is_told(
     ended = run("collection", "respond", "search", *own(tmp_path, f'{{"hiv": {said}}}'))
     assert ended.code == 0
     assert ended.out.endswith("Your randomised answer to search is counted.\n")
-    assert ("WARNING: The row's level of hiv is not among" in ended.err) == (said != '"no"')
+    assert ("WARNING: The campaign does not list the row's level of hiv" in ended.err) == (
+        said != '"no"'
+    )
     assert collections.status(LOCAL, "search").n_respondents == 1
 
 
@@ -59,7 +61,10 @@ def test_a_row_without_a_name_is_refused_before_anything_is_drawn(
     collections.create(LOCAL, campaign_text(survey()), n_respondents_max=10)
     ended = run("collection", "respond", "survey", *own(tmp_path, '{"education": "?"}'))
     assert ended.code
-    assert "Nothing was answered: the row does not have region, which is asked about" in ended.err
+    assert (
+        "Nothing was answered: the row does not have region, which the campaign asks about"
+        in ended.err
+    )
     assert not (tmp_path / "mine").exists()
 
 
@@ -75,7 +80,7 @@ def test_two_invitations_and_one_store_are_one_answer(
     assert [one.code for one in ends] == [0, 0]
     assert ends[0].err == ""
     assert "It was counted before." in ends[1].out
-    assert "WARNING: This answer has another token already" in ends[1].err
+    assert "WARNING: This answer was already sent under another token" in ends[1].err
     assert collections.status(LOCAL, "survey").n_respondents == 1
 
 

@@ -125,7 +125,7 @@ def test_an_answer_is_sent_under_the_token_that_is_kept_with_it(
     again = visit(js, url_of(address, "panel"), token=another, kept=first["kept"])
     assert (first["outcomes"], again["outcomes"]) == ([True], [False])
     assert first["warned"] == []
-    assert ["another token already" in one for one in again["warned"]] == [True]
+    assert ["already sent under another token" in one for one in again["warned"]] == [True]
     assert again["kept"] == first["kept"]
     assert service.status(LOCAL, "panel").n_respondents == 1
 
@@ -150,7 +150,7 @@ def test_whoever_has_a_level_that_is_not_listed_is_counted_and_told_afterwards(
     found = visit(js, url_of(address), row={**ROW, "education": "unheard of", "region": "3"})
     assert found["outcomes"] == [True]
     (warned,) = found["warned"]
-    assert "region, education is not among those that are asked about" in warned
+    assert "does not list the row's level of region, education." in warned
     assert n_counted(service) == 1
 
 

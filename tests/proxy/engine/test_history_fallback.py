@@ -133,7 +133,7 @@ def test_a_connection_may_ask_for_it_and_a_statement_may_not(engine: Engine) -> 
 
 
 def test_an_unknown_fallback_is_refused(engine: Engine) -> None:
-    with pytest.raises(InvalidTarget, match="There is no fallback guess"):
+    with pytest.raises(InvalidTarget, match="guess is not a fallback"):
         answer(engine, BY_CITY.format(1).replace("'history'", "'guess'"))
 
 

@@ -104,7 +104,7 @@ def test_a_column_that_no_model_has_keeps_the_refusal(engine: Engine) -> None:
 
 
 def test_there_is_one_thing_to_fall_back_on(engine: Engine) -> None:
-    with pytest.raises(InvalidTarget, match="There is no fallback luck"):
+    with pytest.raises(InvalidTarget, match="luck is not a fallback"):
         answer(engine, BY_CITY.replace("'model'", "'luck'"))
 
 

@@ -63,7 +63,9 @@ def test_groups_that_an_answer_chose_are_noted_and_have_intervals(engine: Engine
     sql = f"SELECT city, COUNT(*) AS n FROM patients WHERE city IN ({largest}) GROUP BY city"  # noqa: S608 - words of this test
     receipt = receipt_of(engine, sql)
     assert len(receipt.columns[0].low) == 2
-    assert receipt.notes[0].startswith("Groups are shown by city as another answer")
+    assert receipt.notes[0].startswith(
+        "Another answer of this statement chose which groups city shows"
+    )
 
 
 def test_an_estimate_from_levels_says_its_rule(engine: Engine) -> None:
@@ -79,7 +81,7 @@ def test_a_count_of_levels_says_its_rule_and_has_an_interval(engine: Engine) -> 
     receipt = receipt_of(engine, "SELECT COUNT(DISTINCT city) AS n FROM patients")
     (column,) = receipt.columns
     assert (column.low, column.high) == ((5.0,), (5.0,))
-    assert "Its interval ends at all that may occur" in receipt.notes[0]
+    assert "Its interval goes up to the number of all possible levels" in receipt.notes[0]
 
 
 LISTS = [
@@ -114,7 +116,7 @@ COUNTS_OF_GROUPS = [
 @pytest.mark.parametrize("sql", COUNTS_OF_GROUPS)
 def test_a_count_of_groups_says_that_it_counts_those_shown(engine: Engine, sql: str) -> None:
     notes = receipt_of(engine, sql).notes
-    assert sum("counts groups as they are shown" in note for note in notes) == 1
+    assert sum("counts the groups that are shown" in note for note in notes) == 1
 
 
 def test_a_count_of_a_list_says_what_it_rests_on(engine: Engine) -> None:

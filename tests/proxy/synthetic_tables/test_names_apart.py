@@ -63,8 +63,8 @@ def test_who_may_know_of_both_names_either(engine: Engine) -> None:
     assert n_rows(engine, "people.s JOIN staff.s AS t USING (city)") > 0
     for sql in (COUNT.format("s"), COUNT.format("public.s"), "DROP SYNTHETIC TABLE IF EXISTS s"):
         heard = told(engine, sql, LOCAL)
-        assert heard.startswith("unknown_name: There is more than one synthetic table 's'")
-        assert heard.endswith(" Put its source before it: people.s, staff.s.")
+        assert heard.startswith("unknown_name: Several private tables have a synthetic table 's'")
+        assert heard.endswith(" Write its private table before its name: people.s, staff.s.")
     assert (n_rows(engine, "s", BOB), n_rows(engine, "s", EVE)) == (10, 3)
     assert told(engine, "DROP SYNTHETIC TABLE staff.s", LOCAL) == str(
         [{"name": "s", "dropped": True}]

@@ -1,4 +1,4 @@
 -- code: unsupported_sql
--- says: more of bmi than its bins
+-- says: needs single values of bmi, but only its bins are public
 -- works: SELECT COUNT(*) FROM patients WHERE bmi >= 25 AND age > 25
 SELECT COUNT(*) FROM patients WHERE bmi > age

@@ -1,4 +1,4 @@
 -- code: unsupported_sql
--- says: cannot be read beside the catalog
+-- says: cannot read patients as well
 -- works: SELECT COUNT(*) FROM patients
 SELECT COUNT(*) FROM patients, pg_catalog.pg_class

@@ -1,4 +1,4 @@
 -- code: too_large
--- says: seeks up to
+-- says: searches for up to
 -- works: SELECT relname FROM pg_class WHERE relname LIKE '%a%'
 WITH r0 AS (SELECT relname AS a FROM pg_class), r1 AS (SELECT a || a AS a FROM r0), r2 AS (SELECT a || a AS a FROM r1), r3 AS (SELECT a || a AS a FROM r2), r4 AS (SELECT a || a AS a FROM r3), r5 AS (SELECT a || a AS a FROM r4), r6 AS (SELECT a || a AS a FROM r5), r7 AS (SELECT a || a AS a FROM r6), r8 AS (SELECT a || a AS a FROM r7), r9 AS (SELECT a || a AS a FROM r8), r10 AS (SELECT a || a AS a FROM r9), r11 AS (SELECT a || a AS a FROM r10), r12 AS (SELECT a || a AS a FROM r11) SELECT a FROM r12 WHERE a LIKE '%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%a_%b'

@@ -1,4 +1,4 @@
 -- code: unsupported_sql
--- says: is no function that the catalog computes
+-- says: is not a supported function in a query of the catalog
 -- works: SELECT relname FROM pg_class
 SELECT pg_read_file(relname) FROM pg_class

@@ -1,4 +1,4 @@
 -- code: unsupported_sql
--- says: an operator that is not computed
+-- says: has an unsupported operator
 -- works: SELECT relname FROM pg_class WHERE relname OPERATOR(pg_catalog.~) 'a'
 SELECT relname FROM pg_class WHERE relname OPERATOR(pg_catalog.@@) 'a'

@@ -1,4 +1,4 @@
 -- code: sql_syntax
--- says: are for SELECT
+-- says: Options in a comment work only for SELECT
 -- works: SELECT COUNT(*) FROM patients /*+ tacit(epsilon=1) */
 CREATE SYNTHETIC TABLE s FROM patients /*+ tacit(epsilon=1) */

@@ -1,4 +1,4 @@
 -- code: sql_syntax
--- says: does not parse
+-- says: has a syntax error
 -- works: SELECT COUNT(*) FROM patients /*+ tacit(half_width=50) */
 SELECT COUNT(*) FROM patients /*+ tacit(half_width 50) */

@@ -1,4 +1,4 @@
 -- code: too_large
--- says: once its functions are written out
+-- says: words and signs once their functions are expanded
 -- works: SELECT CBRT(COUNT(*)) AS n FROM patients
 SELECT CBRT(CBRT(CBRT(CBRT(CBRT(CBRT(CBRT(CBRT(CBRT(CBRT(CBRT(CBRT(CBRT(CBRT(CBRT(CBRT(CBRT(CBRT(CBRT(CBRT(COUNT(*))))))))))))))))))))) AS n FROM patients

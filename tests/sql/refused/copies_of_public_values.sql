@@ -1,4 +1,4 @@
 -- code: too_large
--- says: once its functions are written out
+-- says: words and signs once their functions are expanded
 -- works: SELECT CBRT(population) AS n FROM cities
 SELECT CBRT(CBRT(CBRT(CBRT(CBRT(CBRT(CBRT(CBRT(CBRT(CBRT(CBRT(CBRT(CBRT(CBRT(CBRT(CBRT(CBRT(CBRT(CBRT(CBRT(population)))))))))))))))))))) AS n FROM cities

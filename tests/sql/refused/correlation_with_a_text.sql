@@ -1,4 +1,4 @@
 -- code: unsupported_sql
--- says: is no number
+-- says: city is a VARCHAR, and a number is needed
 -- works: SELECT CORR(age, visits) FROM patients
 SELECT CORR(age, city) FROM patients

@@ -1,4 +1,4 @@
 -- code: sql_syntax
--- says: which it does not show
+-- says: which is not in its SELECT list
 -- works: SELECT DISTINCT country FROM cities ORDER BY country
 SELECT DISTINCT country FROM cities ORDER BY city

@@ -1,4 +1,4 @@
 -- code: unsupported_sql
--- says: FORMAT is TEXT or JSON
+-- says: EXPLAIN has no format XML
 -- works: EXPLAIN (FORMAT JSON) SELECT COUNT(*) FROM patients
 EXPLAIN (FORMAT XML) SELECT COUNT(*) FROM patients

@@ -1,4 +1,4 @@
 -- code: sql_syntax
--- says: nothing
+-- says: EXPLAIN PRIVACY needs a statement
 -- works: EXPLAIN PRIVACY SELECT COUNT(*) FROM patients
 EXPLAIN PRIVACY

@@ -1,4 +1,4 @@
 -- code: sql_syntax
--- says: have no end
+-- says: The options of EXPLAIN do not end with a parenthesis
 -- works: EXPLAIN (COSTS off, ANALYZE) SELECT COUNT(*) FROM patients
 EXPLAIN (COSTS off ANALYZE) SELECT COUNT(*) FROM patients

@@ -1,4 +1,4 @@
 -- code: unsupported_sql
--- says: is more than a list
+-- says: has an unsupported clause
 -- works: SELECT sex, COUNT(*) FROM patients GROUP BY ROLLUP(sex)
 SELECT sex, COUNT(*) FROM patients GROUP BY DISTINCT ROLLUP(sex), ROLLUP(sex)

@@ -1,4 +1,4 @@
 -- code: unsupported_sql
--- says: does not have two columns
+-- says: does not name two columns to test
 -- works: SELECT DP_CHI2_TEST(sex, insured) FROM patients
 SELECT DP_CHI2_TEST(sex) FROM patients

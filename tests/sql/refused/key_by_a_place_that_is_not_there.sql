@@ -1,4 +1,4 @@
 -- code: unsupported_sql
--- says: place
+-- says: is not the position of one of the
 -- works: SELECT city, COUNT(*) FROM patients GROUP BY 1
 SELECT city, COUNT(*) FROM patients GROUP BY 3

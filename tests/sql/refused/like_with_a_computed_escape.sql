@@ -1,4 +1,4 @@
 -- code: sql_syntax
--- says: parse
+-- says: The SQL has a syntax error near
 -- works: SELECT COUNT(*) FROM patients WHERE city LIKE 'O!%' ESCAPE '!'
 SELECT COUNT(*) FROM patients WHERE city LIKE 'O%' ESCAPE sex

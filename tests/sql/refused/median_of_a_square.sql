@@ -1,4 +1,4 @@
 -- code: unsupported_sql
--- says: something else than a numeric column
+-- says: is not a quantile of a numeric column
 -- works: SELECT MEDIAN(age) FROM patients
 SELECT MEDIAN(age * age) FROM patients

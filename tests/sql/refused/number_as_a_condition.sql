@@ -1,4 +1,4 @@
 -- code: sql_syntax
--- says: age is a whole number where a condition is needed
+-- says: age is a whole number, and a condition is needed
 -- works: SELECT COUNT(*) FROM patients WHERE age > 0
 SELECT COUNT(*) FROM patients WHERE age

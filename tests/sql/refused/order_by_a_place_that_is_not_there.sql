@@ -1,4 +1,4 @@
 -- code: sql_syntax
--- says: is not the place of one of the 1 columns
+-- says: is not the position of one of the 1 columns
 -- works: SELECT COUNT(*) FROM patients ORDER BY 1
 SELECT COUNT(*) FROM patients ORDER BY 2

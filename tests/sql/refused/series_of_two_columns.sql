@@ -1,4 +1,4 @@
 -- code: unsupported_sql
--- says: has one column
+-- says: makes only one column
 -- works: SELECT COUNT(*) AS n FROM generate_series(1, 10) AS g
 SELECT COUNT(*) AS n FROM generate_series(1, 10) AS g(a, b)

@@ -1,4 +1,4 @@
 -- code: invalid_target
--- says: one day
+-- says: must be one date, or DEFAULT
 -- works: SELECT COUNT(*) FROM patients
 SET tacit.as_of = 2026 - 10

@@ -1,4 +1,4 @@
 -- code: invalid_target
--- says: must be a day
+-- says: must be a date, not
 -- works: SELECT COUNT(*) FROM patients
 SET tacit.as_of = 'soon'

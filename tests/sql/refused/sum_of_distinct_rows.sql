@@ -1,4 +1,4 @@
 -- code: unsupported_sql
--- says: of several columns
+-- says: takes one column, not several
 -- works: SELECT COUNT(DISTINCT (age, visits)) FROM patients
 SELECT SUM(DISTINCT (age, visits)) FROM patients

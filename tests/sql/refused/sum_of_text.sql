@@ -1,4 +1,4 @@
 -- code: unsupported_sql
--- says: sex is no number
+-- says: sex is a VARCHAR, and a number is needed
 -- works: SELECT COUNT(sex) FROM patients
 SELECT SUM(sex) FROM patients

@@ -1,4 +1,4 @@
 -- code: invalid_target
--- says: delta is a probability
+-- says: delta must be a probability
 -- works: CREATE OR REPLACE SYNTHETIC TABLE s FROM patients WITH (epsilon => 1, columns => (sex, city))
 CREATE SYNTHETIC TABLE s FROM patients WITH (epsilon => 1, delta => 1)

@@ -1,4 +1,4 @@
 -- code: sql_syntax
--- says: There should be FROM
+-- says: Expected FROM
 -- works: CREATE OR REPLACE SYNTHETIC TABLE s FROM patients WITH (epsilon => 1, columns => (sex, city))
 CREATE SYNTHETIC TABLE s

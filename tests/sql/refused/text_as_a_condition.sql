@@ -1,4 +1,4 @@
 -- code: unsupported_sql
--- says: is no condition
+-- says: is a VARCHAR, and a condition is needed
 -- works: SELECT COUNT(*) FROM patients WHERE sex = 'male'
 SELECT COUNT(*) FROM patients WHERE 'male'

@@ -1,4 +1,4 @@
 -- code: sql_syntax
--- says: A UNION is ordered by
+-- says: A UNION cannot be ordered by
 -- works: SELECT city FROM cities UNION SELECT country FROM cities ORDER BY city
 SELECT city FROM cities UNION SELECT country FROM cities ORDER BY city || 'x'

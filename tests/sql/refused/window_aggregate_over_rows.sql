@@ -1,4 +1,4 @@
 -- code: unsupported_sql
--- says: window over private rows
+-- says: is a window function over private rows
 -- works: SELECT age, SUM(COUNT(*)) OVER (ORDER BY age) FROM patients GROUP BY age
 SELECT COUNT(*) OVER (ORDER BY age) FROM patients

@@ -1,4 +1,4 @@
 -- code: unsupported_sql
--- says: window over private rows
+-- says: is a window function over private rows
 -- works: SELECT city, RANK() OVER (ORDER BY COUNT(*) DESC) FROM patients GROUP BY city
 SELECT city, ROW_NUMBER() OVER (PARTITION BY city ORDER BY age) FROM patients

@@ -30,7 +30,7 @@ def test_what_is_no_table_or_no_value_is_refused() -> None:
     for junk in (b"", b"junk", b"\xff" * 100):
         with pytest.raises(InvalidRequest, match="no Arrow table"):
             prepared.bind([flight_pb2.FlightData(data_header=junk, data_body=junk)])
-    with pytest.raises(InvalidSql, match="A parameter is a bytes"):
+    with pytest.raises(InvalidSql, match="A parameter of type bytes"):
         prepared.bind(flight_messages(pa.table({"1": [b"bytes"]})))
     with pytest.raises(TooLarge):
         prepared.bind(flight_messages(pa.table({"1": ["x" * 2**21]})))

@@ -229,8 +229,16 @@ def test_anything_else_is_left_as_it_was_written(statement: str) -> None:
         ("SHOW tacit.epsilon; SELECT 1", UnsupportedSql, "SHOW is answered alone"),
         ("SET tacit.epsilon = 1; SHOW tacit.epsilon", UnsupportedSql, "SHOW is answered alone"),
         ("SHOW search_path; SHOW tacit.epsilon", UnsupportedSql, "SHOW is answered alone"),
-        ("SELECT 1; SET tacit.half_width = 50", UnsupportedSql, "One statement at a time"),
-        ("BEGIN; SELECT 1; SELECT 2; COMMIT", UnsupportedSql, "One statement at a time"),
+        (
+            "SELECT 1; SET tacit.half_width = 50",
+            UnsupportedSql,
+            "Only one statement may be sent at a time",
+        ),
+        (
+            "BEGIN; SELECT 1; SELECT 2; COMMIT",
+            UnsupportedSql,
+            "Only one statement may be sent at a time",
+        ),
         ("SET tacit.epsilon = 1;" * (N_SETTINGS_MAX + 2), TooLarge, "settings"),
     ],
 )
