@@ -185,6 +185,12 @@ def _refusal(node: exp.Expr) -> UnsupportedSql:
             "is a parameter, which is not supported here",
             "Write the value into the SQL text.",
         )
+    if is_probability(node):
+        return unsupported(
+            node,
+            "is about answers of another SELECT",
+            "Ask for it in the SELECT that aggregates, under a name, and use that here.",
+        )
     if isinstance(node, exp.Func):
         return unsupported(
             node,
