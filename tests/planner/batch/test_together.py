@@ -38,7 +38,7 @@ SCHEMA = Schema(
     ),
     n_records_max=10_000,
 )
-SECONDS = 1.5
+SECONDS = 3.0
 SECONDS_FEW = 0.5  # where any plan will do, finished or not
 ONLINE_EXCESS_MAX = 1.005  # the estimator combines rows within limits, so that the order matters
 
@@ -134,7 +134,7 @@ def test_all_pairs_of_columns_share_what_they_say_of_each_column() -> None:
     names = sorted(SIZES)
     statements = [[group_by(a, b)] for i, a in enumerate(names) for b in names[i + 1 :]]
     table = context()
-    plan = plan_together(statements, table, (), seconds=40 * SECONDS)  # on a busy machine, too
+    plan = plan_together(statements, table, (), seconds=20 * SECONDS)  # on a busy machine, too
     check_kept(statements, plan, table)
     assert plan.epsilon < 0.93 * epsilon_one_by_one(statements, table)
 
