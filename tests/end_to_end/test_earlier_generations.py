@@ -145,7 +145,7 @@ def test_days_on_which_there_was_no_such_table_are_refused(renewed: Path) -> Non
         ):
             with pytest.raises(error, match=says):
                 ask(service, AS_OF.format(moment))
-        with pytest.raises(OutsideDomain, match=r"tacit\.as_of = 7 is no day"):
+        with pytest.raises(OutsideDomain, match=r"tacit\.as_of = 7 is not a date"):
             ask(service, target=replace(PRECISE, as_of="7"))
         with pytest.raises(UnknownName):
             ask(service, 'SELECT COUNT(*) FROM "customers, generation 1"')
@@ -165,10 +165,10 @@ def test_analysts_who_do_not_see_a_history_are_not_answered_from_an_earlier_one(
     with served(renewed) as service:
         request = QueryRequest(sql=AS_OF.format(FIRST), caller=LOCAL, target=PRECISE)
         assert counts(service.engine.answer(request).data) == BEFORE
-        with pytest.raises(OutsideDomain, match="served from 2026-10-02 on"):
+        with pytest.raises(OutsideDomain, match="served since 2026-10-02"):
             service.engine.answer(replace(request, caller=analyst))
         of_session = QueryRequest(sql=BY_CITY, caller=analyst, target=replace(PRECISE, as_of=FIRST))
-        with pytest.raises(OutsideDomain, match="served from 2026-10-02 on"):
+        with pytest.raises(OutsideDomain, match="served since 2026-10-02"):
             service.engine.answer(of_session)  # and not as if nothing had been said
 
 

@@ -61,7 +61,7 @@ def test_predicates_hold(run: Run, server: Streaming, tmp_path: Path) -> None:
     told = run("stream", "observe", "visits", file, "--where", "paid", "--where", "mobile")
     assert told.code == 0
     refused = run("stream", "observe", "visits", file, "--where", "old")
-    assert "It has paid, mobile" in refused.err
+    assert "Its predicates are paid, mobile" in refused.err
     server.observe(range(300))
     (found,) = server.rows(EACH)
     assert all(abs(n - true) < 30 for n, true in zip(found.values(), (300, 200, 200), strict=True))

@@ -40,7 +40,7 @@ def test_who_may_not_know_of_its_source_does_not_know_of_it(made: Engine) -> Non
         assert told.hint in {
             "There is none yet.",
             "Tables here: staff.",
-            "Tables are cities, staff.",
+            "The tables are cities, staff.",
         }
     assert asked(made, "DROP SYNTHETIC TABLE IF EXISTS s", EVE) == [{"name": "s", "dropped": False}]
     assert asked(made, "SELECT COUNT(*) AS n FROM s", BOB) == [{"n": 500}]
