@@ -25,7 +25,6 @@ from cube.query import LinearQuery, QueryBlock, Scope
 from cube.refusals import Refused
 from cube.schema import Schema
 from inference import coefficient_range
-from planner.level_summary import LevelSummary
 from planner.lowering.level_summaries import (
     Calendar,
     QuantileCall,
@@ -43,7 +42,6 @@ from planner.lowering.parts import PartBuilder
 from planner.lowering.summands import addends_apart, known_where
 from planner.sql import (
     DIALECT,
-    Claim,
     CompanionColumn,
     Held,
     constant_value,
@@ -58,9 +56,6 @@ from planner.sql import (
     unsupported,
 )
 from planner.workload import Answer, ColumnKind, SqlFormula
-
-# The share of so many draws (10,000) is within .01 of the probability in 95 % of uses.
-CLAIM_DRAWS: Final = 0.998
 
 
 @dataclass(frozen=True, slots=True)
@@ -472,26 +467,6 @@ class FormulaReader:
             found = self.answer(node, text)
             return None if found is None else part.column(ColumnKind.ANSWER, part.inner(found))
         return None
-
-    def claim(self, claim: Claim) -> exp.Expr:
-        """The probability that an answer lies in a range.
-
-        Of one linear answer it is exact; of a formula, the share of draws of its law.
-        """
-        about, part = claim.this.unnest(), self._part
-        found = self.answer(about, text_of(about))
-        if found is None or isinstance(found.formula, LevelSummary):
-            raise unsupported(
-                claim,
-                "is about a value whose law is not known",
-                "Compare counts, sums, averages, ratios, quantiles and differences of them.",
-            )
-        answer = part.claimed(found)
-        draws = None
-        if part.is_formula(answer):
-            draws = CLAIM_DRAWS
-            part.check_draws(shown(claim), draws, answer)
-        return part.column(ColumnKind.PROBABILITY, answer, draws, claim.ends)
 
     def _inline_quantile(self, quantile: QuantileCall) -> exp.Expr:
         part, text = self._part, text_of(quantile.node)

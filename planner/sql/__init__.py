@@ -4,7 +4,6 @@ Here: what can be said about a statement without knowing any table. Not here: wh
 (`domain/`) and what it asks for (`lowering/`).
 """
 
-from planner.sql.claims import Claim, is_probability, read_probability, with_named
 from planner.sql.cursors import (
     CloseCursor,
     CopyFormat,
@@ -59,12 +58,16 @@ from planner.sql.moment_texts import (
 )
 from planner.sql.names import (
     COMPANIONS,
+    Claim,
     CompanionColumn,
     column_name,
     is_companion,
+    is_probability,
     name_inner_columns,
     output_name,
     read_companion,
+    read_probability,
+    with_named,
 )
 from planner.sql.nodes import (
     AS_WRITTEN,

@@ -35,9 +35,8 @@ from sqlglot.parsers.postgres import PostgresParser
 from sqlglot.time import format_time
 from sqlglot.tokenizer_core import TokenType
 
-from planner.sql.claims import Claim
 from planner.sql.messages import origin
-from planner.sql.names import CompanionColumn, column_name
+from planner.sql.names import Claim, CompanionColumn, column_name
 from planner.sql.nodes import AS_WRITTEN, WRITTEN_FOR, Held, PublicLookup, Written, is_put_in_zone
 from planner.sql.options import Option
 

@@ -1,13 +1,22 @@
-"""Names the columns of a SELECT list, and reads the companions of an answer."""
+"""Names: what a SELECT list calls its columns, and the functions about answers by their names.
 
+DP_COST(n) and the like accompany an answer. DP_PROBABILITY(condition) is the probability that a
+condition on noisy answers holds. A condition is made of comparisons of answers with constants or
+with each other. It is read into claims, each that one expression of answers lies in a range, and
+arithmetic on them.
+"""
+
+import math
 from collections.abc import Callable
-from typing import ClassVar
+from fractions import Fraction
+from typing import ClassVar, Final, TypeAlias
 
 from sqlglot import exp
 
+from cube.refusals import TooLarge, UnsupportedSql
 from planner.sql.exact_numbers import constant_value
-from planner.sql.messages import unsupported
-from planner.sql.nodes import nodes_of
+from planner.sql.messages import origin, position, shown, unsupported
+from planner.sql.nodes import AS_WRITTEN, nodes_of
 from planner.workload import ColumnKind
 
 COMPANIONS: dict[str, ColumnKind] = {
@@ -147,3 +156,174 @@ def _function_name(node: exp.Func) -> str:
     if type(node) in _OWN_NAMES:
         return _OWN_NAMES[type(node)]
     return node.name.lower() if isinstance(node, exp.Anonymous) else node.sql_name().lower()
+
+
+PROBABILITY: Final = "DP_PROBABILITY"
+N_RANGES_MAX: Final = 16  # of one expression
+WAY_OUT: Final = (
+    "As in DP_PROBABILITY(n > 100), DP_PROBABILITY(n BETWEEN 5 AND 9), DP_PROBABILITY(a > b)."
+)
+
+Ranges: TypeAlias = tuple[tuple[float, float], ...]  # disjoint, in order
+_FLIPPED: Final[dict[type[exp.Expr], type[exp.Expr]]] = {
+    exp.GT: exp.LT,
+    exp.GTE: exp.LTE,
+    exp.LT: exp.GT,
+    exp.LTE: exp.GTE,
+}
+
+
+class Claim(exp.Expression):
+    """That an expression of noisy answers lies in a range.
+
+    `this` is the expression, `low` and `high` are floats, perhaps infinite; `text` is what the
+    analyst wrote.
+    """
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "low": True, "high": True, "text": True}
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The ends of the range."""
+        return float(self.args["low"]), float(self.args["high"])
+
+
+def is_probability(node: exp.Expr) -> bool:
+    """Whether a node is a call of DP_PROBABILITY."""
+    return isinstance(node, exp.Anonymous) and node.name.upper() == PROBABILITY
+
+
+def read_probability(node: exp.Expr) -> exp.Expr:
+    """The arithmetic on claims that gives the probability.
+
+    Parameters
+    ----------
+    node : Expr
+        A call whose columns are resolved.
+
+    Raises
+    ------
+    UnsupportedSql
+        If the condition is not made of comparisons, ties several expressions by AND or OR, or has
+        ends that are no numbers.
+    TooLarge
+        If it holds in too many ranges.
+    """
+    arguments = node.expressions
+    if len(arguments) == 3:  # noqa: PLR2004 - an answer, and the ends of a range
+        low, high = _end(node, arguments[1], -1), _end(node, arguments[2], 1)
+        about, ranges = arguments[0], _one(low, high)
+    elif len(arguments) == 1:
+        about, ranges = _read(node, arguments[0])
+    else:
+        raise _refusal(node, "needs a condition, or an answer and two ends", WAY_OUT)
+    return _sum(node, about, ranges)
+
+
+def _sum(node: exp.Expr, about: exp.Expr, ranges: Ranges) -> exp.Expr:
+    text = str(node.meta.get(AS_WRITTEN) or shown(node))
+    claims: list[exp.Expr] = [
+        Claim(this=about.copy(), low=low, high=high, text=text) for low, high in ranges
+    ]
+    if not claims:
+        raise _refusal(node, "can never hold", "Compare with another range.")
+    total = claims[0]
+    for claim in claims[1:]:
+        total = exp.Add(this=total, expression=claim)
+    return total if len(claims) == 1 else exp.paren(total, copy=False)
+
+
+def _read(call: exp.Expr, condition: exp.Expr) -> tuple[exp.Expr, Ranges]:
+    """The expression that a condition is about, and the ranges in which it holds."""
+    node = condition.unnest()
+    if isinstance(node, exp.Not):
+        about, ranges = _read(call, node.this)
+        return about, _others(ranges)
+    if isinstance(node, exp.And | exp.Or):
+        about, first = _read(call, node.this)
+        other, second = _read(call, node.expression)
+        if about != other:
+            raise _refusal(
+                call,
+                "ties several answers by AND or OR",
+                "Ask for the probability of each comparison by itself, or compare the answers with "
+                "each other.",
+            )
+        is_and = isinstance(node, exp.And)
+        found = _both(first, second) if is_and else _others(_both(_others(first), _others(second)))
+        if len(found) > N_RANGES_MAX:
+            raise TooLarge(
+                f"The condition of {PROBABILITY} holds in more than {N_RANGES_MAX} ranges.",
+                hint="Ask for a part of them at a time, and add the probabilities up.",
+                position=position(call),
+            )
+        return about, found
+    if isinstance(node, exp.Between):
+        low, high = constant_value(node.args["low"]), constant_value(node.args["high"])
+        if low is not None and high is not None:
+            return node.this.unnest(), _one(float(low), float(high))
+    if type(node) in _FLIPPED:
+        return _compared(call, node)
+    raise _refusal(call, "has a condition that is no comparison by <, >, or BETWEEN", WAY_OUT)
+
+
+def _compared(call: exp.Expr, node: exp.Expr) -> tuple[exp.Expr, Ranges]:
+    first, second, kind = node.this.unnest(), node.expression.unnest(), type(node)
+    if constant_value(first) is not None:
+        first, second, kind = second, first, _FLIPPED[kind]
+    threshold = constant_value(second)
+    if constant_value(first) is not None:
+        raise _refusal(call, "compares no noisy answer", WAY_OUT)
+    if threshold is None:
+        first = exp.Sub(this=exp.paren(first.copy()), expression=exp.paren(second.copy()))
+        threshold = Fraction(0)
+    end = float(threshold)
+    is_above = kind in {exp.GT, exp.GTE}
+    return first, _one(end, math.inf) if is_above else _one(-math.inf, end)
+
+
+def _end(call: exp.Expr, node: exp.Expr, side: int) -> float:
+    """An end of a range; without one, for NULL."""
+    if isinstance(node.unnest(), exp.Null):
+        return side * math.inf
+    value = constant_value(node)
+    if value is None:
+        raise _refusal(call, "has an end that is no number and not NULL", WAY_OUT)
+    return float(value)
+
+
+def _one(low: float, high: float) -> Ranges:
+    return ((low, high),) if low < high else ()
+
+
+def _both(first: Ranges, second: Ranges) -> Ranges:
+    """Where both hold: in a range of each."""
+    pairs = ((max(a[0], b[0]), min(a[1], b[1])) for a in first for b in second)
+    return tuple(pair for pair in pairs if pair[0] < pair[1])
+
+
+def _others(ranges: Ranges) -> Ranges:
+    """Where a condition does not hold: between its ranges, and beyond them."""
+    ends = [-math.inf, *(end for one in ranges for end in one), math.inf]
+    pairs = zip(ends[::2], ends[1::2], strict=True)
+    return tuple((low, high) for low, high in pairs if low < high)
+
+
+def _refusal(call: exp.Expr, reason: str, hint: str) -> UnsupportedSql:
+    """A refusal that quotes the call as it was written, with the names of answers."""
+    text = call.meta.get(AS_WRITTEN) or shown(call)
+    return UnsupportedSql(f"{text} {reason}.", hint=hint, position=position(call))
+
+
+Reader: TypeAlias = Callable[[exp.Expr], exp.Expr]
+
+
+def with_named(node: exp.Expr, change: Reader) -> exp.Expr:
+    """A call of DP_PROBABILITY whose names of answers are written out; other nodes as they are."""
+    if not is_probability(node):
+        return node
+    made = exp.Anonymous(
+        this=node.this, expressions=[change(one.copy()) for one in node.expressions]
+    )
+    made.meta.update({AS_WRITTEN: shown(node), **origin(node)})
+    return made

@@ -191,7 +191,7 @@ def test_late_rows_are_noticed_and_history_goes_on(
     assert tacit("table", "status", "--config", config) == 1
     assert "changed since it was closed: 2026-09-01 to 2026-09-30" in capsys.readouterr().out
     assert tacit("table", "advance", "orders", "--to", "2026-10-20", "--config", config) == 1
-    assert "read otherwise now" in capsys.readouterr().err
+    assert "have changed" in capsys.readouterr().err
     write(folder, rows)
     assert tacit("table", "status", "--config", config) == 0
     assert tacit("table", "advance", "orders", "--to", "2026-10-20", "--config", config) == 0

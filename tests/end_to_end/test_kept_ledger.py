@@ -69,7 +69,7 @@ LEDGERS = (
 )
 SIMULATED = {"mean_age"}  # a formula of two answers
 SIMULATION_ERROR = 0.05  # of an end, of an interval half a year wide: some four standard deviations
-OF_THE_DAY = {"as_of"}  # what a report says of the day it is made on
+OF_THE_DAY = {"as_of", "versions"}  # the day on which a report is made, and by which releases
 
 Tacit = Callable[..., str]
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sqlglot import exp, parse_one
 
 from cube.refusals import TooLarge, UnsupportedSql
-from planner.sql.claims import N_RANGES_MAX, Claim, read_probability
+from planner.sql.names import N_RANGES_MAX, Claim, read_probability
 
 NUMBERS = st.integers(-3, 3)
 COMPARISONS = st.one_of(

@@ -3,6 +3,7 @@
 import math
 import random
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ ROWS = random_rows(300)
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[Engine]:
-    with people_engine(tmp_path, ROWS) as engine:
+    with people_engine(tmp_path, ROWS, budget=Fraction(1000)) as engine:
         yield engine
 
 
