@@ -1,7 +1,7 @@
-"""An earlier generation of a table: what was measured of it, for questions AS OF one of its days.
+"""Answers questions AS OF a day of an earlier generation, from its measurements alone.
 
 Its data is gone, so nothing is charged, read or measured; answers from its history are
-post-processing of what was released. Proof: proofs/generations.md, "What is known of the new rows".
+post-processing of released values. Proof: proofs/generations.md, "What is known of the new rows".
 """
 
 from collections.abc import Collection, Sequence
@@ -27,11 +27,11 @@ class EndedGeneration(Gate):
     Parameters
     ----------
     gate : Gate
-        Of the table.
+        The gate of the table.
     place : int
-        Of the generation, among the earlier ones.
+        The place of the generation among the earlier ones.
     name : str
-        What it is called in refusals.
+        The name of the generation in refusals.
     """
 
     def __init__(self, gate: Gate, place: int, name: str) -> None:
@@ -63,7 +63,7 @@ class EndedGeneration(Gate):
     def charge(  # noqa: PLR0913 - as of a gate
         self,
         plan: Sequence[PlannedMeasurement],
-        payer: Payer,  # noqa: ARG002 - as of a gate; nobody is charged
+        payer: Payer,  # noqa: ARG002 - part of the interface of a gate; no charge is made
         *,
         epsilon_cap: Fraction | None,  # noqa: ARG002 - the same
         n_read: int | None = None,  # noqa: ARG002 - the same
@@ -81,7 +81,7 @@ class EndedGeneration(Gate):
 
 
 def generation_over(name: str, price: Price) -> GenerationOver:
-    """The refusal of what would cost so much, or nothing, if it could be measured."""
+    """The refusal of a request; `price` is what it would cost if it could be measured."""
     needed = max(price.epsilon, Fraction(1, UNITS_PER_EPSILON))
     return GenerationOver(Shortfall(table=name, epsilon_needed=needed, epsilon_left=Fraction(0)))
 

@@ -68,7 +68,11 @@ def test_a_charge_beyond_the_horizon_is_found(entries: Sequence[Entry]) -> None:
 
 @pytest.mark.parametrize(
     ("field", "value", "says"),
-    [("start", 2, "from level 2 where 3"), ("start", 4, "from level 4"), ("end", 3, "end")],
+    [
+        ("start", 2, "starts at level 2, but 3"),
+        ("start", 4, "starts at level 4"),
+        ("end", 3, "end"),
+    ],
 )
 def test_a_gap_or_a_step_back_is_found(
     entries: Sequence[Entry], field: str, value: int, says: str
