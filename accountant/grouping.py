@@ -2,7 +2,7 @@
 
 Rows that tell no difference between two levels need no count of each: COUNT(*) with a condition on
 four columns is two runs of levels along each, whatever the number of rows. A `Grouping` is a few
-runs of levels for each axis. It says nothing about data; it is made from charged rows
+runs of levels for each axis. It contains no data: it follows from the charge alone
 (`exact/counted_together.py`), and each source answers it in its own way.
 
 Proof that answers stay the same: proofs/noise.md, "Exact answers".
@@ -48,16 +48,16 @@ class LevelRuns:
 
     def __post_init__(self) -> None:
         if self.starts.dtype != np.int64 or self.counted_as.dtype != np.int64:
-            raise TypeError("runs of levels are int64")
+            raise TypeError("runs of levels must be int64")
         if self.starts.ndim != 1 or self.starts.shape != self.counted_as.shape:
-            raise ValueError("each run is counted in one way")
+            raise ValueError("each run must be counted in exactly one way")
         rises = bool((self.starts[1:] > self.starts[:-1]).all())
         if not self.starts.size or self.starts[0] != 0 or not rises:
-            raise ValueError("runs begin at level 0, one after the other")
+            raise ValueError("runs must begin at level 0 and be ascending")
         if self.starts[-1] >= self.n_levels:
-            raise ValueError("a run begins after the last level")
+            raise ValueError("a run must begin at a level that exists")
         if self.counted_as.min() < NOT_COUNTED or self.counted_as.max() >= self.n_levels:
-            raise ValueError("runs are counted as levels of the axis")
+            raise ValueError("runs must be counted as levels of the axis")
         self.starts.flags.writeable = False
         self.counted_as.flags.writeable = False
 
@@ -111,7 +111,7 @@ class Grouping:
     def __post_init__(self) -> None:
         check_scope(self.scope)
         if len(self.runs) != len(self.scope):
-            raise ValueError("one list of runs for each axis")
+            raise ValueError("each axis needs exactly one list of runs")
 
     @classmethod
     def of_each(cls, scope: Scope, sizes: Sequence[int]) -> "Grouping":

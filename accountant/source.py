@@ -31,9 +31,9 @@ class CellCounts:
 
     def __post_init__(self) -> None:
         if any(array.dtype != np.int64 for array in (*self.levels, self.counts)):
-            raise TypeError("levels and counts are int64")
+            raise TypeError("levels and counts must be int64")
         if any(array.shape != self.counts.shape for array in self.levels) or self.counts.ndim != 1:
-            raise ValueError("one level of each axis, and one count, for each occupied cell")
+            raise ValueError("each occupied cell needs one level of each axis and one count")
 
     def __repr__(self) -> str:
         return "CellCounts(<private>)"
@@ -63,9 +63,11 @@ class UnitCells:
     def __post_init__(self) -> None:
         arrays = (*self.levels, self.units, self.digests, self.were_cut)
         if any(array.dtype != np.int64 or array.ndim != 1 for array in arrays):
-            raise TypeError("what is said about units are vectors of int64")
+            raise TypeError("the vectors that describe units must be int64")
         if any(array.shape != self.units.shape for array in arrays):
-            raise ValueError("one level of each axis, and one of all else, for each pair")
+            raise ValueError(
+                "each pair needs one level of each axis and one entry in every other vector"
+            )
 
     def __repr__(self) -> str:
         return "UnitCells(<private>)"
@@ -74,8 +76,8 @@ class UnitCells:
 class Source(Protocol):
     """A private table: an immutable snapshot of at most ``n_records_max`` records.
 
-    There may be several ways to make its digests; each digest names its own. One that is
-    compared is made `like` the other; by default in the newest way.
+    There may be several ways to make digests, and each digest names its own. A digest that is
+    compared with another is made `like` it; by default, in the newest way.
     """
 
     def fingerprint(self, key: bytes, like: str = "") -> str:
@@ -83,7 +85,7 @@ class Source(Protocol):
         ...
 
     def rows_fingerprint(self, key: bytes, like: str = "") -> str:
-        """A keyed digest of the rows that are read: of every cell with its count."""
+        """A keyed digest of the rows read from the data: of every cell with its count."""
         ...
 
     def measure(self, grouping: Grouping) -> CellCounts:
@@ -132,13 +134,13 @@ class ReadRows(Protocol):
         ...
 
     def period_fingerprint(self, start: int, end: int, key: bytes, like: str = "") -> str:
-        """A keyed digest of the rows at some levels: of every cell with its count."""
+        """A keyed digest of the rows read at some levels: of every cell with its count."""
         ...
 
 
 @runtime_checkable
 class GrowingSource(Protocol):
-    """A private table whose readable part grows.
+    """A private table that grows: more and more of it can be read.
 
     Which rows of a unit are kept does not depend on its rows of later levels.
     """

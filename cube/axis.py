@@ -1,7 +1,7 @@
 """Axes: the public columns of a private table, each with a declared, finite list of levels.
 
 In SQL, a level is a value of the column's type. Besides the regular levels there may be two special
-ones, by declaration and never because of the data: OTHER, a declared value that stands
+ones, which only the declaration creates, never the data: OTHER, a declared value that stands
 for everything outside the domain, and NULL. A row with a value that has no level is left out of the
 protected table altogether, so that every total agrees with the sum of its parts.
 
@@ -58,7 +58,7 @@ class Axis(ABC):
 
     def __post_init__(self) -> None:
         if not self.name or len(self.name) > NAME_LENGTH_MAX or not self.name.isprintable():
-            raise ValueError(f"a column name is 1 to {NAME_LENGTH_MAX} printable characters")
+            raise ValueError(f"a column name must have 1 to {NAME_LENGTH_MAX} printable characters")
         self._check()
         if not 1 <= self.size <= N_LEVELS_MAX:
             raise ValueError(f"{self.name} has {self.size} levels; 1 to {N_LEVELS_MAX} are allowed")
@@ -140,10 +140,13 @@ class IntegerAxis(Axis):
         if self.low > self.high:
             raise ValueError(f"{self.name}: low {self.low} is above high {self.high}")
         if self.high - self.low >= N_LEVELS_MAX:
-            many = f"a range of more than {N_LEVELS_MAX} levels; a numeric column has bins"
+            many = (
+                f"the range has more than {N_LEVELS_MAX} levels; declare a numeric column, "
+                "which has bins"
+            )
             raise ValueError(f"{self.name}: {many}")
         if max(abs(self.low), abs(self.high)) > INTEGER_MAX:
-            raise ValueError(f"{self.name}: levels beyond 2**40 in size")
+            raise ValueError(f"{self.name}: levels must not exceed 2**40 in size")
         if self.other is not None and type(self.other) is not int:
             raise ValueError(f"{self.name}: other must be a whole number")
 
@@ -196,7 +199,7 @@ class BooleanAxis(Axis):
 
     def _check(self) -> None:
         if self.other is not None:
-            raise ValueError(f"{self.name}: a boolean column has no OTHER level")
+            raise ValueError(f"{self.name}: a boolean column cannot have an OTHER level")
 
     @property
     def regular(self) -> tuple[bool, ...]:
@@ -258,7 +261,7 @@ class MeasureAxis(Axis):
     Parameters
     ----------
     low, high : Fraction or int
-        The public bounds, exactly.
+        The public bounds, as exact numbers.
     step : Fraction or int
         The distance between levels, exactly; it divides ``high - low``.
     """
@@ -271,7 +274,7 @@ class MeasureAxis(Axis):
         for field in ("low", "high", "step"):
             value = getattr(self, field)
             if isinstance(value, bool) or not isinstance(value, Fraction | int):
-                raise TypeError(f"{self.name}: {field} is exact, a whole number or a Fraction")
+                raise TypeError(f"{self.name}: {field} must be exact: a whole number or a Fraction")
             # One form for one declaration: 0 and Fraction(0) make equal axes with the same repr.
             object.__setattr__(self, field, Fraction(value))
         super().__post_init__()
@@ -279,7 +282,9 @@ class MeasureAxis(Axis):
     def _check(self) -> None:
         low, high, step = self._exact
         if self.other is not None:
-            raise ValueError(f"{self.name}: a measure has no OTHER level, as values are clamped")
+            raise ValueError(
+                f"{self.name}: a measure cannot have an OTHER level, because its values are clamped"
+            )
         if low >= high:
             raise ValueError(f"{self.name}: low {low} is not below high {high}")
         if step <= 0:
@@ -287,11 +292,11 @@ class MeasureAxis(Axis):
         if ((high - low) / step).denominator != 1:
             raise ValueError(f"{self.name}: step {step} does not divide high - low")
         if (high - low) / step >= N_LEVELS_MAX:
-            many = f"a range of more than {N_LEVELS_MAX} levels; a wider step has fewer"
+            many = f"the range has more than {N_LEVELS_MAX} levels; a wider step gives fewer"
             raise ValueError(f"{self.name}: {many}")
         largest = max(abs(low), abs(high))
         if largest > INTEGER_MAX:
-            raise ValueError(f"{self.name}: levels beyond 2**40 in size")
+            raise ValueError(f"{self.name}: levels must not exceed 2**40 in size")
         if step < largest * STEP_MIN:
             raise ValueError(f"{self.name}: step {step} is too fine for levels of this size")
 
@@ -335,7 +340,7 @@ class MeasureAxis(Axis):
 
     @property
     def unit(self) -> Fraction:
-        """What `multiples` are multiples of: one divided by a whole number."""
+        """The unit of `multiples`: one divided by a whole number."""
         return Fraction(1, self._multiples(Fraction(0))[1])
 
     @property
@@ -409,15 +414,20 @@ class TimestampAxis(Axis):
 
     def _check(self) -> None:
         if self.step not in STEPS:
-            raise ValueError(f"{self.name}: step {self.step!r} is none of {', '.join(STEPS)}")
+            raise ValueError(
+                f"{self.name}: step is {self.step!r}, but must be one of {', '.join(STEPS)}"
+            )
         for moment in (self.low, self.high, *([] if self.other is None else [self.other])):
             if not isinstance(moment, dt.datetime) or moment.tzinfo is not None:
-                raise ValueError(f"{self.name}: {moment!r} is no date and time without an offset")
+                raise ValueError(
+                    f"{self.name}: {moment!r} is not a date and time without an offset"
+                )
         for moment in (self.low, self.high):
             start = self.floor(moment)
             if start != moment:
                 raise ValueError(
-                    f"{self.name}: {moment} is inside a {self.step}, which begins at {start}"
+                    f"{self.name}: {moment} must be the start of its {self.step}, "
+                    f"which begins at {start}"
                 )
         if self.low > self.high:
             raise ValueError(f"{self.name}: low {self.low} is after high {self.high}")

@@ -211,9 +211,9 @@ class AxisClasses:
         Returns
         -------
         classes : AxisClasses
-            Of degree 0.
+            The finer classes, of degree 0.
         before : (n_classes,) ndarray
-            The class that each of them is of.
+            For each class, the earlier class that contains it.
         """
         first = int(self.starts.searchsorted(start, side="right")) - 1
         last = int(self.starts.searchsorted(end, side="left"))
@@ -341,9 +341,9 @@ class Tiles:
 
     def __post_init__(self) -> None:
         if self.values.shape != tuple(int(one.ends[1]) + 1 for one in self.along):
-            raise ValueError("one number for each product of classes")
+            raise ValueError("each product of classes needs exactly one number")
         if any(one.degree or one.ends[0] for one in self.along):
-            raise ValueError("classes are numbered from 0")
+            raise ValueError("classes must be numbered from 0")
         self.values.flags.writeable = False
 
     @property
@@ -380,7 +380,7 @@ class Tiles:
         return int(left)
 
     def with_values(self, values: Whole) -> "Tiles":
-        """Other numbers on the same products of classes, perhaps with fewer told apart."""
+        """Other numbers on the same products of classes; fewer classes may then differ."""
         return tiled(self.along, values)
 
 

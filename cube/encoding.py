@@ -1,4 +1,4 @@
-"""The vocabulary as plain JSON values: how a ledger records measurements and their tables.
+"""The vocabulary as plain JSON values, in which a ledger records measurements and their table.
 
 Blocks and statistics are written and read back. Arrays are run-length encoded (``runs``:
 ``[length, value, length, value, ...]``), so a predicate on an ordered axis is a few numbers that a
@@ -75,7 +75,7 @@ def exact_number(text: str) -> Fraction:
     ValueError, TypeError
     """
     if _EXACT.fullmatch(text) is None:
-        raise ValueError("no exact number like 3/7")
+        raise ValueError("the text must be an exact number such as 3/7")
     return Fraction(text)
 
 
@@ -159,10 +159,10 @@ def decode_statistic(
         case "unit_count":
             only_cut = encoded.get("only_cut", False)
             if "only_cut" in encoded and only_cut is not True:
-                raise ValueError("a count of units that does not say which")
+                raise ValueError("only_cut, if given, must be true")
             return UnitCount(decode_block(encoded["block"]), encoded["groups_max"], only_cut)
         case other:
-            raise ValueError(f"there is no statistic called {other!r}")
+            raise ValueError(f"the statistic {other!r} does not exist")
 
 
 def canonical_json(value: object) -> str:
@@ -228,7 +228,7 @@ def _decode_term(encoded: dict[str, Any]) -> Term:
     factors = tuple(_decode_factor(factor) for factor in encoded["factors"])
     scale = exact_number(encoded["scale"])
     if abs(scale) > SCALE_MAX:
-        raise ValueError("a coefficient beyond 2**80")
+        raise ValueError("a coefficient must not exceed 2**80")
     return Term(scale, factors)
 
 
@@ -302,10 +302,10 @@ def _decode_array(
     axes, shape = tuple(encoded["axes"]), tuple(int(size) for size in encoded["shape"])
     size = math.prod(shape)
     if not 0 < size <= N_FACTOR_CELLS_MAX:
-        raise ValueError(f"an array of shape {shape}")
+        raise ValueError(f"an array cannot have the shape {shape}")
     if "pieces" in encoded:
         if len(shape) != 1:
-            raise ValueError("pieces along several axes")
+            raise ValueError("pieces must lie along one axis")
         found = decoded_pieces(encoded["pieces"], size)
         return axes, found if size > N_NARROW_LEVELS_MAX else found.dense()
     return axes, _decode_runs(encoded["runs"], size).dense().reshape(shape)
@@ -331,7 +331,7 @@ def _decode_runs(listed: list[int], size: int) -> Pieces:
     runs = np.array(listed, dtype=np.int64)
     lengths, values = runs[0::2], runs[1::2]
     if (lengths <= 0).any() or int(lengths.sum()) != size:
-        raise ValueError("run lengths do not fill the array")
+        raise ValueError("the run lengths must fill the array")
     return constant_pieces(np.cumsum(lengths) - lengths, values, size)
 
 
@@ -408,4 +408,4 @@ def _regular(axis: Axis) -> dict[str, Any]:
             zone = {} if axis.time_zone is None else {"time_zone": axis.time_zone}
             return {"low": str(axis.low), "high": str(axis.high), "step": axis.step, **zone}
         case _:
-            raise TypeError(f"a column of unknown kind {type(axis).__name__}")
+            raise TypeError(f"a column has the unknown kind {type(axis).__name__}")

@@ -34,7 +34,7 @@ def exp_bounds(exponent: Fraction, bits: int) -> tuple[Fraction, Fraction]:
     True
     """
     if exponent < 0:
-        raise ValueError("the exponent is not negative")
+        raise ValueError("the exponent must be negative")
     over, under = exponent.numerator, exponent.denominator
     low = high = lower_term = upper_term = one = 1 << bits
     place = 0
@@ -55,7 +55,9 @@ def exp_below(units: int) -> Fraction:
     True
     """
     if type(units) is not int or not 0 <= units <= EPSILON_MAX * UNITS_PER_EPSILON:
-        raise ValueError(f"an epsilon is 0 to {EPSILON_MAX} in units of 2**-40, not {units} units")
+        raise ValueError(
+            f"epsilon must be 0 to {EPSILON_MAX}, in units of 2**-40, not {units} units"
+        )
     return exp_bounds(Fraction(units, UNITS_PER_EPSILON), BITS_OF_LIMITS)[0]
 
 
@@ -67,7 +69,7 @@ def decided(exponent: Fraction, of_power: Callable[[Fraction], Decided]) -> Deci
         if at_low == at_high:
             return at_low
         bits *= 2
-    raise ArithmeticError("bounds of an exponential do not come together")
+    raise ArithmeticError("the bounds of an exponential do not converge")
 
 
 def epsilon_units_of(ratio: Fraction) -> int:
@@ -77,7 +79,9 @@ def epsilon_units_of(ratio: Fraction) -> int:
     (0, 1.098612288668...)
     """
     if ratio < 1:
-        raise ValueError(f"the larger of two probabilities is not {ratio} of the smaller")
+        raise ValueError(
+            f"the ratio of the larger probability to the smaller must be at least 1, not {ratio}"
+        )
 
     def covers(units: int) -> bool:
         return decided(Fraction(units, UNITS_PER_EPSILON), lambda power: power >= ratio)

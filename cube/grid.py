@@ -43,7 +43,7 @@ class Grid:
     def __post_init__(self) -> None:
         check_scope(self.axes)
         if len(self.axes) != len(self.classes):
-            raise ValueError("one set of classes for each axis")
+            raise ValueError("each axis needs exactly one set of classes")
 
     @classmethod
     def undivided(cls, axes: Scope, sizes: tuple[int, ...]) -> "Grid":
@@ -120,8 +120,8 @@ class Grid:
     def factor(self, factor: Factor) -> NDArray[np.float64]:
         """The coefficient of a factor on each cell, in the form of `labels`.
 
-        Those of higher powers are multiplied with the largest value of the power: what a query is
-        off by at a level is at most the sum of its coefficients' errors.
+        Those of higher powers are multiplied with the largest value of the power: the error
+        of a query at a level is at most the sum of the errors of its coefficients.
         """
         classes = [self.classes[self.position[name]] for name in factor.axes]
         if len(classes) == 1:
@@ -174,7 +174,7 @@ def arrays_of(
 
 
 def _parts_of(block: QueryBlock) -> Iterator[Factor | Partition]:
-    """What holds the arrays of a block's rows."""
+    """The factors and the partition of a block, which hold the arrays of its rows."""
     for term in block.query.terms:
         yield from term.factors
     if block.partition is not None:

@@ -36,7 +36,7 @@ class Horizon:
     axis : str
         The axis along which the table grows.
     n_levels : int
-        Its levels as declared.
+        The number of declared levels of the axis.
     n_readable : int
         How many of them, from the first, are readable.
     """
@@ -49,7 +49,9 @@ class Horizon:
 
     def __post_init__(self) -> None:
         if not 1 <= self.n_readable <= self.n_levels:
-            raise ValueError(f"{self.n_readable} of {self.n_levels} levels are readable")
+            raise ValueError(
+                f"the number of readable levels must be 1 to {self.n_levels}, not {self.n_readable}"
+            )
 
     def cut_schema(self, schema: Schema) -> Schema:
         """The schema of a table without the levels beyond the horizon."""
@@ -80,7 +82,7 @@ class Horizon:
         found = self._cut.get(block)  # a charge and its measurement have the same rows
         if found is None:
             if self.n_readable < (reach(block, self.axis) or self.n_levels):
-                raise ValueError("rows beyond the horizon")
+                raise ValueError("the rows reach beyond the horizon")
             found = self._cut[block] = self._written(block, self.n_readable)
         return found
 
@@ -124,7 +126,7 @@ def until(axis: Axis, n_levels: int) -> Axis:
             return replace(axis, high=low + n_levels - 1)
         case TimestampAxis(low=low):
             return replace(axis, high=low + (n_levels - 1) * STEPS[axis.step])
-    raise TypeError(f"{axis.name} has levels in no order")
+    raise TypeError(f"the levels of {axis.name} have no order")
 
 
 def reach(block: QueryBlock, axis: str) -> int | None:

@@ -45,9 +45,9 @@ class Rho:
 
     def __post_init__(self) -> None:
         if type(self.units) is not int:
-            raise TypeError("a rho is a whole number of units")
+            raise TypeError("rho must be a whole number of units")
         if not 0 < self.units <= RHO_UNITS_MAX:
-            raise ValueError(f"a rho is 1 to {RHO_UNITS_MAX} units, not {self.units}")
+            raise ValueError(f"rho must be 1 to {RHO_UNITS_MAX} units, not {self.units}")
 
     @classmethod
     def at_most(cls, rho: float | Fraction) -> "Rho":
@@ -78,9 +78,9 @@ class GaussianTerms:
 
     def __post_init__(self) -> None:
         if not DELTA_MIN <= self.delta <= DELTA_MAX:
-            raise ValueError("a delta is 1e-30 to 1e-3")
+            raise ValueError("delta must be 1e-30 to 1e-3")
         if not 1 < self.order <= ORDER_MAX or 2**ORDER_UNIT_BITS % self.order.denominator:
-            raise ValueError("an order is above 1, in units of 2**-10, up to 2**20")
+            raise ValueError("the order must be above 1, at most 2**20 and a multiple of 2**-10")
 
 
 PRECISION_UNIT_BITS: Final = 100  # fine enough for sums of billions, in cents
@@ -103,9 +103,11 @@ class Precision:
 
     def __post_init__(self) -> None:
         if type(self.units) is not int:
-            raise TypeError("a precision is a whole number of units")
+            raise TypeError("a precision must be a whole number of units")
         if not 0 < self.units <= PRECISION_UNITS_MAX:
-            raise ValueError(f"a precision is 1 to {PRECISION_UNITS_MAX} units, not {self.units}")
+            raise ValueError(
+                f"a precision must be 1 to {PRECISION_UNITS_MAX} units, not {self.units}"
+            )
 
     @classmethod
     def at_least(cls, rho: float | Fraction) -> "Precision":
@@ -136,9 +138,9 @@ class Weight:
 
     def __post_init__(self) -> None:
         if type(self.units) is not int:
-            raise TypeError("a weight is a whole number of units")
+            raise TypeError("a weight must be a whole number of units")
         if not 0 < self.units <= WEIGHT_UNITS_MAX:
-            raise ValueError(f"a weight is 1 to {WEIGHT_UNITS_MAX} units, not {self.units}")
+            raise ValueError(f"a weight must be 1 to {WEIGHT_UNITS_MAX} units, not {self.units}")
 
     @classmethod
     def at_least(cls, epsilon: float | Fraction) -> "Weight":
@@ -153,7 +155,7 @@ class Weight:
 
 
 class _OfEitherKind:
-    """What has noise of one kind or the other, told by its weight."""
+    """A base of measurements with noise of either kind; the weight shows the kind."""
 
     __slots__ = ()
     weight: Weight | Precision
@@ -167,14 +169,14 @@ class _OfEitherKind:
     def laplace_weight(self) -> Weight:
         """The weight, of a measurement with Laplace noise; TypeError for another."""
         if not isinstance(self.weight, Weight):
-            raise TypeError("a measurement with Gaussian noise has a precision")
+            raise TypeError("a measurement with Gaussian noise has a precision, not a weight")
         return self.weight
 
     @property
     def precision(self) -> Precision:
         """The precision, of a measurement with Gaussian noise; TypeError for another."""
         if not isinstance(self.weight, Precision):
-            raise TypeError("a measurement with Laplace noise has a weight")
+            raise TypeError("a measurement with Laplace noise has a weight, not a precision")
         return self.weight
 
 
@@ -204,13 +206,15 @@ class PlannedMeasurement(_OfEitherKind):
 
     def __post_init__(self) -> None:
         if (self.terms is not None) != isinstance(self.weight, Precision):
-            raise ValueError("Gaussian noise has a precision and terms, Laplace noise neither")
+            raise ValueError(
+                "Gaussian noise needs a precision and terms; Laplace noise must have neither"
+            )
         if self.block.query.is_constant:
             raise ValueError("a block of constants needs no measurement")
         if self.block.query.constant != 0:
-            raise ValueError("a measured row has no constant")
+            raise ValueError("a measured row must not have a constant")
         if any(term.scale.denominator != 1 for term in self.block.query.terms):
-            raise ValueError("a measured row has whole coefficients")
+            raise ValueError("the coefficients of a measured row must be whole numbers")
         _check_place(self.raised_from)
 
 
@@ -221,7 +225,7 @@ class Measurement(_OfEitherKind):
     Parameters
     ----------
     block : QueryBlock
-        What was measured.
+        The measured rows.
     weight : Weight or Precision
         The epsilon paid, per unit of sensitivity; or the rho, per squared unit.
     lattice_bits : int
@@ -251,9 +255,11 @@ class Measurement(_OfEitherKind):
 
     def __post_init__(self) -> None:
         if not 0 <= self.averaging_error < math.inf:
-            raise ValueError("an error of averaging is finite and not negative")
+            raise ValueError("the error of averaging must be finite and not negative")
         if len(self.lattice_values) != self.block.n_rows:
-            raise ValueError(f"{len(self.lattice_values)} values for {self.block.n_rows} rows")
+            raise ValueError(
+                f"there are {len(self.lattice_values)} values for {self.block.n_rows} rows"
+            )
         if not self._is_paid:
             raise ValueError("the noise is smaller than the paid weight allows")
         _check_place(self.supersedes)
@@ -293,4 +299,4 @@ class Measurement(_OfEitherKind):
 
 def _check_place(place: int | None) -> None:
     if place is not None and (type(place) is not int or place < 0):
-        raise ValueError(f"a place in the history is 0, 1, 2, ..., not {place!r}")
+        raise ValueError(f"a place in the history must be 0, 1, 2, ..., not {place!r}")

@@ -120,7 +120,7 @@ def take_longer() -> None:
 def note_paid() -> None:
     """Something was charged for the statement: now only steps that name a time can be refused.
 
-    So no one pays for an answer that they do not get, and nothing more is charged out of time.
+    So analysts never pay for an answer that they do not get, and nothing is charged out of time.
     """
     pace = _pace.get()
     if pace is not None:
@@ -165,7 +165,7 @@ class Deadline:
     Parameters
     ----------
     seconds : float
-        From now on.
+        The time allowed from now on, in seconds.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -189,7 +189,7 @@ class Deadline:
         self.is_paid = True
 
     def note_work(self, seconds: float) -> None:
-        """Nothing: no one shares a deadline."""
+        """Do nothing, since no other statement shares the deadline."""
 
     def take_longer(self) -> None:
         """Nothing: this deadline is fixed."""
@@ -234,7 +234,7 @@ class _Shorter:
 def out_of_time(seconds: float) -> TooSlow:
     """The refusal of a statement that used up its time."""
     return TooSlow(
-        f"This took longer than the {seconds:g} seconds that one statement may take.",
-        hint="Ask for fewer aggregates or groups at once, over fewer columns. What was measured "
-        "for it, if anything was, is kept.",
+        f"The statement took longer than the allowed {seconds:g} seconds.",
+        hint="Ask for fewer aggregates or groups at once, over fewer columns. Any "
+        "measurements already made for the statement are kept.",
     )

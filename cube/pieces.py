@@ -1,4 +1,4 @@
-"""Whole numbers along one axis, as pieces; on each they are a polynomial of the place.
+"""Whole numbers along one axis, as pieces; on each piece they are a polynomial of the place.
 
     value at place p  =  a + b p + c p (p - 1) / 2        with whole a, b and c for each piece
 
@@ -50,12 +50,12 @@ class Pieces:
 
     def __post_init__(self) -> None:
         if not 0 < self.size <= SIZE_MAX:
-            raise ValueError(f"{self.size} places")
+            raise ValueError(f"the number of places must be from 1 to {SIZE_MAX}, not {self.size}")
         if self.coefficients.shape != (self.starts.size, 3):
-            raise ValueError("three coefficients for each piece")
+            raise ValueError("each piece needs three coefficients")
         rises = (self.starts[1:] > self.starts[:-1]).all()
         if self.starts[0] != 0 or self.starts[-1] >= self.size or not rises:
-            raise ValueError("pieces begin at 0, one after the other")
+            raise ValueError("pieces must begin at 0 and be ascending")
         self.starts.flags.writeable = False
         self.coefficients.flags.writeable = False
 
@@ -164,7 +164,7 @@ _FIRST: Whole = np.zeros(1, dtype=np.int64)
 
 
 def magnitudes(pieces: Pieces) -> tuple[Pieces, bool]:
-    """Absolute values, on pieces that are not concave; and whether they are exact.
+    """Absolute values on pieces, none of them concave; and whether the values are exact.
 
     A polynomial is cut where its sign changes. Where its magnitude is concave then, it is replaced
     by the largest magnitude, which is nowhere below it.
@@ -238,14 +238,14 @@ def decoded_pieces(listed: Sequence[Sequence[int]], size: int) -> Pieces:
     four = [(*one, 0, 0) if len(one) == 2 else one for one in listed]  # noqa: PLR2004 - a constant
     found = np.array(four, dtype=np.int64)
     if found.ndim != 2 or found.shape[1] != 4:  # noqa: PLR2004 - a length and three differences
-        raise ValueError("a piece is a length, a value and perhaps two differences")
+        raise ValueError("a piece must be a length and a value, optionally with two differences")
     lengths, differences = found[:, 0], found[:, 1:]
     if (lengths <= 0).any() or int(lengths.sum()) != size:
-        raise ValueError("the lengths of pieces do not fill the array")
+        raise ValueError("the lengths of the pieces must fill the array")
     largest = np.abs(differences).max(axis=0)
     is_long = size > CURVED_SIZE_MAX and bool(largest[1:].any())
     if largest[1] > SLOPE_MAX or largest[2] > BEND_MAX or is_long:
-        raise ValueError("differences that are too large")
+        raise ValueError("the differences of a piece are too large")
     return pieces_at(np.cumsum(lengths) - lengths, differences, size)
 
 

@@ -9,7 +9,7 @@ cost are computed from these numbers.
 
 A block is linear queries that are asked and measured together. A GROUP BY is one query and a
 partition of cells into groups: row ``i`` is the query on group ``i`` and zero elsewhere. Rows of
-one block share no cell, so a block costs as much as a single row (parallel composition follows from
+one block share no cell, so a block costs no more than one row (parallel composition follows from
 the cost per cell; it needs no rule of its own). Rows may be restricted to some levels of an axis:
 coefficients elsewhere are 0.
 
@@ -84,17 +84,17 @@ class Factor:
     def __post_init__(self) -> None:
         check_scope(self.axes)
         if not self.axes or len(self.shape) != len(self.axes):
-            raise ValueError(f"{len(self.shape)} dimensions for {len(self.axes)} axes")
+            raise ValueError(f"there are {len(self.shape)} dimensions for {len(self.axes)} axes")
         if math.prod(self.shape) > N_FACTOR_CELLS_MAX:
-            raise ValueError(f"a factor over {math.prod(self.shape)} cells")
+            raise ValueError(f"a factor over {math.prod(self.shape)} cells is too large")
         if not isinstance(self.numbers, Pieces):
             if self.numbers.dtype != np.int64:
-                raise TypeError(f"factor values are int64, not {self.numbers.dtype}")
+                raise TypeError(f"factor values must be int64, not {self.numbers.dtype}")
             is_wide = len(self.axes) == 1 and self.numbers.size > N_NARROW_LEVELS_MAX
             kept = pieces_of(self.numbers) if is_wide else read_only(self.numbers)
             object.__setattr__(self, "numbers", kept)
         if self.bound > COEFFICIENT_MAX:
-            raise ValueError("a coefficient beyond 2**40")
+            raise ValueError("a coefficient must not exceed 2**40")
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -172,7 +172,7 @@ class Term:
 
     def __post_init__(self) -> None:
         if not isinstance(self.scale, Fraction):
-            raise TypeError("a coefficient is exact: build it from a Fraction, not a float")
+            raise TypeError("a coefficient must be exact: build it from a Fraction, not a float")
         axes = [name for factor in self.factors for name in factor.axes]
         if len(set(axes)) != len(axes):
             raise ValueError("two factors of one term share an axis")
@@ -213,9 +213,9 @@ class LinearQuery:
 
     def __post_init__(self) -> None:
         if not isinstance(self.constant, Fraction):
-            raise TypeError("a constant is exact: build it from a Fraction, not a float")
+            raise TypeError("a constant must be exact: build it from a Fraction, not a float")
         if len(self.terms) > N_TERMS_MAX:
-            raise ValueError(f"more than {N_TERMS_MAX} terms")
+            raise ValueError(f"a query cannot have more than {N_TERMS_MAX} terms")
         kept = tuple(term for term in self.terms if term.scale != 0)
         object.__setattr__(self, "terms", kept)
 
@@ -258,7 +258,7 @@ class LinearQuery:
 
 
 def rational_gcd(a: Fraction, b: Fraction) -> Fraction:
-    """The largest rational that divides both into whole numbers.
+    """The largest rational that divides both a whole number of times.
 
     >>> rational_gcd(Fraction(1, 2), Fraction(3, 4))
     Fraction(1, 4)
@@ -295,9 +295,9 @@ class Partition:
     def __post_init__(self) -> None:
         check_scope(self.axes)
         if not self.axes or len(self.shape) != len(self.axes):
-            raise ValueError(f"{len(self.shape)} dimensions for {len(self.axes)} axes")
+            raise ValueError(f"there are {len(self.shape)} dimensions for {len(self.axes)} axes")
         if self.n_stored > N_FACTOR_CELLS_MAX:
-            raise ValueError(f"a partition of {self.n_stored} numbers")
+            raise ValueError(f"a partition of {self.n_stored} numbers is too large")
         if not isinstance(self.groups, Pieces | Tiles):
             is_wide = len(self.axes) == 1 and self.groups.size > N_NARROW_LEVELS_MAX
             kept = runs_of(self.groups) if is_wide else read_only(self.groups)
@@ -307,7 +307,7 @@ class Partition:
         if found[0] < -1 or not np.array_equal(groups, np.arange(groups.size)):
             raise ValueError("labels must be -1 or 0 .. n_groups - 1, each of them used")
         if groups.size > N_GROUPS_MAX:
-            raise ValueError(f"{groups.size} groups; {N_GROUPS_MAX} are allowed")
+            raise ValueError(f"there are {groups.size} groups; at most {N_GROUPS_MAX} are allowed")
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -346,7 +346,7 @@ class Partition:
         if not isinstance(self.groups, Pieces):
             return self.groups
         if self.groups.degree:
-            raise ValueError("the pieces of a partition are constant")
+            raise ValueError("the pieces of a partition must be constant")
         return self.groups.coefficients[:, 0]
 
     @property

@@ -1,4 +1,4 @@
-"""Why Tacit said no: one drawn tree of refusals with stable codes.
+"""Refusals: the exceptions with which Tacit refuses a request, in one tree with stable codes.
 
     TacitError
     ├── Refused                   a request stopped; nothing was charged, nothing was released
@@ -16,19 +16,19 @@
     │   │   ├── BudgetExhausted   budget_exhausted    the table's budget cannot cover the cost
     │   │   ├── LimitReached      limit_reached       the caller's own limit cannot cover the cost
     │   │   ├── CostAboveCap      cost_above_cap      the request's own epsilon cap cannot cover it
-    │   │   └── GenerationOver    generation_over     of data that was replaced, too little is known
+    │   │   └── GenerationOver    generation_over     replaced data cannot be measured any more
     │   ├── TargetNotReached      target_not_reached  a ratio's or relative target costs too much
     │   ├── InvalidRequest        invalid_request     a call that is malformed outside its SQL
-    │   ├── NameTaken             name_taken          something else is called so already
+    │   ├── NameTaken             name_taken          the name is already in use
     │   ├── UnknownTicket         unknown_ticket      a result that is no longer (or never was) here
     │   ├── NotAuthenticated      not_authenticated   the call shows no credential that is in force
     │   ├── NotAllowed            not_allowed         the caller's role does not include this
     │   ├── TooManyCalls          too_many_calls      the caller has as many open calls as allowed
-    │   ├── SourceUnavailable     source_unavailable  the private table cannot be read just now
+    │   ├── SourceUnavailable     source_unavailable  the private table cannot be read now
     │   ├── StoreUnavailable      store_unavailable   synthetic tables or answers cannot be kept now
-    │   └── LedgerUnavailable     ledger_unavailable  the ledger cannot be written just now
-    │       ├── LedgerLost        ledger_lost         nor until somebody has looked at it
-    │       └── ClockDoubtful     clock_doubtful      the clock is far ahead of the ledger's
+    │   └── LedgerUnavailable     ledger_unavailable  the ledger cannot be written at the moment
+    │       ├── LedgerLost        ledger_lost         the ledger has lost or changed entries
+    │       └── ClockDoubtful     clock_doubtful      the clock is far ahead of the last entry
     └── CannotStart               the process refuses to serve
         ├── ConfigurationInvalid  configuration_invalid
         ├── LedgerCorrupt         ledger_corrupt
@@ -83,7 +83,7 @@ class TextPosition:
 
     def __post_init__(self) -> None:
         if self.line < 1 or self.column < 1:
-            raise ValueError(f"lines and columns count from 1, and this is {self}")
+            raise ValueError(f"lines and columns count from 1, but this is {self}")
 
     def __str__(self) -> str:
         return f"line {self.line}, column {self.column}"
@@ -123,13 +123,13 @@ class InvalidSql(Refused):
 
 
 class UnsupportedSql(Refused):
-    """Valid SQL that asks for more than aggregates of private tables and what follows from them."""
+    """Valid SQL that is not made of aggregates of private tables and results of these alone."""
 
     code = "unsupported_sql"
 
 
 class PrivateRows(UnsupportedSql):
-    """A statement whose result would be private rows, of the table that it names.
+    """A statement whose result would be private rows.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ class PrivateRows(UnsupportedSql):
 
 
 class ReadOnly(UnsupportedSql):
-    """A statement that would change tables; it is refused as what it asks for is not offered."""
+    """A statement that would change tables, which Tacit does not allow."""
 
 
 class UnknownName(Refused):
@@ -168,36 +168,36 @@ class OutsideDomain(Refused):
 
 
 class NotCollected(Refused):
-    """Columns of a collection about which no respondent was asked together."""
+    """Columns of a collection that no respondent was asked about together."""
 
     code = "not_collected"
 
 
 class InvalidTarget(Refused):
-    """An accuracy target or epsilon cap that is no number in range."""
+    """An accuracy target or epsilon cap that is not a number in range."""
 
     code = "invalid_target"
 
 
 class TooLarge(Refused):
-    """A stated limit on the size of a request was passed."""
+    """The request exceeds a stated limit on its size."""
 
     code = "too_large"
 
 
 class TooSlow(Refused):
-    """The time that one statement may take has passed, or its client is gone."""
+    """The statement took longer than the allowed time, or its client has gone."""
 
     code = "too_slow"
 
 
 class NotCovered(Refused):
-    """What may be spent does not cover the cost. Every refusal of this kind is a narrower one.
+    """The cost exceeds the epsilon that may be spent. Only subclasses of this class are raised.
 
     Parameters
     ----------
     shortfall : Shortfall
-        The numbers, which message and hint are made of.
+        The numbers from which message and hint are made.
     """
 
     def __init__(self, shortfall: Shortfall) -> None:
@@ -242,7 +242,7 @@ class CostAboveCap(NotCovered):
 
 
 class GenerationOver(NotCovered):
-    """An earlier generation of a table is asked for more than was measured of it."""
+    """The request needs new measurements of an earlier generation, whose data was replaced."""
 
     code = "generation_over"
 
@@ -252,18 +252,18 @@ class GenerationOver(NotCovered):
 
 
 class TargetNotReached(Refused):
-    """A target that depends on the answers could not be met; what was measured for it is kept.
+    """A target that depends on the answers could not be met; its measurements are kept.
 
     The one refusal after which something may have been charged; its message says so.
 
     Parameters
     ----------
     epsilon_spent : Fraction
-        What was charged.
+        The epsilon that was charged.
     free : sequence of FreeWidth
         How well each answer with a target of its own is known now.
     because : Refused, optional
-        What stopped it.
+        The refusal that stopped the purchase.
     why : str
         The reason, where nothing was refused.
     """
@@ -279,11 +279,13 @@ class TargetNotReached(Refused):
         why: str = "",
     ) -> None:
         said = why if because is None else because.message
-        kept = "What was measured so far is paid for and kept." if epsilon_spent else ""
+        kept = "The measurements made so far are paid for and kept." if epsilon_spent else ""
         widths = ", ".join(map(str, free))
         super().__init__(
             " ".join(["The target was not reached.", *filter(None, [said, kept])]),
-            hint=f"These half-widths are free now: {widths}." if free else "Ask for a wider one.",
+            hint=f"These half-widths are free now: {widths}."
+            if free
+            else "Ask for a wider half_width.",
         )
         self.epsilon_spent = epsilon_spent
         self.free = tuple(free)
@@ -297,7 +299,7 @@ class InvalidRequest(Refused):
 
 
 class NameTaken(Refused):
-    """A name for something new that something else has already."""
+    """The name of something new is already in use."""
 
     code = "name_taken"
 
@@ -315,28 +317,28 @@ class SourceUnavailable(Refused):
 
 
 class StoreUnavailable(Refused):
-    """What lies beside the ledger could not be kept or read: synthetic tables, answers, streams.
+    """The stores beside the ledger (synthetic tables, answers, streams) could not be used.
 
-    What was measured for a synthetic table is in the ledger; an answer may be sent again.
+    Measurements for a synthetic table are in the ledger; an answer may be sent again.
     """
 
     code = "store_unavailable"
 
 
 class NotAuthenticated(Refused):
-    """The call shows no credential, or none that is in force. Which of them it is goes unsaid."""
+    """The call shows no credential, or none that is in force. The message does not say which."""
 
     code = "not_authenticated"
 
 
 class NotAllowed(Refused):
-    """The caller is known, and their role does not include what they ask for."""
+    """The caller is known, but their role does not allow the request."""
 
     code = "not_allowed"
 
 
 class TooManyCalls(Refused):
-    """One caller has as many calls open as one caller may."""
+    """The caller has as many open calls as one caller may have."""
 
     code = "too_many_calls"
 
@@ -348,7 +350,7 @@ class LedgerUnavailable(Refused):
 
 
 class LedgerLost(LedgerUnavailable):
-    """What the ledger holds is not known, or is not what it held: this process stops using it."""
+    """The ledger has lost or changed entries, or may have: this process stops using it."""
 
     code = "ledger_lost"
 

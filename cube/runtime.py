@@ -1,9 +1,9 @@
-"""What Python's runtime would do slowly: properties that are computed once, objects that all stay.
+"""Faster ways around Python's runtime: properties without a lock, and objects that all stay.
 
 `cached_property` takes no lock. Up to Python 3.11 the standard library's version takes one lock for
 all instances of a class, so that one long computation keeps every other thread waiting. Here, two
 threads that ask at the same time may both compute the value, and either result is kept: so it is
-only for values that come out the same.
+only for values that do not depend on who computes them.
 
 `uncollected` is for making many objects that all stay: meanwhile the garbage collector has nothing
 to find. It would look at all of them again and again, which takes a fifth of the time in which a

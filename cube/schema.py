@@ -30,7 +30,10 @@ class RowsByLevel:
 
     def __post_init__(self) -> None:
         if not self.axis or type(self.rows) is not int or self.rows < 1:
-            raise ValueError("an axis, and at least one row of a unit at each of its levels")
+            raise ValueError(
+                "there must be an axis, and a unit must be allowed at least one row at "
+                "each of its levels"
+            )
 
     @classmethod
     def declared(cls, by_axis: Mapping[str, int]) -> "RowsByLevel | None":
@@ -42,7 +45,7 @@ class RowsByLevel:
             If it names several axes, or is no bound.
         """
         if len(by_axis) > 1:
-            raise ValueError("rows of a unit are bounded by the levels of one axis")
+            raise ValueError("the rows of a unit must be bounded by the levels of one axis")
         return next((cls(axis, rows) for axis, rows in by_axis.items()), None)
 
     @property
@@ -69,14 +72,14 @@ class Neighbours(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Schema:
-    """What is public about a private table.
+    """The public description of a private table.
 
     Parameters
     ----------
     table : str
         The table's name in SQL.
     axes : tuple of Axis
-        Its columns, in the order results and catalogs show them.
+        The columns, in the order in which results and catalogs show them.
     n_records_max : int
         A public upper bound on the number of records. Bounds rounding bias and clips intervals.
     neighbours : Neighbours
@@ -108,7 +111,7 @@ class Schema:
 
     def __post_init__(self) -> None:
         if not self.table or len(self.table) > NAME_LENGTH_MAX or not self.table.isprintable():
-            raise ValueError(f"a table name is 1 to {NAME_LENGTH_MAX} printable characters")
+            raise ValueError(f"a table name must have 1 to {NAME_LENGTH_MAX} printable characters")
         if not 1 <= len(self.axes) <= N_AXES_MAX:
             raise ValueError(f"{self.table}: 1 to {N_AXES_MAX} columns are needed")
         folded = [axis.name.casefold() for axis in self.axes]
@@ -142,31 +145,33 @@ class Schema:
         name = f"{self.table}: rows_per_unit_max_by"
         axis = self.by_name.get(bound.axis)
         if axis is None:
-            raise ValueError(f"{name} is about {bound.axis}, which is not a column with levels")
+            raise ValueError(f"{name} names {bound.axis}, which is not a column with levels")
         if bound.rows >= self.rows_per_unit_max:
             raise ValueError(f"{name} must be below rows_per_unit_max to bound anything")
         most = bound.rows * axis.size
         if most < self.rows_per_unit_max:
             raise ValueError(
-                f"{name} leaves a unit {most} rows, at {axis.size} levels of {bound.axis}: "
-                f"let rows_per_unit_max be {most}"
+                f"{name} allows a unit {most} rows in total, over {axis.size} levels "
+                f"of {bound.axis}: set rows_per_unit_max = {most}"
             )
 
     def _check_grows(self, grows: str) -> None:
         """Raise ValueError unless the table can grow along an axis: its levels are ordered."""
         if not isinstance(axis := self.by_name.get(grows), DateAxis | IntegerAxis | TimestampAxis):
             raise ValueError(  # noqa: TRY004 - the declaration is wrong, not the call
-                f"{self.table}: a table grows along a date, timestamp or integer column"
+                f"{self.table}: a table must grow along a date, timestamp or integer column"
             )
         if axis.null or axis.other is not None:
-            raise ValueError(f"{self.table}: {grows} has levels that are in no order")
+            raise ValueError(f"{self.table}: the levels of {grows} have no order")
 
     def _check_unit(self, unit: str, folded: list[str]) -> None:
         """Raise ValueError unless the unit can be the name of a column without public levels."""
         if not unit or len(unit) > NAME_LENGTH_MAX or not unit.isprintable():
-            raise ValueError(f"{self.table}: unit is 1 to {NAME_LENGTH_MAX} printable characters")
+            raise ValueError(
+                f"{self.table}: unit must have 1 to {NAME_LENGTH_MAX} printable characters"
+            )
         if unit.casefold() in folded:
-            raise ValueError(f"{self.table}: the unit {unit} is also a column with levels")
+            raise ValueError(f"{self.table}: the unit {unit} must not also be a column with levels")
 
     @cached_property
     def by_name(self) -> dict[str, Axis]:
@@ -174,7 +179,7 @@ class Schema:
         return {axis.name: axis for axis in self.axes}
 
     def per_row(self, epsilon: Fraction) -> Fraction:
-        """What a row may cost where a unit may cost `epsilon`."""
+        """The most that a row may cost if a unit may cost `epsilon`."""
         return epsilon / self.rows_per_unit_max
 
     @property

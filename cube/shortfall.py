@@ -1,9 +1,9 @@
-"""The numbers of a refusal for want of budget, and the only place where they become text.
+"""The numbers of a refusal for lack of budget, and the texts that are made from them.
 
-A program reads the numbers, a person the sentences that are made of them here. What a caller may
-not learn is not there: it is None, and no sentence speaks of it.
+Programs read the numbers, and people read the sentences that are made from them here. A number
+that the caller may not learn is None, and no sentence mentions it.
 
-Values only. Who is refused, and what they may learn, is decided elsewhere.
+Values only. Other modules decide whom to refuse, and what they may learn.
 """
 
 import math
@@ -16,7 +16,8 @@ N_DIGITS: Final = 6  # of an epsilon in a sentence
 N_WIDTH_DIGITS: Final = 4  # of a half-width that is offered
 
 _WIDER: Final = (
-    "Ask for a wider half_width or a lower confidence; what the history can answer stays free."
+    "Ask for a wider half_width or a lower confidence; queries that the history can "
+    "answer stay free."
 )
 _WIDER_OR_FREE: Final = (
     "Ask for a wider half_width or a lower confidence, or with fallback => 'history' for what is "
@@ -24,23 +25,23 @@ _WIDER_OR_FREE: Final = (
 )
 _WIDER_UNSEEN: Final = "Ask for a wider half_width or a lower confidence."
 _WIDER_OR_DEARER: Final = "Raise the epsilon option, or ask for a wider half_width."
-_WIDER_OR_NOW: Final = "Ask for no more than was known then, or leave AS OF out."
-_SMALLER: Final = "Ask for a smaller epsilon; 0 makes it from history alone."
+_WIDER_OR_NOW: Final = "Ask for no more accuracy than was known then, or leave out AS OF."
+_SMALLER: Final = "Ask for a smaller epsilon. With 0, the table is made from the history alone."
 _SMALLER_OR_DEARER: Final = "Ask for a smaller epsilon, or raise tacit.epsilon."
 
 
 @dataclass(frozen=True, slots=True)
 class OfferedWidth:
-    """Half-widths that could be asked for instead.
+    """Half-widths to ask for instead of the requested ones.
 
     Both numbers have four digits and are rounded up, so that asking for just this much works.
 
     Parameters
     ----------
     factor : float
-        What every half-width is to be multiplied by.
+        The number to multiply every half-width by.
     half_width : float, optional
-        What comes of it; None if the request has several half-widths, or it is no finite number.
+        The resulting half-width; None if the request has several, or if it is not finite.
     """
 
     factor: float
@@ -49,7 +50,7 @@ class OfferedWidth:
     def __post_init__(self) -> None:
         for number in (self.factor, self.half_width):
             if number is not None and not (math.isfinite(number) and number > 0):
-                raise ValueError(f"an offered width is a positive number, not {number}")
+                raise ValueError(f"an offered width must be a positive number, not {number}")
 
     @classmethod
     def widened(cls, factor: float, half_widths: set[float]) -> Self:
@@ -85,9 +86,9 @@ class ColumnCost:
     Parameters
     ----------
     answer : str
-        Its name in the result.
+        The name of the answer's column in the result.
     epsilon : Fraction
-        What of the cost is its; what several answers rest on is the first one's.
+        Its share of the cost; rows that several answers share are counted for the first.
     free : float, optional
         The half-width at which it is free now; None if nothing is known of it.
     """
@@ -99,14 +100,14 @@ class ColumnCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shortfall:
-    """What a request costs, what may be spent on it, and what could be asked for instead.
+    """The cost of a request, the epsilon that may be spent, and requests that would work instead.
 
     Parameters
     ----------
     table : str
         The private table.
     epsilon_needed : Fraction
-        What the request would add to the table's cost.
+        The epsilon that the request would add to the table's cost.
     epsilon_left : Fraction, optional
         The most that it may add; None if the caller may not learn it.
     account : str
@@ -142,14 +143,16 @@ class Shortfall:
         left = self.epsilon_left
         for epsilon in (self.epsilon_needed, left):
             if not isinstance(epsilon, Fraction | None):
-                raise TypeError("an epsilon is exact: build it from a Fraction, not a float")
+                raise TypeError("epsilon must be exact: build it from a Fraction, not a float")
             if epsilon is not None and epsilon < 0:
-                raise ValueError(f"an epsilon is never negative, and this is {epsilon}")
+                raise ValueError(f"epsilon must not be negative, but is {epsilon}")
         if left is not None and self.epsilon_needed <= left:
-            raise ValueError("what is left covers what is needed")
+            raise ValueError("the epsilon left must be below the epsilon needed")
         told = (self.account, self.window, self.free, self.fitting, self.renews_on, self.columns)
         if left is None and any(told):
-            raise ValueError("where what is left is hidden, what it follows from is hidden too")
+            raise ValueError(
+                "where the epsilon left is hidden, everything that reveals it must be hidden too"
+            )
 
     @property
     def unadvised(self) -> "Shortfall":
@@ -201,7 +204,7 @@ class Shortfall:
     @property
     def over_text(self) -> str:
         """The sentence if the data was replaced, so that nothing is spent on it any more."""
-        return f"{self.table} is over: nothing more is measured of data that was replaced."
+        return f"The data of {self.table} was replaced, so it cannot be measured any more."
 
     @property
     def way_out_of_the_past(self) -> str:
@@ -215,10 +218,7 @@ class Shortfall:
 
     @property
     def _unseen_text(self) -> str:
-        return (
-            f"{self._cost}, and what is left of {self.table}'s budget, or of a limit, does not "
-            "cover it."
-        )
+        return f"{self._cost}, more than what is left of {self.table}'s budget or of a limit."
 
     def _offers(self, fitting: str) -> list[str]:
         costs = [f"{one.answer} {_text(one.epsilon, ROUND_CEILING)}" for one in self.columns]

@@ -1,4 +1,4 @@
-"""Statistics: questions to a private table whose answers are no rows of the history.
+"""Statistics: questions to a private table whose answers are not rows of the history.
 
     Distance          the summed distance of a block's rows from public numbers
     Choice            which of several candidates scores best (the exponential mechanism)
@@ -40,9 +40,9 @@ class Distance:
     Parameters
     ----------
     block : QueryBlock
-        Its query has whole coefficients and no constant.
+        The rows; their query has whole coefficients and no constant.
     reference : (n_rows,) tuple of int
-        Public numbers.
+        A public number for each row, to which its answer is compared.
     """
 
     block: QueryBlock
@@ -50,10 +50,12 @@ class Distance:
 
     def __post_init__(self) -> None:
         if len(self.reference) != self.block.n_rows:
-            raise ValueError(f"{len(self.reference)} numbers for {self.block.n_rows} rows")
+            raise ValueError(
+                f"there are {len(self.reference)} numbers for {self.block.n_rows} rows"
+            )
         for number in self.reference:
             if type(number) is not int or abs(number) > REFERENCE_MAX:
-                raise ValueError("a reference is whole numbers up to 2**40")
+                raise ValueError("a reference must be whole numbers up to 2**40")
 
     def costing(self, weight: Weight) -> PlannedMeasurement:
         """Rows with the same cost for every cell as the distance."""
@@ -78,7 +80,7 @@ class ChoiceCandidate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
-    """Which candidate's parents predict its child best.
+    """A choice of the candidate whose parents predict its child best.
 
     Parameters
     ----------
@@ -96,9 +98,11 @@ class Choice:
     def __post_init__(self) -> None:
         for view in self.views:
             if len(view.axes) != 1 or int(view.labels.min()) < 0:
-                raise ValueError("a view is a partition of all levels of one axis")
+                raise ValueError("a view must be a partition of all levels of one axis")
         if not 1 <= len(self.candidates) <= N_CANDIDATES_MAX:
-            raise ValueError(f"1 to {N_CANDIDATES_MAX} candidates, not {len(self.candidates)}")
+            raise ValueError(
+                f"a choice must have 1 to {N_CANDIDATES_MAX} candidates, not {len(self.candidates)}"
+            )
         if len(set(self.candidates)) != len(self.candidates):
             raise ValueError("a candidate is listed twice")
         for candidate in self.candidates:
@@ -109,14 +113,14 @@ class Choice:
         if any(not 0 <= place < len(self.views) for place in places):
             raise ValueError("a candidate refers to views that do not exist")
         if not 1 <= len(candidate.parents) <= N_PARENTS_MAX:
-            raise ValueError(f"a candidate with {len(candidate.parents)} parents")
+            raise ValueError(f"a candidate cannot have {len(candidate.parents)} parents")
         if list(candidate.parents) != sorted(set(candidate.parents)):
             raise ValueError("parents must be ascending and distinct")
         if len({self.views[place].axes for place in places}) != len(places):
             raise ValueError("a candidate has two views of one axis")
         n_classes = self.views[candidate.child].n_groups
         if self.score is Score.FULL_DEPENDENCE and n_classes > N_CLASSES_OF_F:
-            raise ValueError("this score is for a child of two classes")
+            raise ValueError("this score is defined only for a child of two classes")
 
     def scope(self, candidate: ChoiceCandidate) -> Scope:
         """The axes that a candidate looks at, sorted."""
@@ -143,7 +147,7 @@ class UnitCount:
     groups_max : int
         The most groups in which one unit counts.
     only_cut : bool
-        Whether only units that have rows left out count.
+        Whether only units with rows left out are counted.
     """
 
     block: QueryBlock
@@ -153,9 +157,9 @@ class UnitCount:
     def __post_init__(self) -> None:
         PlannedMeasurement(self.block, Weight(1))  # raises unless the block can be measured
         if type(self.only_cut) is not bool:
-            raise TypeError("units are counted all, or only those with rows left out")
+            raise TypeError("a count covers either all units or only units with rows left out")
         if type(self.groups_max) is not int or not 1 <= self.groups_max <= N_GROUPS_OF_UNIT_MAX:
-            raise ValueError(f"a unit counts in 1 to {N_GROUPS_OF_UNIT_MAX} groups")
+            raise ValueError(f"a unit must count in 1 to {N_GROUPS_OF_UNIT_MAX} groups")
 
     def reach(self, rows_per_unit: int) -> int:
         """In how many groups a unit can count that has at most so many rows."""
@@ -208,7 +212,7 @@ class GaussianCounts:
     Parameters
     ----------
     block : QueryBlock
-        Its query has whole coefficients and no constant.
+        The rows; their query has whole coefficients and no constant.
     """
 
     block: QueryBlock

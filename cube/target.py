@@ -35,18 +35,18 @@ class AccuracyTarget:
         if not (math.isfinite(self.half_width) and self.half_width > 0):
             raise InvalidTarget(
                 f"half_width must be a positive number, not {self.half_width}.",
-                hint="It is half the width of the interval, in units of the answer.",
+                hint="half_width is half the width of the interval, in the units of the answer.",
             )
         if not 0 < self.confidence <= CONFIDENCE_MAX:
             raise InvalidTarget(
                 f"confidence must lie strictly between 0 and 1, "
                 f"and not within 2**-30 of 1, not {self.confidence}.",
-                hint="0.95 is usual.",
+                hint="A usual value is 0.95.",
             )
         if self.epsilon_cap is not None and self.epsilon_cap < 0:
             raise InvalidTarget(
                 "epsilon, the cap on the cost, must not be negative.",
-                hint="With 0, only what is known already is answered.",
+                hint="With 0, only queries that the history can answer are answered.",
             )
 
 
@@ -57,11 +57,11 @@ class SumTarget:
     Parameters
     ----------
     half_width : float, optional
-        In the measure's unit.
+        The half-width of the sum, in the measure's unit.
     relative : float, optional
         The half-width as a fraction of the sum; exactly one of the two is given.
     at_least : float, optional
-        With `relative`, the size that a sum is taken to have at least, in the measure's unit.
+        With `relative`, the assumed least size of the sum, in the measure's unit.
     """
 
     half_width: float | None = None
@@ -72,7 +72,7 @@ class SumTarget:
         if (self.half_width is None) == (self.relative is None):
             raise ValueError("a sum has either a half_width or a relative target")
         if self.at_least is not None and self.relative is None:
-            raise ValueError("at_least goes with relative")
+            raise ValueError("at_least needs relative")
         for name in ("half_width", "at_least"):
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value > 0):
@@ -86,5 +86,7 @@ class SumTarget:
         if self.half_width is not None:
             return self.half_width
         if self.relative is None or self.at_least is None:
-            raise ValueError("without at_least the bounds of the table decide the half-width")
+            raise ValueError(
+                "at_least is missing, so the bounds of the table decide the half-width"
+            )
         return self.relative * self.at_least

@@ -1,4 +1,4 @@
-"""Estimates of the rows of a block: what they say, asked of all rows at once.
+"""Estimates of the rows of a block, for all rows at once.
 
 Rows that were counted together differ in their values alone. They are kept as arrays, and what is
 asked of all of them is asked of arrays: a GROUP BY of 50,000 groups has one law, not 50,000. Each
@@ -32,14 +32,14 @@ class BlockPosteriors(Sequence[Posterior]):
     Parameters
     ----------
     values : (n,) ndarray of float64
-        As of `Posterior`, one for each row.
+        The estimate of each row, as in `Posterior`.
     laws : tuple of NoiseLaw
-        Distinct ones.
+        The distinct laws of the rows' noise.
     law_of : (n,) ndarray of int64
         The place of each row's law among them.
     lattice_widenings : (n,) ndarray of float64
     low, high : float
-        As of `Posterior`, the same for all rows.
+        The public range, as in `Posterior`; the same for all rows.
     terms : ErrorTerms
         The noises of all rows, one row after the other.
     ends : (n + 1,) ndarray of int64
@@ -58,9 +58,9 @@ class BlockPosteriors(Sequence[Posterior]):
     def __post_init__(self) -> None:
         n = self.values.size
         if not self.values.shape == self.law_of.shape == self.lattice_widenings.shape == (n,):
-            raise ValueError("a value, a law and a widening for each row")
+            raise ValueError("each row needs a value, a law and a widening")
         if self.ends.shape != (n + 1,) or int(self.ends[-1]) != self.terms.place.size:
-            raise ValueError("each noise is of one row")
+            raise ValueError("each noise must belong to one row")
         if not np.isfinite(self.values).all():
             raise ValueError("an estimate must be a finite number")
         if not (np.isfinite(self.lattice_widenings) & (self.lattice_widenings >= 0)).all():
@@ -87,7 +87,7 @@ class BlockPosteriors(Sequence[Posterior]):
 
     @cached_property
     def _each(self) -> tuple[Posterior, ...]:
-        """Every row by itself: made once, since anyone who compares them does so by identity."""
+        """Every row by itself: made once, because callers compare them by identity."""
         terms, laws = self.terms.split(self.ends), self.laws
         return tuple(
             Posterior(value, laws[law], widening, self.low, self.high, own)
@@ -119,7 +119,9 @@ def widest(rows: RowEstimates, confidence: float) -> float:
 def narrowest(first: RowEstimates, second: RowEstimates, confidence: float) -> RowEstimates:
     """Row by row, the narrower of two estimates; the first if neither is."""
     if len(first) != len(second):
-        raise ValueError(f"estimates of several rows: of {len(first)} and of {len(second)}")
+        raise ValueError(
+            f"the estimates have different numbers of rows: {len(first)} and {len(second)}"
+        )
     widths, other_widths = half_widths(first, confidence), half_widths(second, confidence)
     is_first = widths <= other_widths
     if is_first.all():

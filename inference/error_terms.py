@@ -1,4 +1,4 @@
-"""The noises that an answer consists of, with sign, and where they are.
+"""The error terms of an answer: the noises it contains, their places and their coefficients.
 
 The law of one answer needs only the sizes of its terms. The joint law of several answers needs to
 know which of them use the same measurements, which makes their errors dependent; an answer's terms
@@ -53,10 +53,13 @@ class ErrorTerms:
     def __post_init__(self) -> None:
         place, row, coefficient = self.place, self.row, self.coefficient
         if not (place.ndim == 1 and place.shape == row.shape == coefficient.shape):
-            raise ValueError(f"terms of shapes {place.shape}, {row.shape} and {coefficient.shape}")
+            raise ValueError(
+                f"the arrays of terms must have one shape, not {place.shape}, {row.shape} "
+                f"and {coefficient.shape}"
+            )
         if not (place.dtype == row.dtype == INTEGER and coefficient.dtype == REAL):
-            raise TypeError("places and rows are int64, coefficients float64")
-        # Copies, so that an answer keeps no other answer's array alive, and no one changes them.
+            raise TypeError("places and rows must be int64, coefficients float64")
+        # Copies, so that an answer keeps no other answer's array alive, and the terms never change.
         object.__setattr__(self, "place", _locked(place))
         object.__setattr__(self, "row", _locked(row))
         object.__setattr__(self, "coefficient", _locked(coefficient))
@@ -95,7 +98,7 @@ def _locked(part: NDArray[Any]) -> NDArray[Any]:
 NO_TERMS = ErrorTerms(
     np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float64)
 )
-"""Of an answer without noise."""
+"""The terms of an answer without noise: none."""
 
 
 FIRST_BESIDE: Final = 2**32  # more than a history has; numbers made of places fit 64 bits

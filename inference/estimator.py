@@ -49,7 +49,7 @@ from inference.memory import (
 from inference.posterior import RowEstimate
 from inference.scaling import Scaling, posteriors_of, split_dust
 
-# Times the known deviation: with more, an estimate is wider at any usual confidence,
+# Times the deviation of the known answer: with more, an estimate is wider at usual confidences,
 # whatever the laws are, and sums of a thousand noises are not tried.
 DEVIATION_MAX = 1.5
 BIAS_SHARE_MAX = 1e-6  # of the half-width; beyond this the factorisation is refreshed
@@ -62,7 +62,7 @@ class Estimator:
     ----------
     schema : Schema
     memory : EstimatorMemory, optional
-        For what is kept of earlier work.
+        The memory in which earlier work is kept.
     """
 
     def __init__(self, schema: Schema, memory: EstimatorMemory = DEFAULT_MEMORY) -> None:
@@ -101,7 +101,7 @@ class Estimator:
                 self.answers.keep(name, answer)
 
     def fork(self) -> "Estimator":
-        """A short-lived copy, for forecasts after some purchases."""
+        """A short-lived copy, for forecasts of the half-widths after some purchases."""
         return self._forked(n_opened_with=0, lasts=False)
 
     def _forked(self, n_opened_with: int | None, *, lasts: bool) -> "Estimator":
@@ -140,7 +140,7 @@ class Estimator:
         block : QueryBlock
             May have rational coefficients and a constant.
         confidence : float
-            Of several estimates, the narrowest at this confidence is used.
+            If there are several estimates, the narrowest at this confidence is used.
         half_width : float
             At this half-width or below it, slow ways to a narrower estimate are not tried.
 
@@ -230,7 +230,7 @@ class Estimator:
 
     @property
     def stretches(self) -> StretchesReader | None:
-        """What is known along the axis by which the table grows; None if it does not."""
+        """The reader along the axis by which the table grows; None if the table does not grow."""
         return self._groups.stretches
 
     def _scaling(self, block: QueryBlock) -> Scaling:
@@ -344,7 +344,7 @@ class Estimator:
         """Joint estimates from all relevant rows."""
         estimates = workspace.estimate(block)
         if estimates is None:
-            return unknown("too many rows to combine with the history", block.n_rows)
+            return unknown("the query has too many rows to combine with the history", block.n_rows)
         posteriors = self._posteriors(workspace, estimates, scaling)
         if self._bias_is_too_large(estimates, posteriors, scaling, confidence):
             workspace.refresh()
@@ -355,7 +355,7 @@ class Estimator:
     def _posteriors(
         self, workspace: Workspace, estimates: LinearEstimates, scaling: Scaling
     ) -> RowEstimates:
-        nothing = unknown("the history does not determine it", len(estimates.is_estimable))
+        nothing = unknown("the history does not determine this answer", len(estimates.is_estimable))
         if not estimates.is_estimable.any():
             return nothing
         bias = estimates.residual * self._schema.n_records_max

@@ -1,8 +1,8 @@
 """Several answers at once: draws from the joint law of their errors.
 
 Answers from one history share measurements, so their errors are dependent; the law of one answer
-does not show that. The law of a quantity that is not linear in them (a mean, a share, a variance)
-is computed here, by simulation.
+does not show that. The law of a formula that is not linear in them (a mean, a share, a variance) is
+computed here, by simulation.
 
 Draws are of the continuous law. They do not include that noise lies on a lattice and coefficients
 are rounded: an answer's `lattice_widening` bounds the effect, and code that uses the draws adds it
@@ -57,16 +57,16 @@ def draw_errors(
     An error is ``sum coefficient * noise(place, row)``. The noises of different measurements, and
     of different rows, are independent variables, except for a measurement that was raised to a
     larger weight. In each row its earlier noise is the later noise plus an independent jump. For
-    Gaussian noise, which is raised by averaging with a further value, the jump is Gaussian, and
-    its variance is the difference of theirs. For Laplace noise of scale ``b1``, raised to scale
-    ``b2 < b1`` [1]_, the quotient of their characteristic functions,
+    Gaussian noise, a raise is an average with a further value: the jump is Gaussian, and its
+    variance is the difference of the two variances. For Laplace noise of scale ``b1``, raised to
+    scale ``b2 < b1`` [1]_, the quotient of their characteristic functions,
 
         (1 + b2**2 u**2) / (1 + b1**2 u**2)  =  r + (1 - r) / (1 + b1**2 u**2),   r = (b2 / b1)**2
 
-    is the jump's: it is 0 with probability ``r``, else Laplace of scale ``b1``. In a chain of
-    raises all jumps are independent, and the jump over several raises at once has the quotient of
-    the first and the last; so only noises that some answer uses are drawn, and the law is still
-    exact.
+    is the characteristic function of the jump: it is 0 with probability ``r``, else Laplace of
+    scale ``b1``. In a chain of raises all jumps are independent, and the jump over several raises
+    at once has the quotient of the first and the last; so only noises that some answer uses are
+    drawn, and the law is still exact.
 
     On a lattice of step ``g`` the jump has the same form [2]_: 0 with probability
     ``(sinh(g / 2 b1) / sinh(g / 2 b2))**2``, else discrete Laplace of scale ``b1``. That is below
@@ -196,10 +196,10 @@ def _check_rows(
     places: NDArray[np.int64], which: NDArray[np.int64], row: NDArray[np.int64], history: Places
 ) -> None:
     if not all(map(history.has, places.tolist())):
-        raise ValueError("terms name places that this history does not have")
+        raise ValueError("the terms name places that this history does not have")
     n_rows = np.array([history[int(place)].block.n_rows for place in places], dtype=np.int64)
     if ((row < 0) | (row >= n_rows[which])).any():
-        raise ValueError("terms name rows that their measurement does not have")
+        raise ValueError("the terms name rows that their measurement does not have")
 
 
 def _chains(

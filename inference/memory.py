@@ -1,4 +1,4 @@
-"""What an estimator keeps of its earlier work: how much, its answers, its earlier histories.
+"""The memory of an estimator: how much earlier work it keeps, its answers, its earlier histories.
 
 Whatever is dropped is computed again when it is needed: a bound changes how long an answer takes,
 never the answer. What is measured is not counted: it is the history itself.
@@ -6,8 +6,8 @@ never the answer. What is measured is not counted: it is the history itself.
 Answers are cached for dashboards that repeat their queries; a dropped answer is estimated again.
 
 Earlier histories are for what was promised before this process began. An estimator combines a
-limited number of rows, and rows that are bought later may take the places of rows that an earlier
-answer rested on. An estimator remembers its answers; one that begins with a long history remembers
+limited number of rows, and rows that are bought later may replace rows that an earlier answer
+rested on. An estimator remembers its answers; one that begins with a long history remembers
 none, and looks back here: to estimates from the history as it was. What an earlier history says is
 still an estimate.
 
@@ -43,7 +43,7 @@ class EstimatorMemory:
 
     def __post_init__(self) -> None:
         if self.n_bytes < 1:
-            raise ValueError("no memory")
+            raise ValueError("a memory must have at least one byte")
 
     @property
     def workspaces(self) -> int:
@@ -115,7 +115,7 @@ class RecalledAnswers:
     Parameters
     ----------
     n_terms_max : int
-        Of all answers together; a term is a place, a row and a coefficient.
+        The most terms of all answers together; a term is a place, a row and a coefficient.
     """
 
     def __init__(self, n_terms_max: int) -> None:
@@ -151,7 +151,7 @@ N_KEPT: Final = 8  # histories: each has an estimator with workspaces of its own
 
 
 class Estimates(Protocol):
-    """What is asked for estimates from one history."""
+    """The operations that earlier histories need of an estimator."""
 
     def further(self, measurements: Sequence[Measurement]) -> "Estimates":
         """Estimates from the same history with more measurements."""
@@ -201,7 +201,7 @@ class EarlierHistories:
         ----------
         history : History
         places : sequence of int
-            Of measurements; those that nothing was forgotten since are left out.
+            The places of measurements; places since which nothing was forgotten are left out.
         block : QueryBlock
         confidence : float
         half_width : float

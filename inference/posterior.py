@@ -78,7 +78,7 @@ class Posterior:
         With noise ``g floor(E / g)`` in place of each exponential ``E`` (lattice step ``g``), the
         error always moves by less than `lattice_widening`, so adding it keeps the coverage. A
         Gaussian variable on the lattice is within ``g`` of a continuous one too: its distribution
-        function lies between the continuous one's ``g`` lower and ``g`` higher
+        function lies between the one of the continuous variable ``g`` lower and ``g`` higher
         (``noise_law/gaussian.md``).
         """
         return self.law.half_width(confidence) + self.lattice_widening

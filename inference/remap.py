@@ -100,7 +100,7 @@ def count_posterior(released: float, *, noise_scale: float, prior: Floats) -> Fl
         The scale ``b`` of the noise (`Measurement.noise_scale`): ``Pr(noise = z)`` is proportional
         to ``exp(-|z| / b)``.
     prior : (n + 1,) ndarray of float64
-        Of the true count 0, 1, ..., n; ``n`` is public.
+        The prior probabilities of the true counts 0, 1, ..., n; ``n`` is public.
 
     Returns
     -------
@@ -133,7 +133,7 @@ def posterior_under(estimate: Posterior, prior: Floats) -> Floats:
     ----------
     estimate : Posterior
     prior : (n + 1,) ndarray of float64
-        Of the true count 0, 1, ..., n; ``n`` is public.
+        The prior probabilities of the true counts 0, 1, ..., n; ``n`` is public.
 
     Returns
     -------
@@ -242,7 +242,10 @@ def best_report(posterior: Floats, loss: Loss) -> BestReport:
         case LossTable():
             n_losses = loss.losses.shape[0]
             if n_losses != posterior.size:
-                raise ValueError(f"losses for {n_losses} counts, a posterior of {posterior.size}")
+                raise ValueError(
+                    f"there are losses for {n_losses} counts, but the posterior has "
+                    f"{posterior.size}"
+                )
             return _least(posterior @ loss.losses, posterior @ np.abs(loss.losses))
 
 

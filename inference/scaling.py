@@ -1,4 +1,4 @@
-"""From estimates of a measured row to posteriors of the query that is a multiple of it.
+"""Posteriors of a query that is a multiple of a measured row, from the estimates of that row.
 
 Scales are simplified: they are rounded up, so that equal noise has equal numbers and laws are
 shared, and dust (scales as small as rounding) is removed. Both can only widen an interval.
@@ -49,7 +49,7 @@ class Scaling:
         Parameters
         ----------
         scales : (n,) ndarray of float64
-            Of the Laplace noises.
+            The scales of the Laplace noises.
         gaussian : float
             The standard deviation of all Gaussian noises together.
         """
@@ -147,7 +147,7 @@ def split_dust(
     ----------
     scales : (n,) ndarray of float64
     is_gaussian : (n,) ndarray of bool
-        The kind of each.
+        Whether each noise is Gaussian.
 
     Returns
     -------
@@ -230,7 +230,7 @@ def posteriors_of(reading: Reading, scaling: Scaling) -> RowEstimates:
     )
     if reading.is_covered.all():
         return found
-    (nothing,) = unknown("no counted groups add up to it", 1)
+    (nothing,) = unknown("no counted groups add up to this answer", 1)
     return tuple(
         row if is_covered else nothing
         for row, is_covered in zip(found, reading.is_covered.tolist(), strict=True)

@@ -96,7 +96,7 @@ class GroupedEstimate:
     groups : tuple of Buckets
         The partition of each column of the table's scope.
     table : TableEstimate
-        Over these groups.
+        The estimates over these groups.
     """
 
     groups: tuple[Buckets, ...]
@@ -104,7 +104,10 @@ class GroupedEstimate:
 
     def __post_init__(self) -> None:
         if self.table.values.shape != tuple(one.n_buckets for one in self.groups):
-            raise ValueError(f"{self.table.values.shape} cells for the groups of {self.scope}")
+            raise ValueError(
+                f"the table's shape {self.table.values.shape} does not match the groups of "
+                f"{self.scope}"
+            )
 
     @property
     def scope(self) -> Scope:
@@ -132,7 +135,9 @@ def merged(table: TableEstimate, buckets: Mapping[str, Buckets]) -> TableEstimat
     values, variance = table.values, table.variance
     for axis, name in enumerate(table.scope):
         if values.shape[axis] != buckets[name].labels.size:
-            raise ValueError(f"a table with {values.shape[axis]} levels of {name}, not its number")
+            raise ValueError(
+                f"the table has {values.shape[axis]} levels of {name}, not the declared number"
+            )
         values = buckets[name].summed(values, axis)
         variance = buckets[name].summed(variance, axis)
     return TableEstimate(table.scope, values, variance)

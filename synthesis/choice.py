@@ -1,15 +1,11 @@
 """How to divide a budget and which tables to buy, by noisy scores that are shrunk first.
 
-How to divide a budget: between one-way tables and pairs, among tables, and which pairs to buy.
+The budget is divided between one-way tables and pairs, and among the tables; and the pairs to buy
+are chosen. Everything here is a function of public numbers (sizes, budgets) and of noisy numbers
+that are paid for; the accountant sets prices and limits.
 
-Everything here is a function of public numbers (sizes, budgets) and of noisy numbers that are paid
-for; the accountant sets prices and limits.
-
-What noisy scores of many tables say together: each is drawn towards what is usual among them.
-
-Of many noisy scores the largest owe their rank to noise, so their values promise more than
-measuring the tables would give. Post-processing of paid measurements; what is bought with the
-result is decided in `synthesis.choice`.
+The largest of many noisy scores owe their rank partly to noise, so they promise more than measuring
+the tables would give. So each score is first shrunk towards the usual score.
 """
 
 from dataclasses import dataclass
@@ -40,7 +36,7 @@ class NoiseCost:
     Parameters
     ----------
     deviation, power : float
-        Positive.
+        The deviation at budget 1 and its power in the budget, both positive.
     one_way_error : float
         The mean total variation distance that is the goal for one-way tables.
 
@@ -86,7 +82,7 @@ class NoiseCost:
         return float((self.least_l1(n_cells, 1.0) / l1) ** (1 / self.power))
 
     def roots(self, n_cells: Integers | Floats) -> Floats:
-        """What the budgets of tables are proportional to."""
+        """The numbers that the budgets of tables are proportional to."""
         return np.asarray(n_cells, dtype=np.float64) ** (1 / (1 + self.power))
 
 
@@ -131,11 +127,11 @@ def score_share(n_pairs: int, n_rows: float, budget: float, cost: NoiseCost) -> 
     Parameters
     ----------
     n_pairs : int
-        Positive.
+        The number of pairs, positive.
     n_rows : float
         The approximate number of rows.
     budget : float
-        Positive.
+        The budget to divide, positive.
     cost : NoiseCost
 
     Notes
@@ -222,7 +218,7 @@ def tells_more_than_noise(table: TableEstimate) -> bool:
     Parameters
     ----------
     table : TableEstimate
-        Of two columns, and not chosen because of its counts.
+        A table of two columns that was not chosen because of its values.
 
     Notes
     -----
@@ -253,7 +249,7 @@ def _prices(scores: Floats, roots: Floats, subjects: Integers) -> Floats:
 
 
 def _best_at(price: float, scores: Floats, roots: Floats, subjects: Integers) -> Integers:
-    """Of each subject the table with the largest gain at a price, if that is positive."""
+    """For each subject, the table with the largest gain at a price, if that is positive."""
     gains = scores - price * roots
     order = np.lexsort((-gains, subjects))
     first = np.ones(order.size, dtype=bool)
@@ -273,11 +269,11 @@ def shrunk_scores(scores: Floats, largest: float, budget: float, cost: NoiseCost
     Parameters
     ----------
     scores : (n_scores,) ndarray of float64
-        Each with independent noise.
+        The noisy scores, each with independent noise.
     largest : float
         No true score is larger; none is negative.
     budget : float
-        That was spent on each.
+        The budget that was spent on each score.
     cost : NoiseCost
         The noise for a budget.
 
@@ -327,7 +323,7 @@ def _grid(scores: Floats, largest: float) -> Floats:
 
 
 def _likelihood(scores: Floats, grid: Floats, mean: float, exponent: float) -> Floats:
-    """Of each score (rows) for each true value (columns), at most 1, for a mean ``|noise|``."""
+    """Likelihoods, at most 1, of scores (rows) for true values (columns)."""
     scale = mean * gamma(1 / exponent) / gamma(2 / exponent)
     logs = -((np.abs(scores[:, np.newaxis] - grid) / scale) ** exponent)
     return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)), dtype=np.float64)

@@ -60,7 +60,10 @@ class PartnerTable:
 
     def __post_init__(self) -> None:
         if self.counts.ndim != 2 or self.counts.shape[1] != self.groups.n_buckets:  # noqa: PLR2004 - rows and columns
-            raise ValueError(f"{self.counts.shape} cells for {self.groups.n_buckets} groups")
+            raise ValueError(
+                f"the counts have the shape {self.counts.shape}, but there are "
+                f"{self.groups.n_buckets} groups"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +75,7 @@ class Conditional:
     base : (n_levels,) ndarray of float64
         The column's own shares.
     weights : (n_levels,) ndarray of float64
-        What the factors are multiplied with: the shares, adjusted so that they come out.
+        The numbers that the factors are multiplied with: the shares, adjusted so that they result.
     factors : tuple of (n_partner_groups, n_groups) ndarray of float64
     groups : tuple of Buckets
         The groups of the column's levels, for each factor.
@@ -235,9 +238,9 @@ class RowLaws:
     Parameters
     ----------
     law : Conditional
-        Of the levels, given the partners.
+        The law of the levels, given the partners.
     combinations : (n_combinations, n_partners) ndarray of int64
-        Partners' groups.
+        The partners' groups in each combination.
     of_row : (n_rows,) ndarray of int64
         The combination of each row.
     """
@@ -259,9 +262,9 @@ def with_counts(
     Parameters
     ----------
     values : (n_rows,) ndarray of int64
-        Levels.
+        The level of each row.
     wanted : (n_levels,) ndarray of int64
-        With sum `n_rows`.
+        The wanted number of rows at each level; the sum is `n_rows`.
     laws : RowLaws
     rng : numpy.random.Generator
 
@@ -330,7 +333,7 @@ def controlled_counts(shares: Floats, sizes: Integers, rng: np.random.Generator)
     Parameters
     ----------
     shares : (n_groups, n_parts) ndarray of float64
-        Not negative, each row with sum 1.
+        The share of each part in each group: not negative, each row with sum 1.
     sizes : (n_groups,) ndarray of int64
     rng : numpy.random.Generator
 

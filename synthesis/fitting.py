@@ -105,7 +105,7 @@ def noise_of_ties(table: TableEstimate) -> NDArray[np.bool_]:
     Parameters
     ----------
     table : TableEstimate
-        Of two columns.
+        An estimated table of two columns.
 
     Returns
     -------

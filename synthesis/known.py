@@ -38,9 +38,9 @@ class KnownEstimates:
     Parameters
     ----------
     tables : tuple of TableEstimate
-        Over levels.
+        The tables whose cells are levels.
     grouped : tuple of GroupedEstimate
-        Over groups of levels.
+        The tables whose cells are groups of levels.
     n_rows : float, optional
         The approximate number of rows; None if it is not known.
     """

@@ -47,7 +47,9 @@ class PairTable:
 
     def __post_init__(self) -> None:
         if self.counts.shape != tuple(one.n_buckets for one in self.groups):
-            raise ValueError(f"{self.counts.shape} cells for the groups of a pair")
+            raise ValueError(
+                f"the shape {self.counts.shape} of the counts does not match the groups of the pair"
+            )
 
     @property
     def transposed(self) -> "PairTable":
@@ -89,16 +91,22 @@ class PairwiseModel:
                 self.buckets[name].labels.size != column.size
                 or self.parts[name].size != column.size
             ):
-                raise ValueError(f"{name} has {column.size} levels")
+                raise ValueError(
+                    f"the column {name} has {column.size} levels, but its buckets or its "
+                    "parts have another number"
+                )
             sums = self.buckets[name].summed(self.parts[name], 0)
             if self.shares[name].size != n_buckets or not np.allclose(
                 [self.shares[name].sum(), *sums], 1
             ):
-                raise ValueError(f"shares of {name} do not sum to 1")
+                raise ValueError(f"the shares of {name} must be one for each bucket and sum to 1")
         for pair, table in self.pairs.items():
             for name, groups in zip(pair, table.groups, strict=True):
                 if groups.labels.size != self.buckets[name].n_buckets:
-                    raise ValueError(f"groups of {groups.labels.size} buckets of {name}, of {pair}")
+                    raise ValueError(
+                        f"the groups of the pair {pair} have {groups.labels.size} buckets "
+                        f"of {name}, not the column's number"
+                    )
 
     def given(self, partner: str, column: str) -> PairTable:
         """The pair's table, with the partner as the first dimension."""
@@ -289,7 +297,7 @@ def model_of(encoded: dict[str, Any]) -> PairwiseModel:
         If the values are not such a model.
     """
     if encoded["kind"] != KIND:
-        raise ValueError(f"a model of kind {encoded['kind']!r}")
+        raise ValueError(f"the kind of model {encoded['kind']!r} is unknown here")
     columns = encoded["columns"]
     buckets = {one["name"]: Buckets(np.array(one["buckets"], dtype=np.int64)) for one in columns}
     return PairwiseModel(

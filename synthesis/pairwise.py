@@ -68,7 +68,7 @@ class TableMeasurer(Protocol):
     """
 
     def known(self) -> KnownEstimates:
-        """What is known now."""
+        """The estimates that are known now."""
         ...
 
     def count(self, budget: float) -> None:
@@ -87,7 +87,7 @@ class TableMeasurer(Protocol):
         sketch : Sketch
             Its `candidates` are compared with `Sketch.reference`.
         budget : float
-            For all scores together.
+            The budget for all scores together.
         """
         ...
 
@@ -111,7 +111,7 @@ def measured_model(
     columns : sequence of Column
     measurer : TableMeasurer
     budget : float
-        Positive; never exceeded.
+        The budget of the whole method: positive, never exceeded.
     wishes : Wishes
     cost : NoiseCost
         The noise for a budget.

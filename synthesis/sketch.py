@@ -47,7 +47,7 @@ def nested_estimate(
     Parameters
     ----------
     finest : TableEstimate
-        Of one column, over its parts.
+        The estimates of one column, over its parts.
     coarser : sequence of (Buckets, TableEstimate)
         Partitions of the parts, and an estimate over each.
 
@@ -60,9 +60,9 @@ def nested_estimate(
     Notes
     -----
     The weighted least-squares estimate [1]_, if the partitions are nested: upwards, each group's
-    estimate is combined with the sum of those below it; downwards, what a group's estimate
-    differs from that sum is shared out in proportion to the variances. Estimates over a partition
-    that is not one of the groups of the finer ones are not used.
+    estimate is combined with the sum of the estimates below it; downwards, the difference between a
+    group's estimate and that sum is shared out in proportion to the variances. Estimates over a
+    partition that is not one of the groups of the finer ones are not used.
 
     References
     ----------
@@ -126,7 +126,7 @@ def rungs(column: Column, buckets: Buckets, counts: Floats) -> tuple[Buckets, ..
     ----------
     column : Column
     buckets : Buckets
-        Of its levels.
+        The buckets of the column's levels.
     counts : (n_buckets,) ndarray of float64
         Estimates of their counts, not negative.
 
@@ -240,9 +240,9 @@ class Sketch:
         ----------
         columns : sequence of Column
         tables : sequence of TableEstimate
-            Over levels.
+            The tables whose cells are levels.
         grouped : sequence of GroupedEstimate
-            Over groups of levels.
+            The tables whose cells are groups of levels.
         n_cells_max : int
             See the class.
         """
@@ -252,9 +252,12 @@ class Sketch:
         estimates: dict[str, list[TableEstimate]] = {}
         for table in tables:
             if not by_name.keys() >= set(table.scope):
-                raise ValueError(f"no column for a table of {table.scope}")
+                raise ValueError(f"a table of {table.scope} names a column that does not exist")
             if table.values.shape != tuple(by_name[name].size for name in table.scope):
-                raise ValueError(f"{table.values.shape} cells for the levels of {table.scope}")
+                raise ValueError(
+                    f"the table's shape {table.values.shape} does not match the levels of "
+                    f"{table.scope}"
+                )
             for name in table.scope:
                 estimates.setdefault(name, []).append(table.margin(name))
         one_ways = {name: combined(estimates[name]) for name in by_name if name in estimates}

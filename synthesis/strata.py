@@ -40,7 +40,7 @@ class StratifiedModel:
     target : tuple of str
         The columns by whose levels the rows are divided.
     models : mapping of tuple of int to PairwiseModel
-        Of the other columns, by the target's levels in the order of `target`.
+        Models of the other columns, by the target's levels in the order of `target`.
     """
 
     columns: tuple[Column, ...]
@@ -50,12 +50,12 @@ class StratifiedModel:
     def __post_init__(self) -> None:
         sizes = {column.name: column.size for column in self.columns}
         if not self.target or not sizes.keys() >= set(self.target):
-            raise ValueError(f"no target among the columns: {self.target}")
+            raise ValueError(f"the target {self.target} is not one of the columns")
         if set(self.models) != set(product(*(range(sizes[name]) for name in self.target))):
             raise ValueError("each class of the target needs one model")
         others = tuple(one for one in self.columns if one.name not in self.target)
         if any(model.columns != others for model in self.models.values()):
-            raise ValueError("the models are not of the other columns")
+            raise ValueError("each model must cover exactly the columns other than the target")
 
     @property
     def total(self) -> float:
@@ -95,9 +95,9 @@ def measured_strata(
     ----------
     columns : sequence of Column
     measurers : mapping of Stratum to TableMeasurer
-        Of the rows of each class of the target.
+        The measurer of the rows of each class of the target.
     budget : float
-        Of each class.
+        The budget of each class.
     wishes : Wishes
     cost : NoiseCost
 
@@ -220,7 +220,7 @@ def strata_model_of(encoded: dict[str, Any]) -> StratifiedModel:
         If the values are not such a model.
     """
     if encoded["kind"] != KIND:
-        raise ValueError(f"a model of kind {encoded['kind']!r}")
+        raise ValueError(f"the kind of model {encoded['kind']!r} is unknown here")
     return StratifiedModel(
         columns=tuple(
             Column(one["name"], one["size"], one["n_ordered"]) for one in encoded["columns"]

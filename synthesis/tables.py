@@ -41,9 +41,12 @@ class Column:
 
     def __post_init__(self) -> None:
         if self.size < 1:
-            raise ValueError(f"{self.name} has {self.size} levels")
+            raise ValueError(f"{self.name} must have at least one level, not {self.size}")
         if not 0 <= self.n_ordered <= self.size:
-            raise ValueError(f"{self.n_ordered} of {self.size} levels of {self.name} in order")
+            raise ValueError(
+                f"the number of ordered levels of {self.name} must be 0 to {self.size}, "
+                f"not {self.n_ordered}"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,9 +58,9 @@ class TableEstimate:
     scope : tuple of str
         The columns, sorted by name.
     values : (size of scope[0], ...) ndarray of float64
-        They may be negative.
+        The estimated count of each cell, possibly negative.
     variance : float or ndarray, positive
-        Of the noise of each cell, independent between cells; a number stands for all cells.
+        The variance of each cell's noise, which is independent; one number stands for all cells.
     """
 
     scope: Scope
@@ -68,12 +71,12 @@ class TableEstimate:
         check_scope(self.scope)
         values = np.array(self.values, dtype=np.float64)
         if not 1 <= values.ndim == len(self.scope) <= N_DIMENSIONS_MAX:
-            raise ValueError(f"{values.ndim} dimensions for the columns {self.scope}")
+            raise ValueError(f"there are {values.ndim} dimensions for the columns {self.scope}")
         variance = np.array(np.broadcast_to(self.variance, values.shape), dtype=np.float64)
         if not (np.isfinite(values).all() and np.isfinite(variance).all()):
             raise ValueError("estimates and variances must be finite")
         if not (variance > 0).all():
-            raise ValueError("every estimate has noise: variances must be positive")
+            raise ValueError("variances must be positive, because every estimate has noise")
         for name, array in (("values", values), ("variance", variance)):
             array.flags.writeable = False
             object.__setattr__(self, name, array)
@@ -109,7 +112,7 @@ def combined(tables: Iterable[TableEstimate]) -> TableEstimate:
     """
     tables = list(tables)
     if len({(table.scope, table.values.shape) for table in tables}) != 1:
-        raise ValueError("at least one estimate is needed, and all must be of the same cells")
+        raise ValueError("at least one estimate is needed, and all must cover the same cells")
     weight = np.sum([1 / table.variance for table in tables], axis=0)
     weighted = np.sum([table.values / table.variance for table in tables], axis=0)
     return TableEstimate(tables[0].scope, weighted / weight, 1 / weight)

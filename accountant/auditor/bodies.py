@@ -75,7 +75,7 @@ def granted(value: Json) -> Granted:
     optional(fields, "expires", text)
     shown_as = text(fields, "shown_as")
     if not shown_as:
-        raise Wrong("the credential has no secret, so anybody could show it")
+        raise Wrong("the credential has no secret, so anybody could use it")
     proof = one_of(fields, "proof", PROOFS)
     if "scram" in fields:
         _check_scram(fields["scram"], proof)
@@ -85,7 +85,7 @@ def granted(value: Json) -> Granted:
 def _check_scram(value: Json, proof: str) -> None:
     """A password is a token, and two keys stand for it."""
     if proof != "token":
-        raise Wrong("a password must belong to a token")
+        raise Wrong("only a credential with a token can have a password")
     names = ("stored_key", "server_key")
     keys = fields_of(value, names)
     for name in names:
@@ -118,7 +118,9 @@ class Opened:
     grows: str = ""  # the axis along which it grows, if it does
     grows_levels: int = 0  # how many levels it has
     rows_at_level: AtLevel | None = None  # at most, of a unit, at each level of a column
-    rows_fingerprint: str = ""  # of the rows that were read, if that is recorded
+    rows_fingerprint: str = (
+        ""  # the fingerprint of the rows read from the data; empty if not recorded
+    )
     renews: str = "never"  # the window in which the budget may be spent
 
 
@@ -163,7 +165,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What a subject may spend from now on; without numbers, the limit is removed."""
+    """The limit of a subject from now on; without numbers, the limit is removed."""
 
     subject: str
     epsilon: Fraction | None
@@ -200,7 +202,7 @@ class Charge:
 
     @property
     def is_gaussian(self) -> bool:
-        """Whether anything that it pays for has Gaussian noise."""
+        """Whether any row or statistic of the charge has Gaussian noise."""
         return any(isinstance(one.noise, RowNoise) for one in self.bought) or any(
             isinstance(one, Gaussian) for one in self.statistics
         )
@@ -256,7 +258,7 @@ def body_of(kind: str, value: Json, blocks: BlockReader) -> Body:
     if kind == "charge":
         return _charge(value, blocks)
     if kind not in _READERS:
-        raise Wrong(f"there is no kind of entry called {kind!r}")
+        raise Wrong(f"the kind of entry {kind!r} does not exist")
     return _READERS[kind](value)
 
 
@@ -288,13 +290,13 @@ def _opened(value: Json) -> Opened:
     data, budget = text(fields, "data_fingerprint"), _epsilon(fields, "budget")
     at_level = _at_level(fields["rows_per_unit_by"]) if "rows_per_unit_by" in fields else None
     if at_level is not None and at_level.n_rows >= n_rows:
-        raise Wrong("the bound on a unit's rows at one level must be below its bound in all")
+        raise Wrong("the bound on a unit's rows at one level must be below its bound on all rows")
     grows = check_name(text(fields, "grows")) if "grows" in fields else ""
     if ("grows_levels" in fields) != bool(grows):
-        raise Wrong("a table must have a number of readable levels if it grows, and only then")
+        raise Wrong("a table must have grows_levels exactly if it grows")
     n_levels = whole(fields, "grows_levels", 1, N_LEVELS_MAX) if grows else 0
     if grows and is_pinned:
-        raise Wrong("the table grows, but its rows are recorded as those of a table that does not")
+        raise Wrong("a table that grows cannot have the fingerprint of all its rows")
     is_pinned = is_pinned or bool(grows)
     growing = grows, n_levels
     renews = _renews(fields)
@@ -303,7 +305,7 @@ def _opened(value: Json) -> Opened:
 
 def _at_level(value: Json) -> AtLevel:
     if not isinstance(value, dict) or len(value) != 1:
-        raise Wrong("a unit's rows must be bounded along exactly one column")
+        raise Wrong("the rows of a unit must be bounded along exactly one column")
     (column,) = value
     return AtLevel(check_name(column), whole(value, column, 1))
 
@@ -362,7 +364,7 @@ def _limit(value: Json) -> Limit:
     subject = text(fields, "for")
     kind, _, name = subject.partition(":")
     if kind not in SUBJECTS or (kind == "each_analyst") != (subject == kind):
-        raise Wrong(f"a limit for {subject!r}, which is not a valid subject")
+        raise Wrong(f"the limit is for {subject!r}, which is not a valid subject")
     if name or kind != "each_analyst":
         check_name(name)
     epsilon = optional(fields, "epsilon", _epsilon)
@@ -388,7 +390,9 @@ def _charge(value: Json, blocks: BlockReader) -> Charge:
     analyst = check_name(text(fields, "analyst"))
     charge = Charge(analyst, groups, bought, before, after, statistics, terms)
     if (terms is not None) != charge.is_gaussian:
-        raise Wrong("a charge must have terms if it is for Gaussian noise, and only then")
+        raise Wrong(
+            "a charge must have terms if it pays for Gaussian noise, and must not otherwise"
+        )
     return charge
 
 
@@ -411,7 +415,7 @@ def _measured(value: Json) -> Measured:
     released = list_of(fields, "released", int) if "released" in fields else []
     for of_block in (*values, released):
         if any(type(one) is not int or abs(one) > VALUE_MAX for one in of_block):
-            raise Wrong("a noisy value must be a whole number of 64 bits")
+            raise Wrong("a noisy value is not a whole number of at most 64 bits")
     turn = whole(fields, "turn", 1) if "turn" in fields else 0
     charge = whole(fields, "charge", 1)
     return Measured(charge, tuple(map(tuple, values)), turn, tuple(released))
@@ -428,7 +432,7 @@ def _served(value: Json) -> InformationalEntry:
             whole(tally, name)
         widths = list_of(tally, "widths", int)
         if len(widths) != N_WIDTHS or min(widths) < 0:
-            raise Wrong("a tally has a negative number of answers, or the wrong widths")
+            raise Wrong("the tally has a negative number of answers or the wrong number of widths")
     return InformationalEntry()
 
 
@@ -475,9 +479,9 @@ class Access:
         """Apply an entry; Wrong if it cannot follow those before it."""
         if isinstance(body, Granted):
             if body.id in self.issued:
-                raise Wrong("the credential's name was used before")
+                raise Wrong("a credential was issued before under the same name")
             if body.shown in self.in_force.values():
-                raise Wrong("another credential in force is shown in the same way")
+                raise Wrong("another credential in force has the same secret")
             self.issued.add(body.id)
             self.in_force[body.id] = body.shown
         elif self.in_force.pop(body.id, None) is None:

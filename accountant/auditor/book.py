@@ -6,12 +6,12 @@ Which budget and limits were in force when a charge was made, and what was left:
              within its allowance of that window if the budget renews
     limit  = in its window, and for one charge, of the analyst and of each of their groups
 
-A limit for each analyst applies to those without a limit of their own. What an account spent is the
-sum that its charges added to the table's cost. Proof: proofs/ledger.md, "Budgets, limits,
-noise"; proofs/gate.md, "Budgets that renew".
+A limit for each analyst applies to those without a limit of their own. The spending of an account
+is the sum of the increases of the table's cost by its charges. Proof: proofs/ledger.md, "Budgets,
+limits, noise"; proofs/gate.md, "Budgets that renew".
 
 Of the rows of each charge there is one measurement. A charge that was taken over is measured in its
-latest turn, so that no one can choose between draws. Finer noise for a row that was measured before
+latest turn, so no server can choose between draws. Finer noise for a row that was measured before
 (a raise) is on the same lattice, smaller, and made once: see proofs/refinement.md. A raise with
 Gaussian noise is another value of the row, with noise of its own: only what the two cost together
 is limited.
@@ -98,9 +98,9 @@ class Purchases:
     pending : dict of int to Charge
         Charges without a measurement, by their numbers.
     measurements : list of Measurement
-        Of the present generation, in the order of purchase; raises name them by their places.
+        Measurements of the present generation, in the order of purchase; raises name their places.
     earlier : list of Measurement
-        Of all earlier generations.
+        Measurements of all earlier generations.
     completed : list of int
         The numbers of the measurement entries, ascending.
     unit_counts : UnitCounts
@@ -156,18 +156,18 @@ class Purchases:
     def take_over(self, seq: int, body: TakenOver) -> None:
         """Begin a new turn to measure a charge; Wrong if the charge is not pending."""
         if body.charge not in self.pending:
-            raise Wrong(f"{body.charge} is taken over, but is no pending charge")
+            raise Wrong(f"{body.charge} was taken over, but it is not a pending charge")
         self._turns[body.charge] = seq
 
     def measure(self, seq: int, body: Measured) -> None:
         """Apply the measurement of one charge; Wrong if it does not fit the charge."""
         charge = self.pending.get(body.charge)
         if charge is None:
-            raise Wrong(f"the measurement names {body.charge}, which is no pending charge")
+            raise Wrong(f"the measurement belongs to {body.charge}, which is not a pending charge")
         if body.turn != self._turns.pop(body.charge, 0):
-            raise Wrong("the measurement's turn was taken over by another process")
+            raise Wrong("the measurement was made in a turn that was taken over")
         if [len(values) for values in body.values] != [one.block.n_rows for one in charge.bought]:
-            raise Wrong("the measurement must have one value for each charged row")
+            raise Wrong("the measurement must have exactly one value for each charged row")
         self._measure_statistics(charge, body)
         del self.pending[body.charge]
         self.completed.append(seq)
@@ -180,7 +180,8 @@ class Purchases:
         """Apply the released numbers of a charge's statistics."""
         if len(body.released) != sum(one.n_released for one in charge.statistics):
             raise Wrong(
-                "the measurement must have one number for each statistic, or each of its rows"
+                "the measurement must have exactly one number for each statistic, or for "
+                "each row of it"
             )
         place = 0
         for statistic in charge.statistics:
@@ -204,7 +205,7 @@ class Purchases:
             return Row(bought.block.share, self._price(noise.weight_units))
         before = earlier.bought.noise
         if not isinstance(before, Noise):
-            raise Wrong("a measurement is raised with noise of another kind")
+            raise Wrong("a measurement was raised with noise of another kind")
         added = refined_by(noise, before, may_be_clamped=earlier.may_be_clamped)
         return Row(bought.block.share, self._price(added))
 
@@ -215,7 +216,7 @@ class Purchases:
         return Row(statistic.share, self._price(statistic.weight_units))
 
     def _price(self, weight_units: int) -> Price:
-        """What a weight costs a cell."""
+        """The cost of a weight at a cell."""
         return Price(self._unit.times * weight_units)
 
     def _price_of_another(self, bought: Bought, noise: RowNoise, terms: Terms | None) -> Price:
@@ -223,10 +224,11 @@ class Purchases:
         check_row_noise(noise)
         if self._precision(bought) > PRECISION_UNITS_MAX:
             raise Wrong(
-                f"a measurement is raised to a precision of {self._precision(bought)} units"
+                f"a measurement was raised to a precision of {self._precision(bought)} "
+                f"units, more than {PRECISION_UNITS_MAX}"
             )
         if terms is None:
-            raise Wrong("the Gaussian noise has no terms")
+            raise Wrong("the charge for Gaussian noise has no terms")
         return price_per_square(noise, terms, self._unit.times_squared(bought.block))
 
     def _precision(self, bought: Bought) -> int:
@@ -242,21 +244,24 @@ class Purchases:
         if place is None:
             return None
         if place >= len(self.measurements):
-            raise Wrong("the raised measurement was never made")
+            raise Wrong("a measurement that does not exist was raised")
         if place in self._raised:
-            raise Wrong("the same measurement is raised twice")
+            raise Wrong("a measurement was raised twice")
         earlier = self.measurements[place]
         if earlier.bought.block is not bought.block:
-            raise Wrong("a measurement is raised under other rows than its own")
+            raise Wrong("a measurement was raised as if it had other rows")
         if type(earlier.bought.noise) is not type(bought.noise):
-            raise Wrong("a measurement is raised with noise of another kind")
+            raise Wrong("a measurement was raised with noise of another kind")
         self._raised.add(place)
         return earlier
 
     def _check_levels(self, array: LevelArray) -> None:
         for axis, n_levels in zip(array.axes, array.shape, strict=True):
             if self._n_levels.setdefault(axis, n_levels) != n_levels:
-                raise Wrong(f"{axis} has {self._n_levels[axis]} levels before and {n_levels} here")
+                raise Wrong(
+                    f"{axis} has {n_levels} levels here, but had {self._n_levels[axis]} in "
+                    "an earlier entry"
+                )
 
 
 EVERYBODY: Final = ""  # the account on which all counts that a table spends
@@ -270,7 +275,7 @@ class Accounts:
     seq : int
         The number of the entry that opened it.
     budget : Fraction
-        In epsilon.
+        The total epsilon that may be spent.
     renews : str
         The window in which it may be spent.
     """
@@ -323,11 +328,12 @@ class Accounts:
         """
         if charge.units_before != self.units_spent:
             raise Wrong(
-                f"charged on top of {charge.units_before} units, but {self.units_spent} were spent"
+                f"the charge starts from {charge.units_before} spent units, but "
+                f"{self.units_spent} were spent"
             )
         units = charge.units_after - charge.units_before
         if units < 0:
-            raise Wrong("the charge lowers the epsilon spent")
+            raise Wrong("the charge lowers the spent total")
         tables = (self, *sharing)
         self._check_budget(units, at, tables)
         for account in charge.accounts:
@@ -338,11 +344,14 @@ class Accounts:
         self._spent.append((seq, charge.units_after, at))
 
     def accept(self, seq: int, at: str, before: int, after: int) -> None:
-        """Spend more, on no one's account and beyond any budget, as closed rows have changed."""
+        """Add to the spending because closed rows changed: for no account, even beyond a budget."""
         if before != self.units_spent:
-            raise Wrong(f"accepted on top of {before} units, but {self.units_spent} were spent")
+            raise Wrong(
+                f"the accepted changes start from {before} spent units, but "
+                f"{self.units_spent} were spent"
+            )
         if after < before:
-            raise Wrong("the accepted changes lower the epsilon spent")
+            raise Wrong("the accepted changes lower the spent total")
         self._count(EVERYBODY, at, after - before)
         self._spent.append((seq, after, at))
 
@@ -366,7 +375,8 @@ class Accounts:
         if units and spent > units_of(epsilon):
             window = "" if renews == "never" else f" of one {renews}"
             raise Wrong(
-                f"{spent} units are spent, and the table's budget{window} is {units_of(epsilon)}"
+                f"{spent} units are spent, more than the table's budget{window} of "
+                f"{units_of(epsilon)}"
             )
 
     def _check_limit(self, account: str, units: int, at: str, tables: "Sequence[Accounts]") -> None:
@@ -377,15 +387,15 @@ class Accounts:
         if limit is None or not units:
             return
         if limit.per_query is not None and units > units_of(limit.per_query):
-            raise Wrong(f"a charge of {units} units, beyond the limit of {account} for one query")
+            raise Wrong(f"the charge of {units} units exceeds the limit of {account} for one query")
         if limit.epsilon is not None:
             allowed = units_of(limit.epsilon)
             start = window_start(limit.window, at)
             spent = sum(one._spent_since(account, start) for one in tables)  # noqa: SLF001 - the same
             if spent + units > allowed:
                 raise Wrong(
-                    f"{account} spends {spent + units} units, and {allowed} is the limit "
-                    f"(window: {limit.window})"
+                    f"{account} spends {spent + units} units, more than the limit of "
+                    f"{allowed} (window: {limit.window})"
                 )
 
     def _spent_since(self, account: str, start: str) -> int:
@@ -426,7 +436,7 @@ class Book:
         """
         match body:
             case Opened():
-                raise Wrong("the table is opened twice")
+                raise Wrong("the table was opened twice")
             case Pinned():
                 self._pin(body)
             case Budget():
@@ -454,14 +464,14 @@ class Book:
     def _pin(self, body: Pinned) -> None:
         """Note that the rows read from the data are recorded, which happens once only."""
         if self._is_pinned:
-            raise Wrong("the fingerprint of a table's rows is recorded twice")
+            raise Wrong("the fingerprint of the table's rows was recorded twice")
         self._is_pinned = True
         self._generations.pin(body.rows_fingerprint)
 
     def _join(self, body: Joined) -> None:
         """Spend from a shared budget from now on."""
         if self.shared_budget:
-            raise Wrong("the table leaves a shared budget that its spending counts towards")
+            raise Wrong("the table leaves the shared budget in which its spending counts")
         self.shared_budget = body.shared_budget
 
     def _grow(self, entry: Entry, body: Advanced | Accepted | Begun) -> None:
@@ -469,7 +479,7 @@ class Book:
         if isinstance(body, Begun):
             self._begin(entry, body)
         elif self._readable is None:
-            raise Wrong("the entry has periods, but the table does not grow")
+            raise Wrong("the entry names periods, but the table does not grow")
         elif isinstance(body, Advanced):
             self._readable.advance(body)
         else:
@@ -486,7 +496,8 @@ class Book:
         inside = changed.inside(rows)
         if self._unit.at_level is not None and any(row.price.power > 1 for row in inside):
             raise Wrong(
-                "changes under Gaussian noise cannot be accepted if units are bounded by level"
+                "rows measured with Gaussian noise changed, and the bounds on a unit's "
+                "rows are by level: their cost is not defined"
             )
         lost = Paid(seq, inside, self._unit.times * body.weight_units)
         of_cells = replace(self._unit, at_level=None)
@@ -502,7 +513,7 @@ class Book:
     def _begin(self, entry: Entry, body: Begun) -> None:
         """Go on with other data, and with all that is spent."""
         if self._readable is not None:
-            raise Wrong("a table that grows has no generations")
+            raise Wrong("a table that grows cannot begin a generation")
         seq = entry.seq
         self._accounts.accept(seq, entry.at, body.units_before, body.units_before)
         self._paid_before.append(_Stretch(self._generations.present, self._unit, self._paid))
@@ -526,7 +537,7 @@ class Book:
         units = body.units_after - self._gaussian.units - self._purchases.unit_counts.units
         units -= self._generations.units
         if units < (self._paid[-1].units if self._paid else 0):
-            raise Wrong("the charge does not pay for its Gaussian noise or counts of units")
+            raise Wrong("the charge does not cover its Gaussian noise or its counts of units")
         self._paid.append(Paid(seq, rows, units))
 
     def add_up(self, n_entries: int, watch: Callable[[int], None]) -> tuple[int, str] | None:
@@ -547,13 +558,13 @@ class Book:
             if found.unpaid is not None:
                 charged = next(one.units for one in paid if one.seq == found.unpaid)
                 return found.unpaid, (
-                    f"the rows cost {found.cost} units of 2**-40 epsilon until here, and {charged} "
-                    "were charged for them"
+                    f"the rows cost {found.cost} units of 2**-40 epsilon up to this entry, "
+                    f"but only {charged} were charged"
                 )
         return None
 
     def verdict(self, table: str, n_entries: int, at: str, *, has_columns: bool) -> TableVerdict:
-        """The verdict on the table, after the first entries; the last has time `at`."""
+        """The verdict on the table after its first entries; `at` is the time of the last one."""
         every = (*self._purchases.earlier, *self._purchases.measurements)
         measured = [one for one in every if one.seq <= n_entries]
         n_given_up = sum(seq <= n_entries for seq in self._n_given_up)
@@ -582,13 +593,13 @@ class Book:
         )
 
     def _renewal(self, renews: str, n_entries: int, at: str) -> Renewal:
-        """What counts towards a budget that renews, and what was spent in a year."""
+        """The spending that counts towards a budget that renews, and the spending in a year."""
         starts = window_start(renews, at), f"{int(at[:4]) - 1:04}{at[4:]}"
         units = (self._accounts.spent_since(one, n_entries) for one in starts)
         return Renewal(renews, *(Fraction(one, UNITS_PER_EPSILON) for one in units))
 
     def _columns(self, n_entries: int) -> tuple[ColumnCost, ...]:
-        """What each column has cost after the first entries, once they were added up."""
+        """The cost along each column after the first entries, once they were added up."""
         spent = self._accounts.spent_after(n_entries)
         each = []
         for found in self._findings.values():
@@ -597,23 +608,23 @@ class Book:
         return all_columns(each)
 
     def notes(self, table: str) -> list[str]:
-        """What could be shown neither right nor wrong."""
+        """Points on which the audit could not decide."""
         found, notes = self._findings.values(), []
         if is_open := sorted(seq for one in found for seq in one.open):
             notes.append(
-                f"{table}: {len(is_open)} charges, the first in entry {is_open[0]}, were "
-                "neither shown to cover their rows nor shown not to"
+                f"{table}: it is undecided whether {len(is_open)} charges (the first "
+                f"in entry {is_open[0]}) cover their rows"
             )
         if not all(one.exact for one in found):
             notes.append(
-                f"{table}: the cost of its rows is a proved bound; no cell is known to cost as much"
+                f"{table}: the cost of its rows is a proved upper bound; the true cost may be lower"
             )
         return notes
 
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    """What was paid for in a stretch of one generation that is added up by itself."""
+    """The rows paid for in a stretch of one generation that is added up by itself."""
 
     generation: int
     unit: UnitRows

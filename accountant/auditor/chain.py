@@ -1,4 +1,4 @@
-"""The chain of entries: unbroken but for what an owner accepted, in times that never go back.
+"""Checks the chain of entries: unbroken unless the owner accepted a loss, with times in order.
 
 Numbers have no gaps, and digests cover all entries before. An entry's digest is the SHA-256 of a
 JSON list: the digest before it (64 zeros before the first), its number, time, kind, table and body.
@@ -32,7 +32,7 @@ class Chain:
     digests : list of str
         One for each valid entry, in order.
     at : str
-        The time of the last.
+        The time of the last entry.
     """
 
     digests: list[str] = field(default_factory=list)
@@ -51,15 +51,15 @@ class Chain:
         """Raise Wrong unless the entry is the next of the chain, unchanged."""
         place = self.n_entries + 1
         if type(entry.seq) is not int or entry.seq != place:
-            raise Wrong(f"number {entry.seq!r} stands in its place")
+            raise Wrong(f"the entry found in its place has number {entry.seq!r}")
         texts = (entry.at, entry.kind, entry.table, entry.body, entry.digest)
         if any(type(one) is not str for one in texts):
-            raise Wrong("a part that must be text is none")
+            raise Wrong("one of its fields is not text")
         if entry.digest != self._linked(entry):
             raise Wrong("its digest does not match its content and the entries before it")
         check_moment(entry.at, "its time")
         if entry.at < self.at and entry.kind != CLOCK_CORRECTED:
-            raise Wrong(f"it is of {entry.at}, earlier than the entry before it")
+            raise Wrong(f"its time {entry.at} is earlier than the time of the entry before it")
 
     def add(self, entry: Entry) -> None:
         """Append the entry, once everything about it is found valid."""
@@ -109,13 +109,11 @@ def read_rollback(value: Json) -> RollbackAccepted:
     vouched = optional(fields, "vouched_entries", whole)
     vouched_digest = optional(fields, "vouched_digest", text)
     if (vouched is None) != (vouched_digest is None):
-        raise Wrong(
-            "a number of vouched entries must come with a digest, and a digest with a number"
-        )
+        raise Wrong("vouched entries and their digest must be given together")
     found_digest = text(fields, "found_digest")
     for one in (vouched_digest, found_digest):
         if one is not None and not _DIGEST.fullmatch(one):
-            raise Wrong("a digest must have 64 hexadecimal digits")
+            raise Wrong("a digest is not 64 hexadecimal digits")
     found = whole(fields, "found_entries")
     return RollbackAccepted(vouched, vouched_digest, found, found_digest, text(fields, "by"))
 
@@ -143,12 +141,15 @@ class Events:
         if isinstance(body, ClockCorrected):
             if body.was != at:
                 raise Wrong(
-                    f"the clock is corrected from {body.was!r}, but the entry before has {at!r}"
+                    f"the clock was corrected from {body.was!r}, but the entry before has "
+                    f"the time {at!r}"
                 )
             self.clocks.append((entry, body))
         else:
             if (body.found, body.found_digest) != (entry.seq - 1, digest):
-                raise Wrong("the accepted rollback is about another ledger")
+                raise Wrong(
+                    "the accepted rollback belongs to another ledger: it names another last entry"
+                )
             self.rollbacks.append((entry, body))
 
     def covering(self, n_entries: int) -> tuple[Entry, RollbackAccepted] | None:
@@ -156,23 +157,23 @@ class Events:
         return next((one for one in self.rollbacks if one[1].covers(n_entries)), None)
 
     def warnings(self, n_good: int) -> list[str]:
-        """What every reader of the first entries must know before they rely on a sum."""
+        """Warnings that every reader of the first entries must know before they rely on a sum."""
         warnings = []
         for entry, body in self.rollbacks:
             if entry.seq <= n_good:
                 warnings.append(
-                    f"entry {entry.seq}: the ledger was set back, and {body.by} accepted it on "
-                    f"{entry.at}: {_lost(body)}. What was spent in entries that are gone is not "
-                    "known, and in no sum here: this ledger does not prove that the budgets were "
-                    "kept"
+                    f"entry {entry.seq}: the ledger was set back, and {body.by} "
+                    f"accepted this on {entry.at}: {_lost(body)}. Spending in the lost "
+                    "entries is unknown and missing from every sum here, so this "
+                    "ledger does not prove that the budgets were kept"
                 )
         return warnings
 
     def notes(self, n_good: int) -> list[str]:
-        """What readers should know about the times of entries."""
+        """Notes on the times of entries, for readers."""
         return [
-            f"entry {entry.seq}: the clock was corrected by {body.by}, from {body.was} to "
-            f"{entry.at}; what was charged at later times counts as of then"
+            f"entry {entry.seq}: {body.by} corrected the clock from {body.was} to "
+            f"{entry.at}; charges made at later times count at that time"
             for entry, body in self.clocks
             if entry.seq <= n_good
         ]
@@ -180,5 +181,5 @@ class Events:
 
 def _lost(body: RollbackAccepted) -> str:
     if body.vouched is None:
-        return f"{body.found} entries were found, and how many there had been is not known"
-    return f"{body.vouched} entries were vouched for, and {body.found} found"
+        return f"{body.found} entries were found; how many there were before is unknown"
+    return f"{body.vouched} entries were vouched for, but {body.found} were found"

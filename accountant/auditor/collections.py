@@ -1,6 +1,6 @@
 """Collections of randomised answers: what each respondent loses, computed from the campaign's text.
 
-The auditor reads the text that respondents read, and takes no one's word for its epsilon: the
+The auditor reads the text that respondents read, and computes its epsilon anew: the
 ratio of each channel is one of three formulas, a respondent loses at most the product of the
 largest ones of a view, and its logarithm is bounded here by whole numbers. No table's budget is
 spent. Written apart from the server's own (`local_dp`). Proof: local_dp/proofs/channels.md.
@@ -73,7 +73,7 @@ def opened_collection(value: Json) -> CollectionOpened:
     whole(campaign, "format", 1)
     units = whole(campaign, "epsilon", 1)
     if units > EPSILON_MAX * UNITS_PER_EPSILON:
-        raise Wrong(f"the campaign's epsilon is above {EPSILON_MAX}")
+        raise Wrong(f"the campaign's epsilon exceeds {EPSILON_MAX}")
     ratio = _largest_ratio(campaign)
     if not _is_at_most_exp(ratio, units):
         raise Wrong(
@@ -94,7 +94,7 @@ def closed_collection(value: Json) -> CollectionClosed:
     fields = fields_of(value, ("name", "respondents", "counts_digest", "by"))
     text(fields, "by")
     if not _DIGEST.fullmatch(text(fields, "counts_digest")):
-        raise Wrong("a digest must have 64 hexadecimal digits")
+        raise Wrong("a digest is not 64 hexadecimal digits")
     return CollectionClosed(check_name(text(fields, "name")), whole(fields, "respondents"))
 
 
@@ -106,7 +106,7 @@ class Collections:
     _closed: dict[str, tuple[int, CollectionClosed]] = field(default_factory=dict)
 
     def names(self) -> set[str]:
-        """What no table may be called from now on."""
+        """Names that no table may have from now on."""
         return set(self._opened)
 
     def take(self, seq: int, body: CollectionBody) -> None:
@@ -114,19 +114,19 @@ class Collections:
         if isinstance(body, CollectionOpened):
             digests = {one.digest for _, one in self._opened.values()}
             if body.name in self._opened or body.digest in digests:
-                raise Wrong("the collection is opened twice")
+                raise Wrong("the collection was opened twice")
             self._opened[body.name] = seq, body
             return
         if body.name not in self._opened:
             raise Wrong("the closed collection was never opened")
         if body.name in self._closed:
-            raise Wrong("the collection is closed twice")
+            raise Wrong("the collection was closed twice")
         if body.n_respondents > self._opened[body.name][1].n_respondents_max:
             raise Wrong("the collection has more answers than it allows")
         self._closed[body.name] = seq, body
 
     def verdicts(self, n_good: int) -> tuple[CollectionVerdict, ...]:
-        """What the first entries show about each."""
+        """The verdict on each collection after the first entries."""
         found = []
         for name, (opened_by, opened) in sorted(self._opened.items()):
             closed_by, closed = self._closed.get(name, (n_good + 1, None))
@@ -153,7 +153,7 @@ def _largest_ratio(campaign: Fields) -> Fraction:
         names = list_of(combination, "attributes", str)
         unknown = sorted(set(names) - sizes.keys())
         if unknown or not names or len(set(names)) != len(names):
-            raise Wrong("a combination must be of distinct attributes of its campaign")
+            raise Wrong("a combination must name distinct attributes of its campaign")
         ratios.append(_ratio(combination["channel"], prod(sizes[name] for name in names)))
     n_answered = whole(campaign, "answers", 1)
     views = list_of(campaign, "views", list)
@@ -164,7 +164,7 @@ def _largest_ratio(campaign: Fields) -> Fraction:
         if any(type(place) is not int or not 0 <= place < len(ratios) for place in view):
             raise Wrong("a view names a combination that does not exist")
         if len(set(view)) != len(view) or n_answered > len(view):
-            raise Wrong("a view has fewer combinations than a respondent answers")
+            raise Wrong("a view has fewer combinations than each respondent answers")
         dearest = sorted((ratios[place] for place in view), reverse=True)[:n_answered]
         largest = max(largest, prod(dearest, start=Fraction(1)))
     return largest
@@ -177,7 +177,7 @@ def _sizes(campaign: Fields) -> dict[str, int]:
         attribute = fields_of(one, ("name", "levels"))
         name, levels = text(attribute, "name"), attribute["levels"]
         if type(levels) is not list or len(levels) < 2 or name in found:  # noqa: PLR2004 - a choice
-            raise Wrong("an attribute has fewer than two levels, or is named twice")
+            raise Wrong("an attribute has fewer than two levels or is named twice")
         told_apart = {(type(level), level) for level in levels if type(level) in {str, int, bool}}
         if len(told_apart) + (None in levels) != len(levels):
             raise Wrong(f"the levels of {name} are not distinct values")
@@ -193,7 +193,8 @@ def _ratio(channel: Json, n_cells: int) -> Fraction:
         weights: list[int] = list_of(fields, "weights", int)
         if len(weights) != n_cells or min(weights) < 1:
             raise Wrong(
-                "a fake answer has probability 0 or no cell, so an answer would prove the truth"
+                "the weights of fake answers must be positive, one for each cell: an "
+                "answer that is never faked reveals the truth"
             )
         keep = _probability(fields, "keep")
         found: Fraction = 1 + keep * sum(weights) / ((1 - keep) * min(weights))
@@ -207,15 +208,15 @@ def _ratio(channel: Json, n_cells: int) -> Fraction:
         fields = fields_of(channel, ("kind", "keep", "buckets"))
         n_buckets, keep = whole(fields, "buckets", 2), _probability(fields, "keep")
         if n_buckets > N_BUCKETS_MAX:
-            raise Wrong("there are more buckets than respondents' devices accept")
+            raise Wrong(f"the campaign has more buckets than respondents accept ({N_BUCKETS_MAX})")
         return 1 + keep * n_buckets / (1 - keep)
-    raise Wrong(f"there is no channel of the kind {kind!r}")
+    raise Wrong(f"the kind of channel {kind!r} does not exist")
 
 
 def _probability(fields: Fields, name: str) -> Fraction:
     written = text(fields, name)
     if not _PROBABILITY.fullmatch(written) or written.endswith("/0"):
-        raise Wrong(f"{name} is no exact probability")
+        raise Wrong(f"{name} is not an exact probability such as 3/7")
     numerator, _, denominator = written.partition("/")
     if int(denominator) == 0 or not 0 < int(numerator) < int(denominator):
         raise Wrong(f"{name} is not between 0 and 1")

@@ -61,20 +61,22 @@ def parsed(body: str) -> Json:
         if canonical_json(value) == body:
             return value
     except (ValueError, RecursionError):
-        raise Wrong("its body must be JSON of whole numbers, texts, lists and objects") from None
-    raise Wrong("its body is not written in the canonical way")
+        raise Wrong(
+            "its body is not JSON made of whole numbers, texts, lists and objects"
+        ) from None
+    raise Wrong("its body is not in canonical form")
 
 
 def fields_of(value: Json, required: Sequence[str], optional: Sequence[str] = ()) -> Fields:
     """An object with all required fields, and no others than the optional ones."""
     if type(value) is not dict:
-        raise Wrong(f"found {_type(value)} where an object belongs")
+        raise Wrong(f"an object was expected, but {_type(value)} was found")
     missing = [name for name in required if name not in value]
     unknown = sorted(value.keys() - {*required, *optional})
     if missing:
         raise Wrong(f"the field {missing[0]} is missing")
     if unknown:
-        raise Wrong(f"there is no field {unknown[0]!r}")
+        raise Wrong(f"the field {unknown[0]!r} is unknown")
     return value
 
 
@@ -111,14 +113,18 @@ def whole(fields: Fields, name: str, low: int = 0, high: int = NUMBER_MAX) -> in
 
 def shown(number: int) -> str:
     """A number for a message: one that is far too large is not written out."""
-    return str(number) if abs(number) <= NUMBER_MAX else f"a number of {number.bit_length()} bits"
+    return (
+        str(number)
+        if abs(number) <= NUMBER_MAX
+        else f"a number of {number.bit_length()} bits is too large"
+    )
 
 
 def fraction(fields: Fields, name: str) -> Fraction:
     """An exact number, written as ``3`` or ``3/7``."""
     found = _exact(text(fields, name))
     if found is None:
-        raise Wrong(f"{name} must be an exact number in lowest terms")
+        raise Wrong(f"{name} is not an exact number in lowest terms")
     return found
 
 
@@ -136,7 +142,7 @@ def check_moment(written: str, name: str) -> str:
         except ValueError:
             is_one = False
     if not is_one:
-        raise Wrong(f"{name} must be a moment like 2026-11-21T20:07:49.123+00:00")
+        raise Wrong(f"{name} is not a time of the form 2026-11-21T20:07:49.123+00:00")
     return written
 
 
@@ -150,7 +156,7 @@ def check_name(name: str) -> str:
 def check_set(names: Sequence[str], name: str) -> tuple[str, ...]:
     """Sorted texts, without repeats."""
     if list(names) != sorted(set(names)):
-        raise Wrong(f"{name} must be in order, each once")
+        raise Wrong(f"{name} must be sorted, without duplicates")
     return tuple(names)
 
 
@@ -163,7 +169,7 @@ def one_of(fields: Fields, name: str, allowed: Sequence[str]) -> str:
     """A text that is one of a few."""
     found = text(fields, name)
     if found not in allowed:
-        raise Wrong(f"{name} is {found!r}, none of {', '.join(allowed)}")
+        raise Wrong(f"{name} is {found!r}, but must be one of {', '.join(allowed)}")
     return found
 
 

@@ -1,7 +1,7 @@
-"""Generations of a table: its data was replaced as a whole, and all that was spent stays spent.
+"""Checks the generations of a table: each replaces its data, and earlier spending still counts.
 
-A unit may have other rows in each generation, so its loss is at most the sum of the losses that the
-dearest unit has lost in each: the rows of each are added up by themselves, and the sums are added.
+A unit's rows may be others in each generation, so its loss is at most the sum, over generations, of
+the largest loss of a unit: the rows of each generation are added up, and then the sums are added.
 Written apart from the server's own (ledger/history/changed_rows.py).
 Proof: proofs/generations.md.
 """
@@ -28,7 +28,7 @@ def begun(value: Json) -> Begun:
     text(fields, "by")
     data, rows = text(fields, "data_fingerprint"), text(fields, "rows_fingerprint")
     if not (data and rows):
-        raise Wrong("the generation has no data")
+        raise Wrong("the generation has no fingerprint of its data")
     return Begun(data, rows, whole(fields, "units_before"))
 
 

@@ -1,4 +1,4 @@
-"""A table that grows: how far it was readable, and what became of closed rows that changed.
+"""Checks a table that grows: how far it was readable, and which closed rows changed.
 
 Each entry makes the levels of some periods readable, the first where the last one ended. A row may
 be charged if some factor of it is 0 on every level that is not readable yet. What was read of a
@@ -36,7 +36,7 @@ class Readable:
     axis : str
         The axis along which the table grows.
     n_all : int
-        How many levels it has.
+        The number of levels of the axis, readable or not.
     n_levels : int
         How many levels are readable, from the first.
     closed : list of (int, int)
@@ -53,28 +53,33 @@ class Readable:
         for start, end in body.periods:
             if start != self.n_levels:
                 raise Wrong(
-                    f"the period begins at level {start}, but {self.n_levels} levels were readable"
+                    f"the period starts at level {start}, but {self.n_levels} levels were readable"
                 )
             if end > self.n_all:
-                raise Wrong(f"the period ends at level {end} of {self.n_all}")
+                raise Wrong(f"the period ends at level {end}, but there are {self.n_all} levels")
             self.n_levels = end
             self.closed.append((start, end))
 
     def check_closed(self, periods: Sequence[tuple[int, int]]) -> None:
         """Raise Wrong unless these are periods of the table, each once."""
         if len(set(periods)) < len(periods) or not set(periods) <= set(self.closed):
-            raise Wrong("changes are to a period that was never closed, or twice to one period")
+            raise Wrong("the changes name a period that was never closed, or one period twice")
 
     def check(self, charge: Charge) -> None:
         """Raise Wrong if a charge is for something beyond the readable levels."""
         if any(isinstance(one, Choice) for one in charge.statistics):
-            raise Wrong("a choice is about every row, so a table that grows has none")
+            raise Wrong("a choice covers every row, so it cannot be made on a table that grows")
         if any(isinstance(one, UnitCount) and one.only_cut for one in charge.statistics):
-            raise Wrong("units with rows left out cannot be counted on a table that grows")
+            raise Wrong(
+                "units with rows left out cannot be counted on a table that grows, since "
+                "they change"
+            )
         shares = [one.block.share for one in charge.bought]
         shares += [one.share for one in charge.statistics if not isinstance(one, Choice)]
         if not all(map(self._ends_within, shares)):
-            raise Wrong(f"rows are beyond the {self.n_levels} readable levels of {self.axis}")
+            raise Wrong(
+                f"the charged rows reach beyond the {self.n_levels} readable levels of {self.axis}"
+            )
 
     def _ends_within(self, share: Share) -> bool:
         """Whether every term is 0 beyond the readable levels, or no cell beyond is inside."""
@@ -125,11 +130,11 @@ class ChangedLevels:
         return not all(any(map(self._is_zero, term.arrays)) for term in share.terms)
 
     def inside(self, rows: Sequence[Row]) -> tuple[Row, ...]:
-        """What rows cost at the changed levels."""
+        """The cost of rows at the changed levels."""
         return tuple(Row(self._times(one.share, self.levels), one.price) for one in rows)
 
     def outside(self, rows: Sequence[Row], price: Price) -> tuple[Row, ...]:
-        """What rows cost at other levels, and a price for each row of the changed ones."""
+        """The cost of rows at other levels, and a price for each row of the changed levels."""
         flat = Row(Share((Term(1, (self._array(self.levels),)),), None), price)
         others = tuple(Row(self._times(one.share, 1 - self.levels), one.price) for one in rows)
         return (*others, flat)

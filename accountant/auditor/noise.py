@@ -1,4 +1,4 @@
-"""The noise that a charge records: whether it suffices for what was paid, and its price at a cell.
+"""Checks that the noise a charge records is large enough for its price, and prices it at a cell.
 
 Laplace noise is for a weight. ``2**-lattice_bits`` is the lattice and `s` the scale of the discrete
 Laplace variable in units of the answer: a record that moves an answer by 1 moves it by ``2**bits``
@@ -67,7 +67,7 @@ def noise_of(fields: Fields) -> Noise:
     """The noise among the fields of a purchase; Wrong if there is none."""
     units, bits = whole(fields, "weight_units", 1), whole(fields, "lattice_bits")
     if units > WEIGHT_UNITS_MAX or bits > LATTICE_BITS_MAX:
-        raise Wrong(f"a weight of {units} units on a lattice of {bits} bits")
+        raise Wrong(f"a weight of {units} units or a lattice of {bits} bits is too large")
     return Noise(units, bits, scale_of(fields, "noise_scale"))
 
 
@@ -84,9 +84,9 @@ def refined_by(after: Noise, before: Noise, *, may_be_clamped: bool) -> int:
     `may_be_clamped` says whether that can be told from the earlier values.
     """
     if after.weight_units <= before.weight_units:
-        raise Wrong("a measurement is raised to a weight that is not larger")
+        raise Wrong("a measurement was raised to a weight that is not larger")
     if may_be_clamped or after.lattice_bits != before.lattice_bits or after.scale >= before.scale:
-        raise Wrong("a measurement is raised to noise that does not refine its own")
+        raise Wrong("a measurement was raised to noise that does not refine its noise")
     return after.weight_units - before.weight_units
 
 
@@ -98,7 +98,7 @@ def scale_of(fields: Fields, name: str) -> float:
     except (ValueError, OverflowError):
         scale = math.nan
     if not 0 < scale < math.inf or scale.hex() != written:
-        raise Wrong(f"{name} must be a positive number in hexadecimal")
+        raise Wrong(f"{name} is not a positive number in hexadecimal")
     return scale
 
 
@@ -107,7 +107,7 @@ Whole: TypeAlias = NDArray[Any]  # int64, or Python's integers where those could
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a row costs a cell for the size of its share there, in units of 2**-40 epsilon.
+    """The cost of a row at a cell, by the size of its share there, in units of 2**-40 epsilon.
 
     ``numerator * size**power / 2**shift``, rounded up.
 
@@ -193,7 +193,7 @@ class GaussianAccount:
     def charge(self, seq: int, terms: Terms, rho_units: int) -> None:
         """Add Gaussian noise; Wrong if on other terms."""
         if self._terms not in (None, terms):
-            raise Wrong("the Gaussian noise has other terms than the table's")
+            raise Wrong("the terms of the Gaussian noise differ from the table's")
         self._terms = terms
         self._rho_units += self._rows_per_unit**2 * rho_units
         self._steps.append((seq, cost_units(terms, self._rho_units)))
@@ -208,7 +208,7 @@ def gaussian_noise_of(fields: Fields) -> GaussianNoise:
     """The noise among the fields of a purchase; Wrong if there is none."""
     units, bits = whole(fields, "rho_units", 1), whole(fields, "lattice_bits")
     if units > RHO_UNITS_MAX or bits > LATTICE_BITS_MAX:
-        raise Wrong(f"a rho of {units} units on a lattice of {bits} bits")
+        raise Wrong(f"a rho of {units} units or a lattice of {bits} bits is too large")
     return GaussianNoise(units, scale_of(fields, "noise_scale"))
 
 
@@ -222,7 +222,7 @@ def row_noise_of(fields: Fields) -> RowNoise:
     """The Gaussian noise of rows among the fields of a purchase; Wrong if there is none."""
     units, bits = whole(fields, "precision_units", 1), whole(fields, "lattice_bits")
     if units > PRECISION_UNITS_MAX or bits > LATTICE_BITS_MAX:
-        raise Wrong(f"a precision of {units} units on a lattice of {bits} bits")
+        raise Wrong(f"a precision of {units} units or a lattice of {bits} bits is too large")
     return RowNoise(units, scale_of(fields, "noise_scale"))
 
 
@@ -233,7 +233,7 @@ def check_row_noise(noise: RowNoise) -> None:
 
 
 def price_per_square(noise: RowNoise, terms: Terms, times: int = 1) -> Price:
-    """What a row costs a cell, by the size of its coefficient there.
+    """The cost of a row at a cell, by the size of its coefficient there.
 
     ``times * order * precision * size**2`` in units of 2**-40, rounded up.
     """
@@ -248,9 +248,12 @@ def terms_of(value: Json) -> Terms:
     fields = fields_of(value, ("delta", "order"))
     delta, order = fraction(fields, "delta"), fraction(fields, "order")
     if not DELTA_MIN <= delta <= DELTA_MAX:
-        raise Wrong(f"a delta of {delta}")
+        raise Wrong(f"the delta {delta} is outside 1e-30 to 1e-3")
     if not 1 < order <= ORDER_MAX or 2**ORDER_UNIT_BITS % order.denominator:
-        raise Wrong(f"an order of {order}")
+        raise Wrong(
+            f"the order {order} must be above 1, at most {ORDER_MAX} and a multiple of "
+            f"2**-{ORDER_UNIT_BITS}"
+        )
     return Terms(delta, order)
 
 

@@ -136,9 +136,9 @@ def curve_of(listed: Sequence[Json], size: int) -> Curve:
             raise Wrong("a piece must be two or four whole numbers")
         length, value, first, second = (*one, 0, 0)[:4]
         if length < 1 or abs(value) >= VALUE_MAX:
-            raise Wrong("a piece has no length, or a number that is too large")
+            raise Wrong("a piece has no length or holds a number that is too large")
         if abs(first) > FIRST_MAX or abs(second) > SECOND_MAX:
-            raise Wrong("a piece is too steep")
+            raise Wrong("the differences of a piece are too large")
         pieces.append((place, value, first, second))
         place += length
     if place != size or size > N_LEVELS_MAX:
@@ -221,7 +221,7 @@ def n_classes(classes: Curve) -> int:
     """The number of classes; Wrong if they are not numbered from 0."""
     found = np.unique(classes.at(classes.starts))
     if not classes.is_flat or not np.array_equal(found, np.arange(found.size)):
-        raise Wrong("classes must be numbered 0, 1, 2, ...")
+        raise Wrong("the classes are not numbered 0, 1, 2, ...")
     return int(found.size)
 
 
@@ -268,7 +268,7 @@ class LevelArray:
         if self.ends[0] >= 0:
             return self
         if isinstance(self.numbers, Tiled):
-            raise Wrong("an array of groups stands where coefficients belong")
+            raise Wrong("coefficients were expected, but groups were found")
         return LevelArray(self.axes, np.abs(self.numbers))
 
     @cached_property
@@ -287,7 +287,7 @@ class LevelArray:
 
     @property
     def is_curved(self) -> bool:
-        """Whether it is a curve with second differences."""
+        """Whether the numbers are a curve with second differences."""
         return isinstance(self.numbers, Curve) and self.numbers.is_curved
 
     @cached_property
@@ -412,10 +412,10 @@ class BlockReader:
     def _block(self, value: Json) -> Block:
         fields = fields_of(value, ("terms", "constant"), ("partition",))
         if fraction(fields, "constant") != 0:
-            raise Wrong("the measured query is a constant")
+            raise Wrong("a measured row has a constant")
         found = list_of(fields, "terms", dict)
         if not 0 < len(found) <= N_TERMS_MAX:
-            raise Wrong(f"a query of {len(found)} terms")
+            raise Wrong(f"a query has {len(found)} terms, but 1 to {N_TERMS_MAX} are allowed")
         terms = tuple(self._term(one) for one in found)
         labels = self.labels(fields["partition"]) if "partition" in fields else None
         n_rows = 1 if labels is None else _n_groups(labels)
@@ -429,7 +429,7 @@ class BlockReader:
         fields = fields_of(value, ("factors", "scale"))
         scale = fraction(fields, "scale")
         if scale.denominator != 1:
-            raise Wrong("a row's coefficients must be whole numbers")
+            raise Wrong("the coefficients of a row must be whole numbers")
         arrays = tuple(self._array(one) for one in list_of(fields, "factors", dict))
         axes = [name for array in arrays for name in array.axes]
         if len(set(axes)) != len(axes):
@@ -437,10 +437,10 @@ class BlockReader:
         if any(isinstance(array.numbers, Tiled) for array in arrays):
             raise Wrong("a factor is written in the form of groups")
         if any(array.bound > COEFFICIENT_MAX for array in arrays):
-            raise Wrong("a coefficient is beyond 2**40")
+            raise Wrong("a coefficient exceeds 2**40")
         term = Term(scale.numerator, arrays)
         if abs(scale) > TERM_MAX or term.bound > TERM_MAX:
-            raise Wrong("a coefficient is beyond 2**80")
+            raise Wrong("a coefficient exceeds 2**80")
         return term
 
     def _array(self, value: Json) -> LevelArray:
@@ -448,9 +448,9 @@ class BlockReader:
         axes = check_set(list_of(fields, "axes", str), "axes")
         shape = tuple(list_of(fields, "shape", int))
         if not 0 < len(axes) == len(shape) <= N_DIMENSIONS_MAX or min(shape) < 1:
-            raise Wrong("an array must have the shape of its axes")
+            raise Wrong("the shape of an array does not match its axes")
         if ("pieces" in fields) == ("runs" in fields):
-            raise Wrong("an array must be written in one of two ways")
+            raise Wrong("an array must be written either as pieces or as runs")
         written = "pieces" if "pieces" in fields else "runs"
         kind = list if written == "pieces" else int
         classes = list_of(fields, "classes", list) if "classes" in fields else []
@@ -471,7 +471,7 @@ def _numbers(fields: Fields, shape: tuple[int, ...]) -> NDArray[np.int64] | Curv
         return _tiled(fields, shape)
     if "pieces" in fields:
         if len(shape) != 1:
-            raise Wrong("pieces must be along one axis")
+            raise Wrong("pieces must lie along one axis")
         curve = curve_of(fields["pieces"], shape[0])
         return curve if shape[0] > N_DENSE_LEVELS_MAX else curve.dense()
     if len(shape) == 1 and shape[0] > N_DENSE_LEVELS_MAX:
@@ -484,7 +484,7 @@ def _tiled(fields: Fields, shape: tuple[int, ...]) -> Tiled:
     """Groups of products of classes."""
     classes = fields["classes"]
     if len(classes) != len(shape):
-        raise Wrong("the classes of levels are not those of each axis")
+        raise Wrong("each axis needs exactly one list of classes")
     along = tuple(
         _flat_curve(list_of({"classes": one}, "classes", int), size)
         for one, size in zip(classes, shape, strict=True)
@@ -507,13 +507,13 @@ def _runs(runs: list[int], size: int) -> tuple[NDArray[np.int64], NDArray[np.int
     """The lengths and values of runs."""
     lengths = runs[0::2]
     if size > N_FACTOR_CELLS_MAX or len(runs) % 2 or min(lengths, default=0) < 1:
-        raise Wrong("an array is too large, or has runs of no length")
+        raise Wrong("an array is too large or has a run without length")
     if sum(lengths) != size:
         raise Wrong("the runs of an array do not fill it")
     try:
         values = np.array(runs[1::2], dtype=np.int64)
     except OverflowError:
-        raise Wrong("a number has more than 64 bits") from None
+        raise Wrong("a number exceeds 64 bits") from None
     return np.array(lengths, dtype=np.int64), values
 
 
@@ -527,7 +527,7 @@ def _digest(numbers: NDArray[np.int64] | Curve | Tiled) -> bytes:
 
 
 def _n_groups(labels: LevelArray) -> int:
-    """The number of groups; each must have a cell."""
+    """The number of groups; Wrong if a group has no cell."""
     if isinstance(labels.numbers, Curve):
         found = np.unique(labels.numbers.at(labels.numbers.starts))
     elif isinstance(labels.numbers, Tiled):
@@ -537,7 +537,7 @@ def _n_groups(labels: LevelArray) -> int:
     n_groups = int(found[-1]) + 1
     has_outside = int(found[0]) < 0
     if int(found[0]) < -1 or found.size - has_outside != n_groups or n_groups > N_GROUPS_MAX:
-        raise Wrong("groups must be numbered 0, 1, 2, ...")
+        raise Wrong("the groups are not numbered 0, 1, 2, ...")
     return n_groups
 
 

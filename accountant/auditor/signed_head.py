@@ -46,7 +46,7 @@ class Head:
     ----------
     n_entries : int
     digest : str
-        Of the last entry.
+        The digest of the last entry.
     at : str
         The time of signing, as UTC text.
     """
@@ -57,9 +57,11 @@ class Head:
 
     def __post_init__(self) -> None:
         if type(self.n_entries) is not int or self.n_entries < 0:
-            raise Wrong(f"the head states {self.n_entries!r} entries")
+            raise Wrong(
+                f"the number of entries {self.n_entries!r} must be a whole number, at least 0"
+            )
         if not _DIGEST.fullmatch(self.digest):
-            raise Wrong("the head's digest must have 64 hexadecimal digits")
+            raise Wrong("the digest must be 64 hexadecimal digits")
         check_moment(self.at, "the time of a head")
 
     @property
@@ -69,7 +71,7 @@ class Head:
 
     @property
     def signed_bytes(self) -> bytes:
-        """What is signed: the canonical JSON of `fields`, in ASCII."""
+        """The signed text: the canonical JSON of `fields`, in ASCII."""
         return canonical_json(self.fields).encode("ascii")
 
 
@@ -87,7 +89,7 @@ class SignedHead:
 
 
 def generate_keys(private_path: Path, public_path: Path) -> None:
-    """Create a pair of keys; the private one in a file that no one else may read.
+    """Create a pair of keys; the private one in a file that only its owner may read.
 
     Raises
     ------
@@ -110,8 +112,9 @@ def read_private_key(path: Path) -> Ed25519PrivateKey:
     with _opened(path) as file:
         if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
             raise CannotStart(
-                f"Others may read the private key {path}, so it proves nothing.",
-                hint=f"Make new keys; or, if no one has read it yet: chmod 600 {path}",
+                f"Other users may read the private key {path}, so its signatures prove nothing.",
+                hint="Make new keys. If you are sure that the key was not read yet, run "
+                f"chmod 600 {path} instead.",
             )
         content = file.read()
     try:
@@ -119,7 +122,7 @@ def read_private_key(path: Path) -> Ed25519PrivateKey:
     except (ValueError, TypeError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, Ed25519PrivateKey):
-        raise CannotStart(f"{path} is no private key of `tacit audit keygen`.")
+        raise CannotStart(f"{path} is not a private key made by `tacit audit keygen`.")
     return key
 
 
@@ -132,7 +135,7 @@ def read_public_key(path: Path) -> Ed25519PublicKey:
     except (ValueError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, Ed25519PublicKey):
-        raise CannotStart(f"{path} is no public key of `tacit audit keygen`.")
+        raise CannotStart(f"{path} is not a public key made by `tacit audit keygen`.")
     return key
 
 
@@ -157,11 +160,11 @@ def read_signed_head(written: str, public_key: Ed25519PublicKey, name: str) -> S
         public_key.verify(signature, head.signed_bytes)
     except InvalidSignature:
         raise LedgerCorrupt(
-            f"The signed head {name} was not signed with this key, or was changed since.",
-            hint="Get the head, and the public key, from the ledger's owner again.",
+            f"The signed head {name} was not signed with this key, or was changed afterwards.",
+            hint="Get the signed head and the public key from the ledger's owner again.",
         ) from None
     except (Wrong, ValueError) as error:
-        raise LedgerCorrupt(f"{name} is no signed head: {error}.") from None
+        raise LedgerCorrupt(f"{name} is not a signed head: {error}.") from None
     return SignedHead(head, signature)
 
 
@@ -169,7 +172,7 @@ def _signature(written: str) -> bytes:
     """The bytes of a signature, whose text must be the canonical one: base64 has spare bits."""
     signature = base64.b64decode(written, validate=True)
     if base64.b64encode(signature).decode("ascii") != written:
-        raise Wrong("its signature is not written in the canonical way")
+        raise Wrong("its signature is not in canonical form")
     return signature
 
 

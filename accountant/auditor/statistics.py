@@ -118,8 +118,8 @@ class Gaussian:
 class UnitCount:
     """How many units have a row in each group, with at most so many groups of each unit.
 
-    With `only_cut`, of the units that have rows left out: that costs the same. `raised_from`
-    is the place of an earlier one, whose noise it refines.
+    With `only_cut`, only units with rows left out are counted, at the same cost. `raised_from` is
+    the place of an earlier count whose noise this one refines.
     """
 
     block: Block
@@ -158,7 +158,7 @@ def statistic_of(value: Json, blocks: BlockReader) -> Statistic:
         return _gaussian_counts(value, blocks)
     if kind == "unit_count":
         return _unit_count(value, blocks)
-    raise Wrong(f"there is no statistic called {kind!r}")
+    raise Wrong(f"the statistic {kind!r} does not exist")
 
 
 def _gaussian_counts(value: Json, blocks: BlockReader) -> Gaussian:
@@ -171,10 +171,12 @@ def _unit_count(value: Json, blocks: BlockReader) -> UnitCount:
     optional = ("raised_from", "only_cut")
     fields = fields_of(value, ("kind", "block", "groups_max", *OF_LAPLACE), optional)
     if fields.get("only_cut", True) is not True:
-        raise Wrong("the count of units must say which units it counts")
+        raise Wrong("only_cut, if given, must be true")
     groups_max = whole(fields, "groups_max", 1)
     if groups_max > N_GROUPS_OF_UNIT_MAX:
-        raise Wrong(f"the entry lets a unit count in {groups_max} groups")
+        raise Wrong(
+            f"a unit counts in {groups_max} groups, but at most {N_GROUPS_OF_UNIT_MAX} are allowed"
+        )
     raised_from = whole(fields, "raised_from") if "raised_from" in fields else None
     block, noise = blocks.block(fields["block"]), noise_of(fields)
     return UnitCount(block, groups_max, noise, raised_from, "only_cut" in fields)
@@ -193,7 +195,7 @@ def _distance(value: Json, blocks: BlockReader) -> Distance | Gaussian:
 def _check_reference(fields: Fields, block: Block) -> None:
     reference = list_of(fields, "reference", int)
     if len(reference) != block.n_rows or any(abs(one) > REFERENCE_MAX for one in reference):
-        raise Wrong("a distance must have one reference number for each row")
+        raise Wrong("a distance needs exactly one reference number up to 2**40 for each row")
 
 
 def _choice(value: Json, blocks: BlockReader) -> Choice:
@@ -201,13 +203,15 @@ def _choice(value: Json, blocks: BlockReader) -> Choice:
     one_of(fields, "score", SCORES)
     units = whole(fields, "weight_units", 1)
     if units > WEIGHT_UNITS_MAX:
-        raise Wrong(f"a weight of {units} units")
+        raise Wrong(f"a weight of {units} units is too large")
     views = tuple(blocks.labels(one) for one in list_of(fields, "views", dict))
     if any(len(view.axes) != 1 or view.inside is not None for view in views):
-        raise Wrong("a view must have every level of one axis")
+        raise Wrong("a view must cover every level of one axis")
     candidates = list_of(fields, "candidates", list)
     if not 0 < len(candidates) <= N_CANDIDATES_MAX:
-        raise Wrong(f"a choice among {len(candidates)}")
+        raise Wrong(
+            f"a choice has {len(candidates)} candidates, but 1 to {N_CANDIDATES_MAX} are allowed"
+        )
     for candidate in candidates:
         _check_candidate(candidate, views)
     if len({tuple(candidate) for candidate in candidates}) != len(candidates):
@@ -220,7 +224,9 @@ def _check_candidate(candidate: list[Json], views: tuple[LevelArray, ...]) -> No
         raise Wrong("a candidate refers to views that do not exist")
     parents = candidate[1:]
     if not 0 < len(parents) <= N_PARENTS_MAX or parents != sorted(set(parents)):
-        raise Wrong("a candidate's parents must be in order")
+        raise Wrong(
+            f"the parents of a candidate must be sorted and distinct, 1 to {N_PARENTS_MAX} of them"
+        )
     if len({views[place].axes for place in candidate}) != len(candidate):
         raise Wrong("a candidate has two views of one axis")
 
@@ -276,12 +282,12 @@ class UnitCounts:
         if place is None:
             return count.noise.weight_units
         if place >= len(self._measured):
-            raise Wrong("the raised count of units was never made")
+            raise Wrong("a count of units that does not exist was raised")
         if place in self._raised:
-            raise Wrong("the same count of units is raised twice")
+            raise Wrong("a count of units was raised twice")
         self._raised.add(place)
         earlier, may_be_clamped = self._measured[place]
         which = earlier.groups_max, earlier.only_cut
         if earlier.block is not count.block or which != (count.groups_max, count.only_cut):
-            raise Wrong("a count of units is raised under other groups than its own")
+            raise Wrong("a count of units was raised as if it had other groups")
         return refined_by(count.noise, earlier.noise, may_be_clamped=may_be_clamped)

@@ -1,4 +1,4 @@
-"""Streams: what an epoch of each loses, computed from its two laws, and that each is released once.
+"""Checks streams: the loss of each epoch, from its two laws, and that it is released only once.
 
 A bit is 1 with probability p1 for who is present, p0 = 1 - p1 for who is not, and what is released
 has two-sided geometric noise of ratio alpha. One look at the state and the release lose the
@@ -84,36 +84,37 @@ def read_stream(value: Json) -> StreamOpened:
     universe, n_places = whole(fields, "universe"), whole(fields, "n_places", 1)
     n_bits = n_places * (1 + n_predicates)
     if max(universe, n_bits) > N_PLACES_MAX or (universe and n_places > universe):
-        raise Wrong("the stream has more users or places than are possible")
+        raise Wrong("the stream has too many users or places")
     key = text(fields, "key")
     if (universe == n_places) != (not key) or (key and not _KEY.fullmatch(key)):
         raise Wrong(
-            "a sample or buckets, and only they, must have a key of 16 to 64 bytes in hexadecimal"
+            "a stream needs a key of 16 to 64 bytes in hexadecimal exactly if it samples "
+            "users or puts them into buckets"
         )
     departs = fields["has_departures"]
     if type(departs) is not bool or (departs and not universe):
-        raise Wrong("departures must be true or false, and false for buckets")
+        raise Wrong("departures must be true or false, and false if users share buckets")
     units = whole(fields, "epsilon_units", 1)
     lost = (1 + n_predicates) * lost_units(whole(fields, "p1"), whole(fields, "alpha"))
     if units != lost:
         raise Wrong(
-            f"the entry says that an epoch loses {units} units, but its bits and noise lose {lost}"
+            f"the recorded loss of an epoch is {units} units, but its bits and noise lose {lost}"
         )
     budget = whole(fields, "budget_units", units) if "budget_units" in fields else None
     return StreamOpened(units, one_of(fields, "epochs", EPOCHS), budget, n_predicates)
 
 
 def _predicates(fields: Fields, column: str) -> list[str]:
-    """The names of predicates; all differ from each other and from the users' column."""
+    """The names of predicates; Wrong if two are alike, or one is the name of the users' column."""
     if "predicates" not in fields:
         return []
     names: list[str] = list_of(fields, "predicates", str)
     for name in names:
         check_name(name)
     if not 1 <= len(names) <= N_PREDICATES_MAX:
-        raise Wrong(f"a stream must have 1 to {N_PREDICATES_MAX} predicates, or no list of them")
+        raise Wrong(f"a stream with predicates must have 1 to {N_PREDICATES_MAX}")
     if len({name.casefold() for name in (column, *names)}) <= len(names):
-        raise Wrong("a predicate has the name of another one, or of the users' column")
+        raise Wrong("two predicates share a name, or one has the name of the users' column")
     return names
 
 
@@ -147,13 +148,13 @@ READERS: Final[dict[str, Callable[[Json], StreamBody]]] = {
 
 
 def lost_units(p1: int, alpha: int) -> int:
-    """What a state and a release lose, in units of epsilon, rounded up; both on the grid.
+    """The loss of a state and of a release, in units of epsilon, rounded up; both on the grid.
 
     >>> lost_units(3 * 2**62, 2**63) == units_of_logarithm(Fraction(21, 4))
     True
     """
     if not GRID // 2 < p1 < GRID or not 0 < alpha < GRID:
-        raise Wrong("no law fits these bits and this noise")
+        raise Wrong("the parameters of the stream's bits or noise are out of range")
     p0 = GRID - p1
     return units_of_logarithm(Fraction(p1, p0) * (Fraction(p0, GRID) + Fraction(p1, alpha)))
 
@@ -176,7 +177,7 @@ def units_of_logarithm(ratio: Fraction) -> int:
     high = low + k * n_two + n_part
     ends: set[int] = {-(-one * UNITS_PER_EPSILON >> DIGITS) for one in (low, high)}
     if len(ends) > 1:
-        raise Wrong("the loss is too near to a whole number of units to be compared")
+        raise Wrong("the loss is too near to a whole number of units to round it with certainty")
     return ends.pop()
 
 
@@ -209,7 +210,7 @@ class StreamBook:
             raise Wrong("the stream was dropped before this entry")
         match body:
             case StreamOpened():
-                raise Wrong("the stream is opened twice")
+                raise Wrong("the stream was opened twice")
             case EpochBegun():
                 self._begin(entry, body)
             case EpochReleased():
@@ -218,7 +219,7 @@ class StreamBook:
                 self.dropped_by = entry.seq
 
     def verdict(self, stream: str, n_good: int) -> StreamVerdict:
-        """What the first entries show about it."""
+        """The verdict on the stream after the first entries."""
         n_begun = sum(seq <= n_good for seq, _ in self.begun)
         units, budget = self.opened.epsilon_units, self.opened.budget_units
         return StreamVerdict(
@@ -234,28 +235,28 @@ class StreamBook:
 
     def _begin(self, entry: Entry, body: EpochBegun) -> None:
         if body.epoch != self._epoch_at(entry.at):
-            raise Wrong(f"the epoch {body.epoch!r}, begun at {entry.at}")
+            raise Wrong(f"the epoch {body.epoch!r} was begun at {entry.at}, outside its time")
         if any(epoch == body.epoch for _, epoch in self.begun):
-            raise Wrong(f"the epoch {body.epoch!r} begun twice")
+            raise Wrong(f"the epoch {body.epoch!r} was begun twice")
         spent = len(self.begun) * self.opened.epsilon_units
         after = spent + self.opened.epsilon_units
         if (body.units_before, body.units_after) != (spent, after):
             raise Wrong(
-                f"the epoch's recorded loss should be {spent} units before it, and {after} after it"
+                f"the epoch's recorded loss should be {spent} units before it and {after} after it"
             )
         if self.opened.budget_units is not None and after > self.opened.budget_units:
-            raise Wrong(f"the stream's budget is below the {after} units that are lost")
+            raise Wrong(f"{after} units are lost, more than the stream's budget")
         self.begun.append((entry.seq, body.epoch))
 
     def _release(self, entry: Entry, body: EpochReleased) -> None:
         if not any(epoch == body.epoch for _, epoch in self.begun):
-            raise Wrong(f"the released epoch {body.epoch!r} was not begun")
+            raise Wrong(f"the epoch {body.epoch!r} was released but never begun")
         if any(epoch == body.epoch for _, epoch in self.released):
-            raise Wrong(f"the epoch {body.epoch!r} is released twice")
+            raise Wrong(f"the epoch {body.epoch!r} was released twice")
         if body.n_predicates != self.opened.n_predicates:
-            raise Wrong(f"the release of {body.epoch!r} must have a number for each predicate")
+            raise Wrong(f"the release of {body.epoch!r} must have one number for each predicate")
         if self.opened.epochs != "never" and body.epoch == self._epoch_at(entry.at):
-            raise Wrong(f"the epoch {body.epoch!r} is released before its end")
+            raise Wrong(f"the epoch {body.epoch!r} was released before its end")
         self.released.append((entry.seq, body.epoch))
 
     def _epoch_at(self, at: str) -> str:

@@ -85,12 +85,12 @@ def import_into(open_store: Callable[[], Store], entries: Iterable[Entry]) -> Ve
     every = list(entries)
     verdict = verify(every)
     if verdict.problem is not None:
-        raise LedgerCorrupt(f"Nothing was imported, because of {verdict.problem}.")
+        raise LedgerCorrupt(f"Nothing was imported. The first problem is {verdict.problem}.")
     with closing(open_store()) as store, store.writing() as appender:
         if next(iter(appender.entries_after(0)), None) is not None:
             raise LedgerCorrupt(
-                f"The ledger {store.name} has entries already, and was not changed.",
-                hint="Import into a new one.",
+                f"The ledger {store.name} already has entries. It was not changed.",
+                hint="Import into a new ledger.",
             )
         appender.insert(every)
     return verdict
@@ -99,12 +99,12 @@ def import_into(open_store: Callable[[], Store], entries: Iterable[Entry]) -> Ve
 def _value(line: str, place: int, *, is_over: bool) -> Fields:
     """The object on a line."""
     if is_over or not line.endswith("\n"):
-        raise Wrong("there is something after the last line" if is_over else "it was cut off")
+        raise Wrong("there is text after the last line" if is_over else "it was cut off")
     value = parsed(line[:-1])
     if place == 1 and value != HEADER:
-        raise Wrong("this must be an export of a ledger in a known version")
+        raise Wrong("this is not a ledger export, or its version is unknown")
     if type(value) is not dict:
-        raise Wrong("it is not an entry")
+        raise Wrong("the line is not an entry")
     return value
 
 
@@ -122,5 +122,5 @@ def _check_over(*, is_over: bool) -> None:
 def _check_end(value: Fields, n_entries: int, head: str) -> bool:
     fields = fields_of(value, _END)
     if (whole(fields, "n_entries"), text(fields, "head")) != (n_entries, head):
-        raise Wrong(f"it counts other entries than the {n_entries} above it")
+        raise Wrong(f"the last line does not match the {n_entries} entries above it")
     return True

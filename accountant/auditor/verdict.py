@@ -8,16 +8,16 @@ from accountant.auditor.costs import ColumnCost
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """What one table has spent of a budget that renews, at the time of the last valid entry.
+    """One table's spending of a budget that renews, at the time of the last valid entry.
 
     Parameters
     ----------
     renews : str
         The window in which the budget may be spent, and after which it is there anew.
     spent : Fraction
-        What was charged in the present window: what counts towards the budget.
+        The epsilon charged in the present window, which counts towards the budget.
     spent_in_year : Fraction
-        What was charged in the last twelve months.
+        The epsilon charged in the last twelve months.
     """
 
     renews: str
@@ -27,7 +27,7 @@ class Renewal:
 
 @dataclass(frozen=True, slots=True)
 class TableVerdict:
-    """What the valid entries show about one table.
+    """The result of an audit for one table, from its valid entries.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class TableVerdict:
     budget : Fraction
         The budget at the end, in epsilon.
     spent : Fraction
-        What was charged, in all.
+        The epsilon charged in all.
     recomputed : Fraction
         The cost of the rows for the most expensive cell, plus what Gaussian noise and counts of
         units cost beside.
@@ -59,7 +59,7 @@ class TableVerdict:
     n_generations : int
         How many times its data was replaced, and once; `recomputed` is the sum over all of them.
     renewal : Renewal, optional
-        What counts towards a budget that renews; None for one that does not.
+        The spending of a budget that renews; None for a budget that does not renew.
     """
 
     table: str
@@ -81,7 +81,7 @@ class TableVerdict:
 
 @dataclass(frozen=True, slots=True)
 class CollectionVerdict:
-    """What the valid entries show about one collection of randomised answers.
+    """The result of an audit for one collection of randomised answers, from its valid entries.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class CollectionVerdict:
     recomputed : Fraction
         The same as its channels say: never above what is declared.
     n_respondents_max : int
-        How many may answer.
+        How many respondents may answer.
     n_respondents : int, optional
         How many answered; None while it is open.
     """
@@ -108,7 +108,7 @@ class CollectionVerdict:
 
 @dataclass(frozen=True, slots=True)
 class StreamVerdict:
-    """What the valid entries show about one stream.
+    """The result of an audit for one stream, from its valid entries.
 
     Parameters
     ----------
@@ -118,13 +118,13 @@ class StreamVerdict:
     epsilon : Fraction
         What an epoch loses, its state and its release together; computed from their laws.
     spent : Fraction
-        What all epochs lose together, of a user who may be in each.
+        The loss of all epochs together, for a user who may be in each.
     budget : Fraction, optional
         The most that they may; None without one.
     n_epochs, n_released : int
         How many were begun, and how many of these released.
     n_predicates : int
-        An epoch loses as much for each as for the count of all users.
+        How many predicates are counted. An epoch loses as much for each as for all users.
     """
 
     stream: str
@@ -146,7 +146,7 @@ class Verdict:
     n_entries : int
         The number of valid entries, from the first on.
     head : str
-        The digest of the last of them.
+        The digest of the last valid entry.
     at : str
         The time of that entry; empty if there is none.
     tables : tuple of TableVerdict
@@ -154,7 +154,7 @@ class Verdict:
     problem : str, optional
         "entry 17: " and the problem of the first entry that has one.
     notes : tuple of str
-        What could be shown neither right nor wrong.
+        Points on which the audit could not decide.
     warnings : tuple of str
         Why the sums may be incomplete although no entry is wrong.
     collections : tuple of CollectionVerdict

@@ -5,7 +5,8 @@ and limit, the noise that each weight allows, and the cost of the rows for the m
 after every charge. None of the server's code for these is used (a test checks this), so that a
 mistake there is not repeated here.
 
-What this proves and what it does not: proofs/ledger.md. For auditors: docs/auditing.md.
+proofs/ledger.md proves what this shows, and says what it does not show. For auditors:
+docs/auditing.md.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -54,7 +55,7 @@ def verify(
     Parameters
     ----------
     entries : iterable of Entry
-        All of them, in order.
+        All entries of the ledger, in order.
     heads : sequence of SignedHead
         Heads of this ledger with checked signatures: it must still hold what each states.
     watch : callable, optional
@@ -103,17 +104,23 @@ class _Audit:
         n_entries = self._chain.n_entries
         for head in (signed.head for signed in heads):
             if (accepted := self._lost(head)) is not None:
-                gone = f"{head.n_entries} entries, signed for on {head.at}, are not in this ledger"
-                self._found(accepted, f"{gone}: its owner went on without them here")
+                gone = (
+                    f"this ledger lacks some of the {head.n_entries} entries that were "
+                    f"signed on {head.at}"
+                )
+                self._found(accepted, f"{gone}; its owner accepted the loss in this entry")
             elif head.n_entries > n_entries:
-                missing = f"the tail is missing: {head.n_entries} entries were signed for"
+                missing = (
+                    f"the end of the ledger is missing: a head with {head.n_entries} "
+                    "entries was signed"
+                )
                 self._found(n_entries + 1, f"{missing} on {head.at}")
             elif head.digest != self._chain.digest_after(head.n_entries):
-                rewritten = "the ledger was rewritten, here or before: another digest was signed"
+                rewritten = "the ledger was rewritten here or before: a different digest was signed"
                 self._found(max(1, head.n_entries), f"{rewritten} on {head.at}")
 
     def _lost(self, head: Head) -> int | None:
-        """The entry, if any, by which the owner accepted that entries under a head are lost."""
+        """The entry, if any, in which the owner accepted the loss of entries that a head states."""
         n_entries = head.n_entries
         if (
             n_entries <= self._chain.n_entries
@@ -172,7 +179,7 @@ class _Audit:
     def _take(self, entry: Entry, body: Body) -> None:
         if isinstance(body, Granted | Revoked):
             if entry.table:
-                raise Wrong("an entry about access must not name a table")
+                raise Wrong("an entry that grants or revokes access must not name a table")
             self._access.take(body)
         elif isinstance(body, RollbackAccepted | ClockCorrected):
             self._take_event(entry, body)
@@ -187,7 +194,7 @@ class _Audit:
             self._books[entry.table].take(entry, body, self._sharing(entry.table))
         elif not entry.table or not isinstance(body, Opened):
             raise Wrong(
-                "a table must be opened once, under a name, before any other entry about it"
+                "a table needs a name, and must be opened once before any other entry about it"
             )
         else:
             self._open(entry, body)
@@ -202,7 +209,7 @@ class _Audit:
 
     def _take_stream(self, entry: Entry, body: StreamBody) -> None:
         if not entry.table or entry.table in self._books:
-            raise Wrong("the stream has no name, or a table's name")
+            raise Wrong("the stream has no name, or has the name of a table")
         if entry.table in self._collections.names():
             raise Wrong("the stream has the name of a collection")
         if entry.table in self._streams:
@@ -242,7 +249,7 @@ class _Audit:
             is_shared = shared_budget and shared_budget == book.shared_budget
             if data in book.data_fingerprints and not is_shared and table != name:
                 raise Wrong(
-                    f"the data of {table} is opened under another name, with another budget"
+                    f"the data already belongs to {table}, a table with another name and budget"
                 )
 
     def _tell(self, table: str, n_charges: int) -> None:

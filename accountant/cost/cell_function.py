@@ -52,7 +52,7 @@ class CellFunction:
     def __post_init__(self) -> None:
         check_scope(self.axes)
         if self.values.shape != tuple(classes.n_parts for classes in self.classes):
-            raise ValueError("one value for each product of classes and powers")
+            raise ValueError("there must be one value for each product of classes and powers")
 
     @classmethod
     def of_levels(cls, axes: Scope, numbers: Whole | Pieces) -> "CellFunction":
@@ -93,7 +93,7 @@ class CellFunction:
 
     @cached_property
     def stored_bound(self) -> int:
-        """The largest stored magnitude."""
+        """The largest magnitude of the stored values."""
         return max(abs(int(self.values.min())), abs(int(self.values.max())))
 
     @property
@@ -130,7 +130,7 @@ class CellFunction:
     def priced(self, price: Callable[[int], Fraction]) -> "CellFunction":
         """The price of each value, rounded up, of a function that is constant on classes."""
         if self.degree:
-            raise ValueError("the price of a polynomial is not constant on its classes")
+            raise ValueError("the price of a polynomial is not constant within its classes")
         values, places = np.unique(self.values, return_inverse=True)
         prices = [math.ceil(price(int(value))) for value in values.tolist()]
         dtype = whole_dtype(max(map(abs, prices)))
@@ -140,7 +140,7 @@ class CellFunction:
     def magnitude(self) -> "CellFunction":
         """The absolute value on every cell, of a function that is constant on classes."""
         if self.degree:
-            raise ValueError("the magnitude of a polynomial is taken piece by piece")
+            raise ValueError("the magnitude of a polynomial must be computed piece by piece")
         if int(self.values.min()) >= 0:
             return self
         magnitude = _array(np.abs(self.values), self.values)
@@ -328,7 +328,7 @@ def _combined(
         values = _on_parts(function, values, joint, is_sum=operation is np.add)
         combined = values if combined is None else _array(operation(combined, values), values)
     if combined is None:
-        raise ValueError("nothing to combine")
+        raise ValueError("there is nothing to combine")
     whole = np.broadcast_to(combined, tuple(classes.n_parts for classes in joint.values()))
     exact = all(function.exact for function in functions)
     return CellFunction(tuple(joint), tuple(joint.values()), whole, exact)

@@ -1,4 +1,4 @@
-"""What rows cost one cell, from what each row is: weight times coefficient, by the definition.
+"""The cost of rows at one cell, by the definition: weight times coefficient.
 
 Without profiles, classes or sums of functions, so that it can tell whether these are right: it
 compares a sum of costs that was kept with the rows that it is of. Far too slow for all cells.

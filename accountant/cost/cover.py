@@ -16,7 +16,7 @@ product, a share only says whether it is positive anywhere in the class.
 In a box, a row costs at most C, and where a class has a smaller share than the largest of the box,
 in proportion less. So with any division of C over the axes of the row, a cell pays at most the sum,
 over axes, of each axis's portion times the share there. Summed over the rows that depend on an
-axis, each axis has a worst class; a bound is the sum, over axes, of the cost there.
+axis, each axis has a worst class; a bound is the sum over axes of the payments there.
 
 Which division is good is found by float arithmetic: portions are moved from axes on whose worst
 class a row is paid to others. The bound itself is computed from the division in whole numbers, and
@@ -49,7 +49,7 @@ class Envelope:
         The largest value of the function.
     axes : tuple of str
     classes : tuple of AxisClasses
-        For each axis, of degree 0.
+        The classes of levels of each axis, of degree 0.
     shares : tuple of (n_classes,) ndarray
         For each axis, the share of each class, from 0 to `WHOLE`.
     """
@@ -198,7 +198,7 @@ class DividedCosts:
     ----------
     heights : (n_rows,) ndarray
     along : sequence of RowsAlong
-        For each axis.
+        The rows along each axis.
     boxes : (n_boxes, n_axes) ndarray
     """
 
@@ -231,7 +231,7 @@ class DividedCosts:
         return [axis if scores[box, axis] > 0 else None for box, axis in enumerate(best)]
 
     def _left_out(self, place: int) -> Floats:
-        """Of each row on an axis, the mean over classes of the share that is not paid there."""
+        """For each row on an axis, the mean over classes of the share that is not paid there."""
         one = self._along[place]
         means = one.means(self._boxes[:, place])
         left: Floats = 1 - means / np.maximum(self._tops[place], 1)
@@ -350,19 +350,19 @@ class Cover:
     heights : (n_rows,) ndarray
         The largest cost of each row.
     constant : int
-        What every cell has paid beside them.
+        The amount that every cell has paid in addition to the rows.
     along : mapping of str to RowsAlong
         For each axis, the rows that depend on it, and the sets of classes that boxes use.
     boxes : (n_boxes, n_axes) ndarray
         The number of each box's set on each axis, in the order of `along`.
     bounds : (n_boxes,) ndarray
-        No cell of the box has paid more.
+        For each box, the most that one of its cells can have paid.
     n_known : (n_boxes,) ndarray
         The number of rows there were when the box was last looked at.
     portions : sequence of (n_boxes, n_rows) ndarray
-        For each axis, the portions by which each box was bounded last, or the box that it is a
-        part; 0 where there are none. Rows and axes that came later are missing. They only decide
-        where the search for better ones starts.
+        For each axis, the portions by which each box, or the larger box it was cut from, was
+        bounded last; 0 where there are none. Rows and axes that came later are missing. They only
+        decide where the search for better ones starts.
     """
 
     heights: Numbers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))

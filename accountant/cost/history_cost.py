@@ -146,7 +146,7 @@ class CostState:
         self._priced = (*first, *others)[:N_PRICED_KEPT]
 
     def units_without(self, rows: Sequence[PlannedMeasurement]) -> int:
-        """What the history would cost, had some of its rows not been paid for, or at less weight.
+        """The cost of the history if some of its rows had not been bought, or at less weight.
 
         For comparisons only: nothing is charged by it. Once boxes have taken the place of the
         elimination, rows that were bought since are not in it, and sparing them saves nothing or
@@ -172,11 +172,11 @@ class CostState:
         return summed, tuple(planned for plan in plans for planned in plan)
 
     def summed(self) -> SummedCosts:
-        """What all rows cost, added up."""
+        """The sum of the costs of all rows."""
         return self._computed()
 
     def _parts(self, rows: Sequence[PlannedMeasurement]) -> list[CellFunction]:
-        """What each of some rows costs the cells."""
+        """The cost of each of some rows at the cells."""
         return [
             part
             for planned in rows
@@ -237,7 +237,7 @@ class _Chain(NamedTuple):
 
 
 def _longest_beginning(priced: Sequence[_Priced], name: _Name) -> _Priced | None:
-    """Of the priced plans, the longest one with which a plan begins."""
+    """The longest of the priced plans that a plan begins with."""
     beginnings = (one for one in priced if one.name == name[: len(one.name)])
     return max(beginnings, key=lambda one: len(one.name), default=None)
 
@@ -248,7 +248,7 @@ def _name(plan: Sequence[PlannedMeasurement]) -> _Name:
 
 
 def price_of(state: CostState, units_spent: int, plan: Sequence[PlannedMeasurement]) -> Price:
-    """What `plan` would add to a history that has been charged `units_spent`.
+    """The units that `plan` would add to a history that has been charged `units_spent`.
 
     Notes
     -----

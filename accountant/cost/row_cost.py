@@ -4,9 +4,9 @@
     Gaussian    k**2 * order * precision * coefficient**2, rounded up
 
 for a unit whose k rows are all in that cell. Where a unit has at most m rows at each level of an
-axis, the cost of a single row of the unit: the first without k, the second with the number of the
-unit's rows that the measured row can be about in place of its square (summed_costs.py adds them
-up). These are functions of the cells, which are nowhere below the cost.
+axis, these are costs of one row of the unit: the first without k, the second with the number of the
+unit's rows that the measured row can cover instead of its square (summed_costs.py adds them). These
+are functions of the cells, which are nowhere below the cost.
 
 What one unit of weight on every row of a block costs each cell is the block's profile. The rows of
 a block share no cell, so a cell pays for the one row that contains it: the profile is the magnitude
@@ -124,7 +124,7 @@ N_PROFILE_CELLS_MAX = 2**16  # classes of one block; beyond this a proved bound 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Profile:
-    """What a block costs each cell, per unit of weight.
+    """The cost of a block at each cell, per unit of weight.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ def _profile(block: QueryBlock, n_cells_max: int) -> Profile:
 def _functions(term: Term) -> list[CellFunction]:
     """A term as functions whose product it is."""
     if term.scale.denominator != 1:
-        raise ValueError("a measured row has whole coefficients")
+        raise ValueError("the coefficients of a measured row must be whole numbers")
     return [CellFunction.constant(term.scale.numerator), *map(_function, term.factors)]
 
 
@@ -281,7 +281,7 @@ def row_cost(
     rows_per_unit: int = 1,
     by: RowsByLevel | None = None,
 ) -> Profile:
-    """What measuring a block costs each cell, in units; `profile` is the block's.
+    """What measuring a block costs each cell, in units; `profile` is the profile of the block.
 
     For all rows of a unit; for one of them, where they are bounded `by` levels too.
     """
@@ -307,7 +307,7 @@ def most_of(
 
 
 def units_per_square(precision: Precision, terms: GaussianTerms) -> Fraction:
-    """What one squared unit of a coefficient costs."""
+    """The cost of one squared unit of a coefficient."""
     rate: Fraction = terms.order * precision.exact * UNITS_PER_EPSILON
     return rate
 

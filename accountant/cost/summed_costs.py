@@ -75,7 +75,7 @@ class LevelCosts:
     n_cells_max : int
         The most cells that one table may span.
     functions : tuple of CellFunction
-        What is added up: what each row costs a cell, for one row of a unit.
+        The functions to add up: the cost of each row to a cell, for one row of a unit.
     ranges : tuple of _Range
         In order; together all levels of the axis. While no function depends on the axis, a single
         level stands for them.
@@ -181,7 +181,7 @@ class LevelCosts:
         return [*first, *self._cut(middle, end, room - len(first))]
 
     def _eliminated(self, start: int, end: int) -> tuple[Elimination, list[CellFunction]]:
-        """The elimination at some levels, and the functions it is of."""
+        """The elimination at some levels, and the functions that it eliminated."""
         functions = self._between(self.functions, start, end)
         return eliminated(functions, self.n_cells_max, self.bound.axis), functions
 
@@ -246,7 +246,7 @@ class TableCost:
     Parameters
     ----------
     units : int
-        In units of 2**-40 epsilon.
+        The largest value of the sum, in units of 2**-40 epsilon.
     exact : bool
         Whether it is the maximum itself; otherwise a proved upper bound.
     """
@@ -264,7 +264,7 @@ class SummedCosts:
     rows_per_unit : int
     by : RowsByLevel, optional
     functions : tuple of CellFunction
-        What each row costs, in units; some are added up.
+        The cost of each row, in units; some are already added up.
     n_ordered : int
         The number of functions when the order of elimination was chosen.
     elimination : Elimination or LevelCosts
@@ -274,7 +274,7 @@ class SummedCosts:
     rows : tuple of CellFunction
         The same sum with nothing added up; empty if there are more than are ever covered.
     n_rows : int
-        How many there are.
+        The number of rows.
     cover : Cover, optional
         Where elimination is too large to be exact, boxes with lower bounds. It then takes the
         place of the elimination, which is no longer added to; by level, the lower bound is used of
@@ -293,14 +293,14 @@ class SummedCosts:
 
     @classmethod
     def nothing(cls, n_cells_max: int, rows_per_unit: int, by: RowsByLevel | None) -> "SummedCosts":
-        """Of no row."""
+        """A sum of no rows."""
         return cls(
             rows_per_unit, by, (), 0, eliminated_sum((), n_cells_max, rows_per_unit, by), exact=True
         )
 
     @property
     def kept(self) -> "KeptSum":
-        """What a checkpoint keeps of it."""
+        """The part that a checkpoint keeps."""
         return KeptSum(self.functions, self.rows, self.n_rows, self.exact, self.cost)
 
     @property
@@ -406,7 +406,7 @@ class KeptSum:
     functions, rows, n_rows, exact
         As of `SummedCosts`.
     cost : TableCost
-        What was found to be the largest value of the sum.
+        The largest value of the sum, as found.
     """
 
     functions: tuple[CellFunction, ...]

@@ -38,7 +38,7 @@ class GaussianAccount:
     Parameters
     ----------
     terms : GaussianTerms, optional
-        None before there is any.
+        The table's terms; None before its first Gaussian noise.
     rho_units : int
         The sum over all releases, in units of 2**-60.
     rows_per_unit : int
@@ -67,7 +67,7 @@ class GaussianAccount:
             If the terms differ from the table's.
         """
         if self.terms not in (None, terms):
-            raise ValueError("Gaussian noise on other terms than the table's")
+            raise ValueError("the terms of the Gaussian noise differ from the table's")
         return replace(self, terms=terms, rho_units=self.rho_units + rho_units)
 
     def terms_for(self, delta: Fraction, epsilon: Fraction) -> GaussianTerms:
@@ -82,8 +82,8 @@ class GaussianAccount:
             return best_terms(delta, epsilon)
         if self.terms.delta != delta:
             raise InvalidRequest(
-                "The table's Gaussian noise is already accounted with another delta.",
-                hint=f"Ask with delta {float(self.terms.delta):g}, or without any.",
+                "The table already accounts for its Gaussian noise with another delta.",
+                hint=f"Ask with delta {float(self.terms.delta):g}, or without a delta.",
             )
         return self.terms
 

@@ -112,7 +112,7 @@ def least_lack(by_value: NDArray[np.int64], n_records: int) -> int:
         The records of each combination whose child is 0, and those whose child is 1. ``K_x`` is
         the sum of ``by_value[x]`` over the combinations that are assigned `x`.
     n_records : int
-        At least their sum.
+        An upper bound on the sum of the counts.
     """
     # Floats for the order alone: any order gives the minimum
     order = np.argsort(by_value[1] / np.maximum(by_value.sum(axis=0), 1), kind="stable")
@@ -176,7 +176,7 @@ def _with(reached: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.i
 
 
 def _undominated(reached: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The states that no other state matches in both values; one of several equal ones."""
+    """The states that no other state matches in both values; of equal states, only one."""
     order = np.lexsort((-reached[1], -reached[0]))
     ones = reached[1, order]
     best_before = np.append(-1, np.maximum.accumulate(ones)[:-1])
@@ -365,7 +365,7 @@ def chosen(
     Parameters
     ----------
     choice : Choice
-        Its views fit the schema.
+        A choice whose views match the schema.
     weight : Weight
         The weight that was paid.
     read : callable
@@ -418,7 +418,7 @@ def _survives(numerator: int, denominator: int) -> bool:
 
 
 def _read_together(choice: Choice, schema: Schema) -> dict[Scope, list[int]]:
-    """What is read, and the places of the candidates whose tables follow from it."""
+    """The tables to read, each with the places of the candidates whose tables follow from it."""
     scopes = [choice.scope(candidate) for candidate in choice.candidates]
     sizes = {axis.name: axis.size for axis in schema.axes}
     wider = read_together(scopes, sizes)

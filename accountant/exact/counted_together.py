@@ -1,4 +1,4 @@
-"""Which levels are counted together for what was charged: those that no row of it tells apart.
+"""Which levels a source may count together for a charge: those that none of its rows tells apart.
 
 Computed from the rows' own factors and groups, which the gate charged for. A level on which every
 row is 0 is not counted at all, so that rows outside of a condition never leave the source. Where a
@@ -88,8 +88,9 @@ def check_read(block: QueryBlock, schema: Schema) -> None:
     n_cells = n_cells_read(grouping_for([block], schema), schema)
     if n_cells > N_CELLS_READ_MAX:
         raise TooLarge(
-            f"This has up to {n_cells} cells to count; at most {N_CELLS_READ_MAX} are.",
-            hint="Ask for fewer groups, or for a sum of a measure by fewer columns.",
+            f"This query would count up to {n_cells} cells; at most {N_CELLS_READ_MAX} "
+            "are allowed.",
+            hint="Ask for fewer groups, or group the sum of a measure by fewer columns.",
         )
 
 
@@ -105,7 +106,7 @@ def _runs(name: str, classes: AxisClasses, blocks: Sequence[QueryBlock]) -> Leve
 
 
 def _joined(n_levels: int, starts: NDArray[np.int64], counted_as: NDArray[np.int64]) -> LevelRuns:
-    """Runs, with neighbours joined where they are counted alike."""
+    """The runs, with neighbours that are counted alike joined into one."""
     changes = np.append(True, counted_as[1:] != counted_as[:-1])
     return LevelRuns(n_levels, starts[changes], counted_as[changes])
 

@@ -50,7 +50,7 @@ def exact_answers(block: QueryBlock, counts: CellCounts, schema: Schema) -> list
 def weighed(
     block: QueryBlock, levels: Sequence[NDArray[np.int64]], counts: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """What some records add to the block's query, (n,): their counts times their coefficients.
+    """The contribution of some records to the block's query, (n,): counts times coefficients.
 
     Parameters
     ----------
@@ -119,17 +119,17 @@ def check_counts(scope: Scope, counts: CellCounts, schema: Schema) -> None:
     """Raise ValueError, with a text that reveals none of them, unless these counts are possible."""
     check_levels(scope, counts.levels, schema)
     if counts.counts.size and counts.counts.min() < 0:
-        raise ValueError("a source answered with negative counts")
+        raise ValueError("the source answered with negative counts")
     # In floats the sum cannot wrap around, and at 2**40 records it is still exact.
     if counts.counts.astype(np.float64).sum() > schema.n_records_max:
-        raise ValueError("a source holds more records than the schema allows")
+        raise ValueError("the source holds more records than the schema allows")
 
 
 def check_levels(scope: Scope, levels: Sequence[NDArray[np.int64]], schema: Schema) -> None:
     """Raise ValueError, as `check_counts`, unless these are levels of the scope's axes."""
     sizes = schema.sizes(scope)
     if len(levels) != len(sizes):
-        raise ValueError("a source answered for other axes than it was asked for")
+        raise ValueError("the source answered for other axes than it was asked for")
     for positions, size in zip(levels, sizes, strict=True):
         if positions.size and not (positions.min() >= 0 and positions.max() < size):
-            raise ValueError("a source answered with levels that the schema does not have")
+            raise ValueError("the source answered with levels that the schema does not have")

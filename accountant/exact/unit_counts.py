@@ -65,9 +65,9 @@ def check_unit_cells(scope: tuple[str, ...], cells: UnitCells, schema: Schema) -
     if not cells.units.size:
         return
     if min(cells.units.min(), cells.digests.min()) < 0:
-        raise ValueError("a source answered with units that are not numbered from 0")
+        raise ValueError("the source answered with units that are not numbered from 0")
     if max(cells.units.size, int(cells.units.max()) + 1) > schema.n_records_max:
-        raise ValueError("a source holds more records than the schema allows")
+        raise ValueError("the source holds more records than the schema allows")
 
 
 def _is_kept(

@@ -1,4 +1,4 @@
-"""An earlier generation of a table: what was measured of it, for questions AS OF one of its days.
+"""Answers questions AS OF a day of an earlier generation, from its measurements alone.
 
 Its data is gone, so nothing is charged, read or measured; answers from its history are
 post-processing of released values. Proof: proofs/generations.md, "What is known of the new rows".
@@ -27,11 +27,11 @@ class EndedGeneration(Gate):
     Parameters
     ----------
     gate : Gate
-        Of the table.
+        The gate of the table.
     place : int
-        Of the generation, among the earlier ones.
+        The place of the generation among the earlier ones.
     name : str
-        What it is called in refusals.
+        The name of the generation in refusals.
     """
 
     def __init__(self, gate: Gate, place: int, name: str) -> None:
@@ -63,7 +63,7 @@ class EndedGeneration(Gate):
     def charge(  # noqa: PLR0913 - as of a gate
         self,
         plan: Sequence[PlannedMeasurement],
-        payer: Payer,  # noqa: ARG002 - as of a gate; no one is charged
+        payer: Payer,  # noqa: ARG002 - part of the interface of a gate; no charge is made
         *,
         epsilon_cap: Fraction | None,  # noqa: ARG002 - the same
         n_read: int | None = None,  # noqa: ARG002 - the same
@@ -81,7 +81,7 @@ class EndedGeneration(Gate):
 
 
 def generation_over(name: str, price: Price) -> GenerationOver:
-    """The refusal of a purchase at this price, which may be nothing, that cannot be measured."""
+    """The refusal of a request; `price` is what it would cost if it could be measured."""
     needed = max(price.epsilon, Fraction(1, UNITS_PER_EPSILON))
     return GenerationOver(Shortfall(table=name, epsilon_needed=needed, epsilon_left=Fraction(0)))
 

@@ -104,7 +104,7 @@ class Gate:
         return self._ledger.history_now(self.schema.table)
 
     def price(self, plan: Sequence[PlannedMeasurement]) -> Price:
-        """What `plan` would cost. Charges nothing.
+        """The price of `plan`. Charges nothing.
 
         Raises
         ------
@@ -155,10 +155,10 @@ class Gate:
             return ()
         measured = self.complete(self.charge(plan, payer, epsilon_cap=epsilon_cap).seq)
         if measured is None:
-            raise RuntimeError("a charge that another process is about to measure")
+            raise RuntimeError("another process is already measuring this charge")
         return measured
 
-    def charge(  # noqa: PLR0913 - the purchase, its payer, and the history that it was planned on
+    def charge(  # noqa: PLR0913 - the plan, its payer, and what the decision rests on
         self,
         plan: Sequence[PlannedMeasurement],
         payer: Payer,
@@ -185,7 +185,7 @@ class Gate:
 
         def charged(history: TableHistory) -> Charge:
             if n_read is not None and len(history.read) != n_read + n_come(history, awaited):
-                raise StalePlan("another process has charged or measured meanwhile")
+                raise StalePlan("another process has charged or measured in the meantime")
             if isinstance(self._source, Snapshot):
                 self._source.rows(history)  # or it would be charged for rows that are not there
             return self._charged(history, plan, statistics, payer, epsilon_cap)
@@ -202,7 +202,8 @@ class Gate:
         """Measure what was charged, in this process's turn, and return the measurements.
 
         None if the turn has been used, or another process has taken it over: one draw is made in
-        a turn, and only the latest turn's draw is ever kept. Statistics are in the history then.
+        a turn, and only the draw of the latest turn is ever kept. Statistics are in the history
+        then.
 
         Raises
         ------
@@ -230,7 +231,7 @@ class Gate:
         horizon : int
             How many levels of its axis are readable from now on; nothing is done if they are.
         by : str
-            Who says so.
+            Who asked for it; recorded in the ledger.
 
         Raises
         ------
@@ -259,7 +260,7 @@ class Gate:
         start, end : int
             Levels of the axis along which the table grows, from the first to before the second.
         by : str
-            Who says so.
+            Who asked for it; recorded in the ledger.
 
         Raises
         ------
@@ -270,12 +271,12 @@ class Gate:
         """
         growth, source = self.history.growth, self._source
         if growth is None or not isinstance(source, ClosedPeriods):
-            raise ValueError("a table that does not grow")
+            raise ValueError("the table does not grow")
         found = source.found(growth)
         changed = [one for one in found if one not in growth.periods]
         named = tuple(one for one in found if one.start < end and start < one.end)
         if not set(changed) <= set(named):
-            raise ValueError("rows of other periods have changed, too")
+            raise ValueError("rows of other periods have changed too")
         if not changed:
             return ()
         seq = self._ledger.append(
@@ -303,7 +304,7 @@ class Gate:
     def read_from(self, source: Source) -> None:
         """Measure from another snapshot; nothing, unless it is of the present generation."""
         if not isinstance(self._source, Snapshot):
-            raise TypeError("a table that grows reads its rows by itself")
+            raise TypeError("a table that grows reads its own rows")
         self._source.replace(source, self.history)
 
     def changed_periods(self) -> tuple[Period, ...]:
@@ -345,18 +346,18 @@ class Gate:
         return len(waiting)
 
     def _rows(self, history: TableHistory) -> Source | ReadRows:
-        """What a history is about; of a growing table, as far as it says.
+        """The rows that a history covers; for a growing table, up to the history's horizon.
 
         Raises
         ------
         SourceUnavailable
-            If that is not what can be read.
+            If these rows cannot be read now.
         """
         source, growth = self._source, history.growth
         if not isinstance(source, ClosedPeriods):
             return source.rows(history)
         if growth is None:
-            raise RuntimeError("a table that grows is opened as one")
+            raise RuntimeError("a table that grows must be opened as such a table")
         return source.rows(growth)
 
     def _charged(
@@ -387,7 +388,9 @@ def _checked(
     if isinstance(source, GrowingSource) and schema.grows is not None:
         return ClosedPeriods(schema.table, schema.by_name[schema.grows], source, ledger.key)
     if isinstance(source, GrowingSource) or schema.grows is not None:
-        raise TypeError(f"{schema.table} grows, or its source does; but not both")
+        raise TypeError(
+            f"the schema and the source of {schema.table} disagree on whether the table grows"
+        )
     return Snapshot(schema.table, source, ledger.key, rows_fingerprint)
 
 

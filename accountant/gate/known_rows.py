@@ -22,7 +22,7 @@ from cube.axis import Axis
 from cube.horizon import Span, spans
 from cube.refusals import SourceUnavailable, TacitError
 
-NOT_NOW: Final = "Ask again later; what history says is answered meanwhile."
+NOT_NOW: Final = "Ask again later. Meanwhile, queries that the history can answer still work."
 
 
 class ClosedPeriods:
@@ -32,10 +32,10 @@ class ClosedPeriods:
     ----------
     table : str
     axis : Axis
-        Along which the table grows.
+        The axis along which the table grows.
     source : GrowingSource
     key : bytes
-        The ledger's, of the digests.
+        The ledger's key, with which the digests are made.
     """
 
     def __init__(self, table: str, axis: Axis, source: GrowingSource, key: bytes) -> None:
@@ -132,7 +132,7 @@ class ClosedPeriods:
 
     def _unavailable(self) -> SourceUnavailable:
         return SourceUnavailable(
-            f"The data of {self._table} cannot be measured just now.", hint=NOT_NOW
+            f"The data of {self._table} cannot be measured at the moment.", hint=NOT_NOW
         )
 
 
@@ -142,18 +142,18 @@ def _now(rows: ReadRows, known: Period, key: bytes) -> Period:
     return Period(known.start, known.end, found)
 
 
-NOT_YET: Final = "Ask again in a moment: the server reads the table's new data."
+NOT_YET: Final = "Ask again in a moment, when the server has read the new data."
 
 
 class Snapshot:
-    """What was read of one table, which is replaced when its data is. Thread-safe.
+    """The rows read from one table, replaced when its data is replaced. Thread-safe.
 
     Parameters
     ----------
     table : str
     source : Source
     key : bytes
-        The ledger's, of the digests.
+        The ledger's key, with which the digests are made.
     rows_fingerprint : str, optional
         The source's digest, if it is known already.
     """
@@ -192,12 +192,14 @@ class Snapshot:
         source, found = self._like_it(known or "")
         if known is not None and not hmac.compare_digest(known, found):
             raise SourceUnavailable(
-                f"The data of {self._table} was replaced, and is not read yet.", hint=NOT_YET
+                f"The data of {self._table} was replaced, and the server has not read "
+                "the new data yet.",
+                hint=NOT_YET,
             )
         return source
 
     def _like_it(self, known: str) -> tuple[Source, str]:
-        """What is read, and its digest made like a known one, when it is first asked for."""
+        """The source and its digest, made like a known digest when it is first asked for."""
         with self._lock:
             if known not in self._like:
                 self._like[known] = self._source.rows_fingerprint(self._key, known)

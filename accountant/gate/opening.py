@@ -4,8 +4,8 @@ A new table is entered; a changed one is refused, because a budget belongs to on
 it has spent stays spent when its owner replaces the data. Proof: proofs/gate.md, "The history".
 
 When the owner replaces it, a new generation begins, under the budget that there is. The new data is
-read and fingerprinted first, then one entry is decided on the latest history. The declaration stays
-unchanged, and so do the neighbours, the bounds on a unit's rows, and all that is spent. Proof:
+read and fingerprinted first, then one entry is decided on the latest history. The declaration, the
+neighbours, the bounds on a unit's rows and all recorded spending stay the same. Proof:
 proofs/generations.md.
 """
 
@@ -37,12 +37,12 @@ from cube.schema import RowsByLevel, Schema
 
 @dataclass(frozen=True, slots=True)
 class Funds:
-    """What a table's owner lets it spend, as declared.
+    """The spending that a table's owner allows, as declared.
 
     Parameters
     ----------
     budget : Fraction
-        In epsilon.
+        The total epsilon that may be spent.
     renews : Window
         The window in which it may be spent, and after which it is there anew.
     shared : str
@@ -121,7 +121,7 @@ def open_table(
 
 
 def as_seen(schema: Schema, funds: Funds, data: str, rows: str | None) -> TableOpened:
-    """A table as it is declared, with the fingerprints of its file and of its rows."""
+    """A table as it is declared, with the fingerprints of its data and of the rows read from it."""
     return TableOpened(
         _schema_digest(schema),
         data,
@@ -141,34 +141,35 @@ def check_declared(table: str, opened: TableOpened, seen: TableOpened) -> None:
     forgetting = "A new ledger would forget what was already spent on this data."
     if opened.schema_digest != seen.schema_digest:
         raise LedgerMismatch(
-            f"The ledger knows {table} with other columns, levels or neighbours.",
-            hint=f"Restore the declaration it began with. {forgetting}",
+            f"The ledger records {table} with other columns, levels or neighbours.",
+            hint=f"Restore the declaration that the table began with. {forgetting}",
         )
     bounds = opened.rows_per_unit, opened.rows_per_unit_by
     if bounds != (seen.rows_per_unit, seen.rows_per_unit_by):
         raise LedgerMismatch(
-            f"The ledger knows {table} with {_as_declared(*bounds)}, "
-            "by which everything spent on it was counted.",
-            hint=f"Restore that. {forgetting}",
+            f"The ledger records {table} with {_as_declared(*bounds)}. All spending on "
+            "the table was computed with these bounds.",
+            hint=f"Restore this in the configuration. {forgetting}",
         )
     if (opened.grows, opened.grows_levels) != (seen.grows, seen.grows_levels):
         raise LedgerMismatch(
             f"The ledger knows {table} as a table that "
             f"{f'grows along {opened.grows}' if opened.grows else 'does not grow'}.",
-            hint=f"Restore that. {forgetting}",
+            hint=f"Restore this in the configuration. {forgetting}",
         )
 
 
 def _check_same_data(table: str, ledger: Ledger, seen: TableOpened) -> None:
-    """Refuse data of another than the present generation."""
+    """Refuse data that is not the data of the present generation."""
     # What a growing table's data was is known by its periods, which the gate compares.
     known = ledger.history(table).generations.data[-1:]
     if seen.grows or all(hmac.compare_digest(one, seen.data_fingerprint) for one in known):
         return
     raise DataChanged(
-        f"The data of {table} is not the data that its ledger knows.",
-        hint=f"Restore that data; or go on with the new one: `tacit table renew {table}` begins a "
-        "generation under the same budget. A new ledger would forget what was already spent.",
+        f"The data of {table} is not the data that is recorded in its ledger.",
+        hint=f"Restore the recorded data. Or keep the new data: `tacit table renew {table}` "
+        "begins a generation under the same budget. A new ledger would forget what "
+        "was already spent.",
     )
 
 
@@ -186,8 +187,8 @@ def _check_same_rows(ledger: Ledger, table: str, rows: str) -> None:
     known = ledger.history(table).rows_fingerprint or rows
     if not hmac.compare_digest(known, rows):
         raise DataChanged(
-            f"The data of {table} is the same, but other rows are read from it than were before.",
-            hint="Start it with the release of Tacit and of DuckDB that it was served with before.",
+            f"The file of {table} is unchanged, but different rows were read from it.",
+            hint="Start the server with the same releases of Tacit and DuckDB as before.",
         )
 
 
@@ -200,8 +201,8 @@ def _share(ledger: Ledger, table: str, shared: str) -> None:
     known = ledger.history(table).shared_budget
     if known != shared:
         raise LedgerMismatch(
-            f"The ledger knows {table} with the budget {known}, which it shares with others.",
-            hint=f'Say budget = "{known}" again: what it has spent counts there.',
+            f"The ledger records that {table} spends from the shared budget {known}.",
+            hint=f'Set budget = "{known}" again: the table\'s spending counts in that budget.',
         )
 
 
@@ -229,14 +230,15 @@ def check_new_data(
         every = ledger.history(known).generations.data
         if any(hmac.compare_digest(one, data_like(source, ledger.key, one)) for one in every):
             raise LedgerMismatch(
-                f"The ledger knows the data of {table} as {known}.",
-                hint=f"Call it {known}: under a second name it would be given a second budget. "
-                'Or let both spend from one: [budgets.NAME], and budget = "NAME" in each table.',
+                f"The ledger already records the data of {table} under the name {known}.",
+                hint=f"Call the table {known}: a second name would give the same data a "
+                "second budget. Or let both tables spend from one budget: declare "
+                '[budgets.NAME], and set budget = "NAME" in each table.',
             )
 
 
 def _schema_digest(schema: Schema) -> str:
-    """A digest of the declarations that give coefficients their meaning: table, axes, neighbours.
+    """A digest of the table, axes and neighbours, which give a row's coefficients their meaning.
 
     The order of the columns and the public cap on records do not change it, and are left out.
     """
@@ -254,13 +256,13 @@ def renew_table(ledger: Ledger, schema: Schema, funds: Funds, source: Source, by
     ----------
     ledger : Ledger
     schema : Schema
-        Of a table that does not grow.
+        The schema of a table that does not grow.
     funds : Funds
         Its budget as declared.
     source : Source
         The new data.
     by : str
-        Who says so.
+        Who replaced the data; recorded in the ledger.
 
     Raises
     ------
@@ -274,7 +276,8 @@ def renew_table(ledger: Ledger, schema: Schema, funds: Funds, source: Source, by
     opened = ledger.history(table).opened
     if opened is None:
         raise LedgerMismatch(
-            f"The ledger does not know {table} yet.", hint="`tacit serve` enters it."
+            f"The ledger does not know {table} yet.",
+            hint="Run `tacit serve`: it records the table.",
         )
     data, rows = source.fingerprint(ledger.key), source.rows_fingerprint(ledger.key)
     seen = as_seen(schema, funds, data, rows)

@@ -53,7 +53,7 @@ def check_fits(block: QueryBlock, schema: Schema) -> None:
     """Raise ValueError unless the block's arrays are over axes of the schema."""
     for axes, numbers in arrays_of([block]):
         if not schema.by_name.keys() >= set(axes) or shape_of(numbers) != schema.sizes(axes):
-            raise ValueError(f"a block over {axes} does not fit the schema of {schema.table}")
+            raise ValueError(f"a block over {axes} does not match the schema of {schema.table}")
 
 
 def check_statistic(asked: Asked, schema: Schema, known: UnitCounts) -> None:
@@ -68,8 +68,10 @@ def check_statistic(asked: Asked, schema: Schema, known: UnitCounts) -> None:
     if isinstance(asked, PlannedUnitCount):
         if asked.count.only_cut and schema.grows is not None:
             raise InvalidRequest(
-                f"Which rows are left out changes as {schema.table} grows.",
-                hint="COUNT(DISTINCT ..) without WAS_CUT counts units that are there.",
+                f"Units with rows left out cannot be counted in {schema.table}: which "
+                "rows are left out changes as the table grows.",
+                hint="Use COUNT(DISTINCT ..) without WAS_CUT: it counts the units that are "
+                "present.",
             )
         check_fits(asked.count.block, schema)
         known.noise_for(asked).lattice_bound(answer_bound(asked.count.block, schema))
@@ -78,7 +80,8 @@ def check_statistic(asked: Asked, schema: Schema, known: UnitCounts) -> None:
     if isinstance(statistic, Choice):
         if schema.grows is not None:
             raise InvalidRequest(
-                f"A choice among columns is about every row, and {schema.table} grows.",
+                "A choice among columns covers every row, so it cannot be made while "
+                f"{schema.table} grows.",
                 hint="Make the synthetic table with a method that counts pairs of columns.",
             )
         for view in statistic.views:
@@ -111,7 +114,7 @@ def rows_costing(statistics: Sequence[Asked]) -> list[PlannedMeasurement]:
 
 
 def units_of_counts(statistics: Sequence[Asked], known: UnitCounts) -> int:
-    """What counts of units will have cost, with those among some statistics, in units."""
+    """The cost of counts of units, with those among some statistics added, in units."""
     return known.units + known.added(
         [asked for asked in statistics if isinstance(asked, PlannedUnitCount)]
     )
@@ -153,7 +156,7 @@ def terms_of(
     terms = account.terms or min(wanted, key=lambda one: one.order)
     if any(one.delta != terms.delta for one in wanted):
         raise InvalidRequest(
-            "The table's Gaussian noise is already accounted with another delta.",
+            "The table already accounts for its Gaussian noise with another delta.",
             hint=f"Ask with delta {float(terms.delta):g}.",
         )
     return terms
@@ -173,7 +176,7 @@ class Pricing:
     ----------
     schema : Schema
     history : TableHistory
-        Its `now` is the time at which limits are checked.
+        The table's history; limits are checked at its time `now`.
     """
 
     def __init__(self, schema: Schema, history: TableHistory) -> None:
@@ -182,7 +185,7 @@ class Pricing:
         self._checked: set[tuple[str, int, bool, int | None]] = set()
 
     def price(self, plan: Sequence[PlannedMeasurement], statistics: Sequence[Asked] = ()) -> Price:
-        """What a plan, and statistics, would cost.
+        """The cost of a plan and of statistics, before they are charged.
 
         Raises
         ------

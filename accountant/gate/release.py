@@ -1,4 +1,4 @@
-"""Between a charge and its measurement: the only read of private data, and the noise.
+"""Measures a charge: makes the only read of private data, and adds the noise.
 
 The gate calls it, once in a turn, for what is durably charged (gate.py). Exact values and recovered
 noise are locals of `_read_and_add_noise` and of the functions that it calls, and of nothing else;
@@ -65,7 +65,7 @@ class Release:
         source : Source or ReadRows
             The rows that were checked, of a table that grows.
         charge : Charge
-            Durable.
+            The charge to measure, already durable.
         known : TableHistory
             Whose measurements, and counts of units, the charge may raise.
 
@@ -85,8 +85,9 @@ class Release:
             raise RuntimeError("a measurement failed after its charge, which stays pending")
         if values is None:
             raise SourceUnavailable(
-                f"The data of {self.schema.table} cannot be read just now.",
-                hint="Ask again later: a charge already made is completed then, not made again.",
+                f"The data of {self.schema.table} cannot be read at the moment.",
+                hint="Ask again later. A charge that was already made is then completed, "
+                "not made a second time.",
             )
         return values
 

@@ -40,14 +40,14 @@ class ChargedBlock:
     def laplace_noise(self) -> LatticeNoise:
         """The noise, of rows with Laplace noise; TypeError for others."""
         if not isinstance(self.noise, LatticeNoise):
-            raise TypeError("rows with Gaussian noise have another")
+            raise TypeError("a charge for rows with Laplace noise needs Laplace noise")
         return self.noise
 
     @property
     def precision(self) -> Precision:
         """The precision that is paid for, of Gaussian noise; TypeError for another."""
         if not isinstance(self.noise, GaussianNoise) or not isinstance(self.noise.rho, Precision):
-            raise TypeError("rows with Gaussian noise have a precision")
+            raise TypeError("a charge for rows with Gaussian noise needs a precision")
         return self.noise.rho
 
 
@@ -106,7 +106,7 @@ class ChargedChoice:
     def check_released(self, released: int) -> None:
         """Raise ValueError unless a candidate of the choice has this place."""
         if not 0 <= released < len(self.choice.candidates):
-            raise ValueError("a candidate chosen that is not there")
+            raise ValueError("the chosen candidate does not exist")
 
     def value_of(self, released: int) -> int:
         """The place of the chosen candidate, which is the released number itself."""
@@ -122,7 +122,7 @@ class ChargedGaussian:
 
     def __post_init__(self) -> None:
         if not isinstance(self.noise.rho, Rho):
-            raise TypeError("a statistic is paid for in rho, rows at a precision")
+            raise TypeError("a statistic must be paid for in rho, not at a precision")
 
     @property
     def n_released(self) -> int:

@@ -10,8 +10,7 @@ changed byte, another ledger's file, other code, or anybody's who lacks the key,
 read. So it is if some entries, drawn at random, say something else than the state, or if a kept sum
 of costs is below what the rows themselves cost a cell that is drawn at random. Each is looked at
 alone: an entry is read as a start reads it, a cost is added up from what rows are. This finds
-mistakes of the program that wrote or read a checkpoint; that it was not forged is for the seal to
-show.
+mistakes in writing or reading a checkpoint; the seal shows that it was not forged.
 
 The state is a pickle of values. Nothing but the values that a history consists of is ever written
 or read: frozen dataclasses and enumerations of the modules named below, by their fields alone, and
@@ -204,7 +203,7 @@ class _Writer(pickle.Pickler):
         if isinstance(value, type | FunctionType):
             return NotImplemented  # by its name, which is looked up when it is read
         if not _is_value(kind):
-            raise NotAState(f"a state with a {kind.__name__}")
+            raise NotAState(f"a checkpoint cannot store a {kind.__name__}")
         if issubclass(kind, Enum):
             return kind, (value.value,)  # some releases of Python would write a call of getattr
         names = _field_names(kind)
@@ -224,7 +223,7 @@ class _Reader(pickle.Unpickler):
             found: Any = getattr(sys.modules[module], name, None)
             if isinstance(found, type) and _is_value(found):
                 return found
-        raise NotAState("something that is no value")
+        raise NotAState("this kind of object cannot be stored in a checkpoint")
 
 
 @cache
@@ -266,7 +265,7 @@ def _recipe_of_array(array: NDArray[Any]) -> Recipe:
     if array.dtype == object:
         return _array_of, ([int(one) for one in array.ravel().tolist()], array.shape)
     if array.dtype != np.int64:
-        raise NotAState(f"a state with numbers of type {array.dtype}")
+        raise NotAState(f"a checkpoint can store int64 arrays, not {array.dtype}")
     return _array_of, (array.tobytes(), array.shape)
 
 
@@ -326,7 +325,7 @@ class Checkpoint:
     Parameters
     ----------
     path : Path
-        It need not exist.
+        The file of the checkpoint, which need not exist.
     key : bytes
     code : bytes, optional
         A digest of the code that this process runs.
@@ -375,7 +374,7 @@ class Checkpoint:
         return replay.n_entries
 
     def _content(self) -> "_Kept | None":
-        """What the file holds; None if there is none, or it is not as it was written."""
+        """The content of the file; None if there is no file, or it was changed."""
         try:
             whole = self.path.read_bytes()
         except OSError:
@@ -398,7 +397,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """What a file holds: the state after a number of entries."""
+    """The content of a file: the state after a number of entries."""
 
     n_entries: int
     digest: str

@@ -63,9 +63,10 @@ class ClockGuard:
             raise ClockDoubtful(
                 f"The clock says {now}, more than {self._step_max.days} days after the ledger's "
                 "last entry.",
-                hint="Nothing is charged by a clock that may be wrong. The server's owner sets the "
-                "clock; or, if it is right and there was no entry for so long, runs `tacit ledger "
-                "set-clock`. What the history can answer stays free.",
+                hint="Nothing is charged while the clock may be wrong. The server's owner "
+                "has to set the clock; or, if the clock is right and no entry was "
+                "made for so long, run `tacit ledger set-clock`. Queries that the "
+                "history can answer still work, and are free.",
             )
         return now
 

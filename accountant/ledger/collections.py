@@ -32,7 +32,7 @@ class CollectionOpened:
     campaign : str
         The campaign's canonical text.
     n_respondents_max : int
-        How many may answer.
+        How many respondents may answer.
     is_by_invitation : bool
         Whether only tokens that the owner has handed out are answers' tokens.
     by : str
@@ -46,14 +46,14 @@ class CollectionOpened:
     def __post_init__(self) -> None:
         check_name(self.name)
         if self.n_respondents_max < 1:
-            raise ValueError("a collection must take at least one respondent")
+            raise ValueError("a collection must allow at least one respondent")
 
     @property
     def name(self) -> str:
         """The campaign's own name for itself."""
         campaign = json.loads(self.campaign)
         if not isinstance(campaign, dict):
-            raise TypeError("a campaign that is no object")
+            raise TypeError("a campaign must be a JSON object")
         return str(typed(campaign["name"], str))
 
     @property
@@ -83,7 +83,9 @@ class CollectionClosed:
 
     def __post_init__(self) -> None:
         if self.n_respondents < 0 or not _DIGEST.fullmatch(self.counts_digest):
-            raise ValueError("a collection closed without a number of answers and their digest")
+            raise ValueError(
+                "a closed collection needs a number of answers and the digest of their counts"
+            )
 
 
 CollectionBody: TypeAlias = CollectionOpened | CollectionClosed
@@ -109,13 +111,13 @@ class CollectionBook:
         if isinstance(body, CollectionOpened):
             digests = {one.opened.digest for one in self.by_name.values()}
             if body.name in self.by_name or body.digest in digests:
-                raise ValueError("a collection opened twice")
+                raise ValueError("the collection was opened twice")
             return self._with(body.name, Collection(body))
         known = self.by_name.get(body.name)
         if known is None or known.closed is not None:
-            raise ValueError("a collection closed that is not open")
+            raise ValueError("the closed collection is not open")
         if body.n_respondents > known.opened.n_respondents_max:
-            raise ValueError("a collection that more answered than may")
+            raise ValueError("the collection has more answers than it allows")
         return self._with(body.name, replace(known, closed=body))
 
     def _with(self, name: str, collection: Collection) -> "CollectionBook":

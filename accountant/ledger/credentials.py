@@ -4,8 +4,8 @@ A token is 32 random bytes, so its plain SHA-256 does not help a reader of the l
 guessed. A certificate is identified by the name in it. Callers with neither have no access, and a
 credential gives access only to the tables that it names.
 
-Values only. How a call presents a credential is defined in the proxy; proofs/credentials.md has why
-no one gets in with what is stored here.
+Values only. How a call presents a credential is defined in the proxy; proofs/credentials.md
+explains why the values stored here do not let a reader log in.
 """
 
 import re
@@ -23,7 +23,7 @@ _KEY: Final = re.compile("[0-9a-f]{64}", re.ASCII)
 
 
 class Role(StrEnum):
-    """What a person may do with the tables of their credential."""
+    """The role of a person: what they may do with the tables of their credential."""
 
     ANALYST = "analyst"  # query
     OWNER = "owner"  # query, set limits, read the ledger and its reports
@@ -32,7 +32,7 @@ class Role(StrEnum):
 
     @property
     def oversees(self) -> bool:
-        """Whether they see what a private history hides."""
+        """Whether the role sees the numbers that a private history hides."""
         return self in {Role.OWNER, Role.AUDITOR}
 
 
@@ -45,7 +45,7 @@ class Proof(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SealedVerifier:
-    """What shows, by SCRAM-SHA-256, that somebody knows a token: sealed with the ledger's key.
+    """Keys that check, by SCRAM-SHA-256, that a caller knows a token: sealed with the ledger's key.
 
     Without that key, which is in a file of its own, it says nothing to readers of the ledger.
 
@@ -62,7 +62,7 @@ class SealedVerifier:
 
     def __post_init__(self) -> None:
         if not _KEY.fullmatch(self.stored_key) or not _KEY.fullmatch(self.server_key):
-            raise ValueError("a key of SCRAM that is not 64 hexadecimal digits")
+            raise ValueError("a SCRAM key must be 64 hexadecimal digits")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,11 +80,11 @@ class Credential:
         The tables to which it gives access; ``*`` for every table.
     proof : Proof
     shown_as : str
-        See `Proof`.
+        What a call presents, in the form that `Proof` defines.
     expires : str, optional
         Its expiry, as UTC text: from then on it gives no access.
     verifier : SealedVerifier, optional
-        Of a token that is also the password for the PostgreSQL wire.
+        The verifier of a token that is also the password for the PostgreSQL wire.
     """
 
     id: str
@@ -99,11 +99,11 @@ class Credential:
     def __post_init__(self) -> None:
         check_name(self.id)
         if not self.shown_as:
-            raise ValueError("a credential that anybody could show")
+            raise ValueError("the credential has no secret, so anybody could use it")
         if list(self.tables) != sorted(set(self.tables)):
             raise ValueError("tables must be sorted and distinct")
         if self.verifier is not None and self.proof is not Proof.TOKEN:
-            raise ValueError("a verifier of SCRAM without a token")
+            raise ValueError("only a credential with a token can have a SCRAM verifier")
 
     def opens(self, table: str) -> bool:
         """Whether it gives access to a table."""
@@ -128,10 +128,10 @@ class AccessBook:
         """With one more credential; ValueError if its name or its proof was used before."""
         key = (credential.proof, credential.shown_as)
         if credential.id in self.issued:
-            raise ValueError("a credential issued under a name that was used before")
+            raise ValueError("a credential was issued before under the same name")
         known = self._by_proof.get(key)
         if known is not None and known.id not in self.revoked:
-            raise ValueError("a credential that is shown as another is")
+            raise ValueError("another credential in force has the same secret")
         return AccessBook(
             MappingProxyType({**self.issued, credential.id: credential}),
             self.revoked,
@@ -141,7 +141,7 @@ class AccessBook:
     def without(self, credential_id: str) -> "AccessBook":
         """With one revoked; ValueError if there is none to revoke."""
         if credential_id not in self.issued or credential_id in self.revoked:
-            raise ValueError("a credential revoked that is not in force")
+            raise ValueError("the revoked credential is not in force")
         return AccessBook(self.issued, self.revoked | {credential_id}, self._by_proof)
 
     @cached_property

@@ -8,9 +8,9 @@
     horizon_advanced  more of a table that grows is readable, and what was read of it
     changes_accepted  closed rows of some periods are others now: what was measured of the earlier
                     ones is no history of these, and what it cost stays spent
-    generation_begun  all of the data of a table that does not grow is other data now, under the
-                    same budget. Nothing is known of its rows, and everything is kept that the
-                    earlier ones cost: a person may have had other rows in each generation, and has
+    generation_begun  the data of a table that does not grow was replaced as a whole, under the
+                    same budget. Nothing is known of the new rows, and the cost of earlier rows
+                    still counts: a person may have had other rows in each generation, and has
                     paid for all of them. Here, too, is what a history keeps of those there were
     limit_set       the owner changed what an analyst or a group may spend
     charge          rows were paid for: by whom, which, at which weight, cost before and after;
@@ -80,7 +80,7 @@ class GenerationBegun:
 
     def __post_init__(self) -> None:
         if not (self.data_fingerprint and self.rows_fingerprint):
-            raise ValueError("a generation without data")
+            raise ValueError("the generation has no fingerprint of its data")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +90,15 @@ class Generations:
     Parameters
     ----------
     data : tuple of str
-        The identity of the data of each.
+        The fingerprint of the data of each generation.
     begun_at : tuple of str
         When each began: the first when the table was opened.
     units : int
-        What was charged for rows of all but the present one.
+        The units charged for rows of all generations but the present one.
     n_payments : int
         How many payments there were before the present one.
     ended_at : str
-        Of an earlier one, as it is kept: when the next began.
+        For an earlier generation: when the next one began.
     """
 
     data: tuple[str, ...] = ()
@@ -149,7 +149,7 @@ class RollbackAccepted:
     found_entries, found_digest : int and str
         The position at which the remaining ledger ends.
     by : str
-        Who accepted it.
+        Who accepted the loss.
     """
 
     vouched_entries: int | None
@@ -165,7 +165,9 @@ class RollbackAccepted:
     def check_follows(self, end: LedgerEnd) -> None:
         """Raise ValueError unless it states correctly where the ledger ends."""
         if (self.found_entries, self.found_digest) != (end.n_entries, end.digest):
-            raise ValueError("a rollback accepted of another ledger than it stands in")
+            raise ValueError(
+                "the accepted rollback belongs to another ledger: it names another last entry"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +187,7 @@ class ClockCorrected:
     def check_follows(self, end: LedgerEnd) -> None:
         """Raise ValueError unless it states correctly the time of the entry before."""
         if self.was != end.at:
-            raise ValueError("a clock must be corrected from the time of the entry before")
+            raise ValueError("the clock must be corrected from the time of the entry before")
 
 
 EventBody: TypeAlias = RollbackAccepted | ClockCorrected
@@ -206,13 +208,13 @@ EPSILON_MAX: Final = 10**40  # of a budget or a limit: a number of this length i
 def check_epsilon(epsilon: Fraction) -> None:
     """Raise ValueError if a budget or a limit is too long to be computed with."""
     if epsilon > EPSILON_MAX:
-        raise ValueError(f"an epsilon above {EPSILON_MAX}")
+        raise ValueError(f"epsilon must be at most {EPSILON_MAX}")
 
 
 def check_budget_name(name: str) -> None:
     """Raise ValueError unless a shared budget may be called this."""
     if not 1 <= len(name) <= NAME_LENGTH_MAX or not name.isprintable() or name != name.strip():
-        raise ValueError(f"a budget's name is 1 to {NAME_LENGTH_MAX} printable characters")
+        raise ValueError(f"a budget's name must have 1 to {NAME_LENGTH_MAX} printable characters")
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,9 +244,12 @@ class TableOpened:
     def __post_init__(self) -> None:
         check_epsilon(self.budget)
         if not 1 <= self.rows_per_unit <= N_ROWS_PER_UNIT_MAX:
-            raise ValueError(f"a unit has 1 to {N_ROWS_PER_UNIT_MAX} rows")
+            raise ValueError(f"a unit must have 1 to {N_ROWS_PER_UNIT_MAX} rows")
         if bool(self.grows) != (1 <= self.grows_levels <= N_LEVELS_MAX):
-            raise ValueError(f"a table grows along 1 to {N_LEVELS_MAX} levels, or does not")
+            raise ValueError(
+                f"a table that grows must have 1 to {N_LEVELS_MAX} levels to grow along, "
+                "and another table none"
+            )
         if self.shared_budget:
             check_budget_name(self.shared_budget)
 
@@ -274,7 +279,9 @@ class Period:
 
     def __post_init__(self) -> None:
         if not 0 <= self.start < self.end <= N_LEVELS_MAX:
-            raise ValueError("a period without levels, or beyond the last that there can be")
+            raise ValueError(
+                f"a period must have at least one level, and end at level {N_LEVELS_MAX} at most"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +293,7 @@ class HorizonAdvanced:
 
     def __post_init__(self) -> None:
         if not self.periods:
-            raise ValueError("a horizon that stays where it is")
+            raise ValueError("a new horizon must add at least one period")
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +308,7 @@ class ChangesAccepted:
         The weight of the row that takes the place of all that was paid for these levels: the count
         of their rows. 0 if nothing was.
     units_before, units_after : int
-        What the table has spent, in units of 2**-40 epsilon.
+        The table's spending before and after, in units of 2**-40 epsilon.
     by : str
     """
 
@@ -313,9 +320,9 @@ class ChangesAccepted:
 
     def __post_init__(self) -> None:
         if not self.periods:
-            raise ValueError("changes of no period")
+            raise ValueError("accepted changes must name at least one period")
         if self.weight_units < 0 or self.units_after < self.units_before:
-            raise ValueError("changes that lower what is spent")
+            raise ValueError("accepted changes must not lower the spent total")
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,7 +355,7 @@ class BudgetJoined:
 
 @dataclass(frozen=True, slots=True)
 class LimitSet:
-    """What a subject may spend from now on, in total; and who set it."""
+    """The limit of a subject from now on, in total; and who set it."""
 
     limit: Limit
     by: str
@@ -375,7 +382,9 @@ class Charge:
 
     def __post_init__(self) -> None:
         if (self.terms is not None) != self._is_gaussian:
-            raise ValueError("a charge has terms if it is for Gaussian noise, and only then")
+            raise ValueError(
+                "a charge must have terms if it pays for Gaussian noise, and must not otherwise"
+            )
 
     @property
     def _is_gaussian(self) -> bool:
@@ -452,7 +461,9 @@ class Tally:
     def __post_init__(self) -> None:
         numbers = (self.n_free, self.n_paid, self.plain_units_free, self.plain_units_paid)
         if min(numbers + self.widths) < 0 or len(self.widths) != len(WIDTH_BINS) + 1:
-            raise ValueError("a tally with a negative number of answers, or with other widths")
+            raise ValueError(
+                "the tally has a negative number of answers or the wrong number of widths"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -496,7 +507,7 @@ class Entry:
     Parameters
     ----------
     seq : int
-        1, 2, 3, ... without gaps.
+        The entry's number: 1, 2, 3, ... without gaps.
     at : str
         Its time, as UTC text; never earlier than the entry before. Windows of limits use it.
     kind, table, body : str

@@ -1,7 +1,7 @@
 """The text of ledger entries: each body as canonical JSON, and back.
 
-Of a charge, these are its rows and statistics with their noise. The text of entries about a
-collection or a stream is in collections.py and streams.py.
+For a charge, these are its rows and statistics with their noise. The text of entries about
+collections and streams is in collections.py and streams.py.
 
 The result of `read` is checked for types, and each value checks itself; whether entries agree with
 each other is checked in history/.
@@ -199,7 +199,7 @@ def _read_precise_noise(fields: Fields) -> GaussianNoise:
 def _read_lattice(fields: Fields) -> tuple[int, float]:
     lattice_bits = typed(fields["lattice_bits"], int)
     if not 0 <= lattice_bits <= LATTICE_BITS_MAX:
-        raise ValueError(f"a lattice of {lattice_bits} bits")
+        raise ValueError(f"a lattice must have 0 to {LATTICE_BITS_MAX} bits, not {lattice_bits}")
     scale = float.fromhex(typed(fields["noise_scale"], str))
     return lattice_bits, math.ldexp(scale, lattice_bits)
 
@@ -219,7 +219,7 @@ def read(kind: str, fields: Fields) -> Body:
         If the fields are not such an entry.
     """
     if kind not in _READERS:
-        raise ValueError(f"an entry of unknown kind {kind!r}")
+        raise ValueError(f"the kind of entry {kind!r} is unknown")
     return _READERS[kind](fields)
 
 

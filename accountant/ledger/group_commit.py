@@ -1,4 +1,4 @@
-"""Group commit: of many threads that want to write, one writes for all that are waiting.
+"""Group commit: one thread writes for all threads that are waiting to write.
 
 Each thread waits until its own request is done. A thread that wakes and finds no leader becomes the
 leader: so one sync to the disk is shared by all requests that arrived during the one before.

@@ -64,7 +64,7 @@ class Ledger:
     guard : ClockGuard, optional
         Decides how far ahead the clock may be.
     checkpoint : Checkpoint, optional
-        What the state of a long ledger is taken from, if it is of this one.
+        A checkpoint to take the state of a long ledger from, if it belongs to this ledger.
     """
 
     def __init__(
@@ -303,7 +303,7 @@ class Ledger:
         return entry
 
     def _caught_up(self, entries_after: Callable[[int], Iterator[Entry]]) -> Replay:
-        """What this process knows, with what others have appended since.
+        """The state that this process knows, with the entries that others have appended since.
 
         The last known entry is read again: a store without it has lost or changed entries.
         """
@@ -312,11 +312,11 @@ class Ledger:
         if known.n_entries:
             last = next(entries, None)
             if last is None or last.digest != known.head:
-                raise self._lost("does not hold what it held")
+                raise self._lost("no longer holds the entries that it held before")
         try:
             return known.fork().read(entries)
         except ValueError as error:
-            raise self._lost(f"has an entry that does not follow ({error})") from None
+            raise self._lost(f"has an entry that does not continue it ({error})") from None
 
     def _undoubted(self) -> Store:
         if self._given_up is not None:
@@ -327,7 +327,8 @@ class Ledger:
         self._is_writable = False
         return LedgerLost(
             f"The ledger {why}.",
-            hint="The server's owner has to see to it: `tacit audit verify` shows what is wrong.",
+            hint="The server's owner has to repair the ledger; `tacit audit verify` shows "
+            "what is wrong.",
         )
 
     def _check_cost(self, table: str, history: TableHistory) -> None:

@@ -1,12 +1,12 @@
-"""Limits: how much of a table's budget an analyst or a group may spend, in a window of time.
+"""Limits on the part of a table's budget that an analyst or group may spend in a window of time.
 
-The table's budget is the guarantee: it applies to the sum that all analysts spend, because
+The table's budget is the guarantee: it applies to the spending of all analysts together, because
 analysts may pool what they know; for ever, or, if the budget renews, in each of its windows. A
 limit only divides it. When the window of a limit ends, every day or month, its holder may spend
 again; a limit is no promise about what is learnt in total.
 
-What an analyst spent is the sum that their charges added to the table's cost. Values only; the
-history (history/table_history.py) keeps the sums and refuses a charge beyond a limit. Proof:
+An analyst's spending is the sum of the increases of the table's cost by their charges. Values only;
+the history (history/table_history.py) keeps the sums and refuses a charge beyond a limit. Proof:
 proofs/gate.md, "Limits".
 """
 
@@ -117,7 +117,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What a subject may spend on one table.
+    """The limit of a subject on one table.
 
     Parameters
     ----------
@@ -137,11 +137,11 @@ class Limit:
     def __post_init__(self) -> None:
         for value in (self.epsilon, self.per_query):
             if value is not None and value < 0:
-                raise ValueError("a limit below zero")
+                raise ValueError("a limit must not be negative")
 
     @property
     def is_empty(self) -> bool:
-        """Whether it limits nothing: setting such a limit removes the present one."""
+        """Whether the limit limits nothing: setting such a limit removes the present one."""
         return self.epsilon is None and self.per_query is None
 
 
@@ -168,4 +168,4 @@ class Payer:
 def check_name(name: str) -> None:
     """Raise ValueError unless `name` can name an analyst or a group on one line of a report."""
     if not 0 < len(name) <= NAME_LENGTH_MAX or not name.isprintable() or name != name.strip():
-        raise ValueError(f"a name is 1 to {NAME_LENGTH_MAX} printable characters")
+        raise ValueError(f"a name must have 1 to {NAME_LENGTH_MAX} printable characters")

@@ -20,7 +20,7 @@ from cube.refusals import InvalidRequest, LedgerLost
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What is known about entries that are gone.
+    """What is known about lost entries.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class Loss:
         The furthest position that is vouched for and missing from the ledger; None if the mark is
         missing or damaged, and nothing else vouches for one.
     found : Position
-        Where the ledger ends.
+        The last entry that the ledger has.
     """
 
     vouched: Position | None
@@ -52,7 +52,7 @@ def accept_rollback(
     heads : sequence of Position
         The heads that the owner signed, with checked signatures.
     by : str
-        Who accepts it.
+        Who accepts the loss; recorded in the ledger.
     confirm : callable
         Is called with the loss; nothing is written unless it returns true.
 
@@ -72,8 +72,10 @@ def accept_rollback(
         loss = _loss(ledger, mark, heads, is_marked=is_marked(key_path))
         if loss is None:
             raise InvalidRequest(
-                f"The ledger {location} lacks no entry that is vouched for: there is no loss.",
-                hint="If a signed head says otherwise, name it, and the owner's public key.",
+                f"The ledger {location} has every entry that its mark and the given "
+                "heads vouch for: there is no loss to accept.",
+                hint="If a signed head vouches for more entries, name that head and the "
+                "owner's public key.",
             )
         if not confirm(loss):
             return None
@@ -107,7 +109,8 @@ def _loss(
 def _accepted(loss: Loss, end: LedgerEnd, by: str) -> RollbackAccepted:
     if (end.n_entries, end.digest) != (loss.found.n_entries, loss.found.digest):
         raise LedgerLost(
-            "The ledger was written to meanwhile.", hint="Stop its servers, and begin again."
+            "The ledger changed while the loss was being accepted.",
+            hint="Stop the ledger's servers, and run the command again.",
         )
     vouched = loss.vouched
     return RollbackAccepted(

@@ -9,8 +9,8 @@ Here are these entries, their JSON, and which streams there are by them. The nam
 stands where other entries have their table. An entry checks itself, the epsilon against the two
 laws as well; the auditor computes the epsilon on its own.
 
-An epoch is paid for once and released once, and only after it was begun; its name is that of its
-time, so no one can pay for a day again or in advance. Values only.
+An epoch is paid for once and released once, and only after it was begun; its name is derived
+from its time, so no day can be paid for twice or in advance. Values only.
 Proof: streams/proofs/pan_privacy.md, "What a ledger notes".
 """
 
@@ -40,16 +40,16 @@ class StreamOpened:
     Parameters
     ----------
     column : str
-        What its users are called in a statement.
+        The name of the users' column in SQL.
     universe : int
-        The number of users there can be; 0 if no one knows, and users fall into buckets.
+        The largest possible number of users; 0 if it is unknown, and users fall into buckets.
     n_places : int
         The bits of a state: of everybody, of a sample, or of buckets.
     p1, alpha : int
         In units of ``2**-64``: the probability of a 1 for a user who is present, and the ratio of
         the probabilities of two neighbouring values of a release's noise.
     epsilon_units : int
-        What an epoch loses, its state and its release together, over all of its estimators.
+        The loss of an epoch, its state and its release together, over all of its estimators.
     epochs : Window
         When an epoch ends; if never, with its release.
     has_departures : bool
@@ -61,7 +61,7 @@ class StreamOpened:
         The most that all epochs may lose together.
     by : str
     predicates : tuple of str
-        Those whose users are counted too, each by an estimator of its own.
+        Predicates whose users are counted too, each by an estimator of its own.
     """
 
     column: str
@@ -81,34 +81,38 @@ class StreamOpened:
         self._check_columns()
         self._check_places()
         if not GRID // 2 < self.p1 < GRID or not 0 < self.alpha < GRID:
-            raise ValueError("a stream whose bits or noise have no law")
+            raise ValueError("the parameters of the stream's bits or noise are out of range")
         if not self.lost_units <= self.epsilon_units:
-            raise ValueError("a stream whose epochs lose more than is noted")
+            raise ValueError("the epochs of the stream lose more than the recorded epsilon")
         if self.budget_units is not None and self.budget_units < self.epsilon_units:
-            raise ValueError("a stream whose budget is below its first epoch")
+            raise ValueError("the budget of the stream does not cover its first epoch")
 
     def _check_columns(self) -> None:
         names = self.column, *self.predicates
         for name in names:
             check_name(name)
         if len({name.casefold() for name in names}) < len(names):
-            raise ValueError("a predicate with the name of another one, or of the users")
+            raise ValueError(
+                "two predicates share a name, or one has the name of the users' column"
+            )
         if len(self.predicates) > N_PREDICATES_MAX:
-            raise ValueError("a stream with too many predicates")
+            raise ValueError(f"the stream has more than {N_PREDICATES_MAX} predicates")
 
     def _check_places(self) -> None:
         if not 0 <= self.universe <= N_PLACES_MAX or self.n_places < 1:
-            raise ValueError("a stream with too many users, or without a place")
+            raise ValueError("the stream has too many users, or no place")
         if self.n_places * self.n_estimators > N_PLACES_MAX:
-            raise ValueError("a stream with too many places")
+            raise ValueError("the stream has too many places")
         if self.universe and self.n_places > self.universe:
-            raise ValueError("a stream with more places than users")
+            raise ValueError("the stream has more places than users")
         if (self.universe == self.n_places) != (not self.key):
-            raise ValueError("a key says who has a place, unless everybody has one")
+            raise ValueError(
+                "a stream needs a key exactly if some users have no place of their own"
+            )
         if self.key and not _KEY.fullmatch(self.key):
-            raise ValueError("a key that is not 16 to 64 bytes in hexadecimal")
+            raise ValueError("the key must be 16 to 64 bytes in hexadecimal")
         if self.has_departures and not self.universe:
-            raise ValueError("departures from buckets, which users share")
+            raise ValueError("users of a stream who share buckets cannot depart")
 
     @property
     def n_estimators(self) -> int:
@@ -117,7 +121,7 @@ class StreamOpened:
 
     @property
     def lost_units(self) -> int:
-        """What the two laws lose together, once for each estimator.
+        """The loss of the two laws together, once for each estimator.
 
         Proof: streams/proofs/pan_privacy.md.
         """
@@ -138,7 +142,7 @@ class EpochBegun:
     ----------
     epoch : str
     units_before, units_after : int
-        What all epochs of the stream lose together.
+        The loss of all epochs of the stream together, before and after this one.
     """
 
     epoch: str
@@ -148,7 +152,7 @@ class EpochBegun:
 
 @dataclass(frozen=True, slots=True)
 class EpochReleased:
-    """What was released of an epoch.
+    """The numbers released for an epoch.
 
     Parameters
     ----------
@@ -163,7 +167,7 @@ class EpochReleased:
 
     def __post_init__(self) -> None:
         if not self.noisy_ones:
-            raise ValueError("a release of nothing")
+            raise ValueError("the release has no numbers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +224,7 @@ def write_release(body: EpochReleased) -> Fields:
 
 
 def read_release(fields: Fields) -> EpochReleased:
-    """What `write_release` wrote."""
+    """Read the body that `write_release` wrote."""
     of_predicates = [typed(ones, int) for ones in typed(fields.get("where", []), list)]
     return EpochReleased(
         typed(fields["epoch"], str), (typed(fields["noisy_ones"], int), *of_predicates)
@@ -242,7 +246,7 @@ class StreamHistory:
     released : mapping of str to tuple of int
         Each epoch that was begun, in order, and its noisy numbers of ones; none before its release.
     units_spent : int
-        What all of them lose together.
+        The loss of all epochs together.
     is_dropped : bool
     """
 
@@ -254,7 +258,7 @@ class StreamHistory:
     def after(self, at: str, body: EpochBegun | EpochReleased | StreamDropped) -> "StreamHistory":
         """The history with one more entry; ValueError if it cannot follow."""
         if self.is_dropped:
-            raise ValueError("a stream that was dropped")
+            raise ValueError("the stream was dropped before")
         match body:
             case EpochBegun():
                 return self._begun(at, body)
@@ -265,33 +269,37 @@ class StreamHistory:
 
     @property
     def can_begin(self) -> bool:
-        """Whether the budget leaves another epoch."""
+        """Whether the budget covers another epoch."""
         budget = self.opened.budget_units
         return budget is None or self.units_spent + self.opened.epsilon_units <= budget
 
     def _begun(self, at: str, body: EpochBegun) -> "StreamHistory":
         if body.epoch != self.opened.epoch_at(at):
-            raise ValueError("an epoch begun at a time that is not its own")
+            raise ValueError("the epoch was begun outside its time")
         if body.epoch in self.released:
-            raise ValueError("an epoch begun twice")
+            raise ValueError("the epoch was begun twice")
         charged = body.units_after - body.units_before
         if body.units_before != self.units_spent or charged != self.opened.epsilon_units:
-            raise ValueError("an epoch that does not cost what an epoch of its stream loses")
+            raise ValueError(
+                "the recorded loss of the epoch is not the loss of one epoch of its stream"
+            )
         if not self.can_begin:
-            raise ValueError("an epoch beyond the budget of its stream")
+            raise ValueError("the epoch exceeds the budget of its stream")
         released = MappingProxyType({**self.released, body.epoch: ()})
         return replace(self, released=released, units_spent=body.units_after)
 
     def _with_release(self, at: str, body: EpochReleased) -> "StreamHistory":
         if body.epoch not in self.released:
-            raise ValueError("a release of an epoch that was not begun")
+            raise ValueError("the released epoch was never begun")
         if self.released[body.epoch]:
-            raise ValueError("a second release of an epoch")
+            raise ValueError("the epoch was released twice")
         if len(body.noisy_ones) != self.opened.n_estimators:
-            raise ValueError("a release has a number for everybody and for each predicate")
+            raise ValueError(
+                "a release must have one number for all users and one for each predicate"
+            )
         is_by_clock = bool(self.opened.epochs.start(at))
         if is_by_clock and body.epoch == self.opened.epoch_at(at):
-            raise ValueError("a release of an epoch that is not over")
+            raise ValueError("the epoch was released before its end")
         released = MappingProxyType({**self.released, body.epoch: body.noisy_ones})
         return replace(self, released=released)
 
@@ -307,10 +315,10 @@ class StreamBook:
         known = self.streams.get(name)
         if isinstance(body, StreamOpened):
             if known is not None:
-                raise ValueError("a stream opened twice")
+                raise ValueError("the stream was opened twice")
             history = StreamHistory(body)
         elif known is None:
-            raise ValueError("an entry about a stream that was not opened")
+            raise ValueError("the stream was not opened before this entry")
         else:
             history = known.after(at, body)
         return StreamBook(MappingProxyType({**self.streams, name: history}))

@@ -1,11 +1,11 @@
-"""What the values of a ledger are made with: strict fields, sequences that grow, and successors.
+"""Tools for the values of a ledger: strict fields, sequences that grow, and successors.
 
 The fields of an entry's JSON text are each of exactly the type that is expected of it.
 
 Sequences and sets grow without being copied, each of them immutable to its holder. A history has
 tens of thousands of measurements, and every entry makes a new history. A successor of the longest
-sequence shares its list; a successor of a shorter one gets a list of its own, so no one ever sees
-an item that is not in their sequence.
+sequence shares its list; a successor of a shorter one gets a list of its own, so no sequence
+ever shows an item that does not belong to it.
 
 The value that follows an immutable one is the same but for some fields. `dataclasses.replace` calls
 the constructor with every field, which takes longer than everything else that most entries do to a
@@ -114,7 +114,7 @@ Value = TypeVar("Value")
 
 
 def successor(before: Value, **changed: object) -> Value:
-    """A value with other content in some of its fields, which must exist.
+    """The value with other content in some of its fields.
 
     Raises
     ------
@@ -148,5 +148,5 @@ def typed(value: Any, expected: type[Any]) -> Any:
     if type(value) is not expected:  # bool is an int to isinstance, but not here
         raise TypeError(f"expected {expected.__name__}, found {type(value).__name__}")
     if expected is int and abs(value) > NUMBER_MAX:
-        raise ValueError(f"a number of {value.bit_length()} bits")
+        raise ValueError(f"a number of {value.bit_length()} bits is too large")
     return value

@@ -87,7 +87,7 @@ class OnLattice:
         bound = answer_bound << self.lattice_bits
         if bound > LATTICE_ANSWER_MAX:
             raise TooLarge(
-                "The answer could be too large to be measured exactly at this accuracy.",
+                "The answer could be too large to measure it exactly at this accuracy.",
                 hint="Ask for a wider half_width, or sum a column with smaller values.",
             )
         return bound
@@ -128,9 +128,9 @@ class GaussianNoise(OnLattice):
 
     def __post_init__(self) -> None:
         if self.sensitivity < 1:
-            raise ValueError("a sensitivity of 0 needs no noise")
+            raise ValueError("the sensitivity must be at least 1")
         if isinstance(self.rho, Precision) and self.sensitivity != 1:
-            raise ValueError("a precision is for one unit")
+            raise ValueError("the sensitivity must be 1 where the noise has a precision")
         moved = Fraction(self.sensitivity * 2**self.lattice_bits)
         if (moved / Fraction(self.scale_in_steps)) ** 2 > 2 * self.rho.exact:
             raise ValueError("the noise is smaller than the paid rho allows")
@@ -242,8 +242,8 @@ class LatticeNoise(OnLattice):
         scale_in_steps = rounded_up(2**self.lattice_bits / weight.exact)
         if scale_in_steps <= SCALE_IN_STEPS_MIN:
             raise TooLarge(
-                "An earlier answer is on too coarse a lattice to be raised to this accuracy.",
-                hint="Ask for a wider half_width, or for the same rows grouped another way.",
+                "An earlier answer was rounded too coarsely to be made this accurate.",
+                hint="Ask for a wider half_width, or group the same rows in another way.",
             )
         return LatticeNoise(weight, self.lattice_bits, scale_in_steps)
 

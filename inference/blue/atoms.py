@@ -32,9 +32,9 @@ class TouchedCells:
     Parameters
     ----------
     cells : (n_touched,) ndarray of int64
-        Ascending.
+        The touched cells, in ascending order.
     rows : (n_touched,) ndarray of int64
-        The row of each.
+        The row of each touched cell.
     coefficients : (n_touched,) ndarray of float64
         The row's coefficient there, which is not 0.
     """

@@ -66,7 +66,9 @@ class GrowingMatrix:
         """Append rows, at least as wide as the matrix; the matrix widens to match."""
         n_rows, n_columns = self._n_rows + rows.shape[0], rows.shape[1]
         if n_columns < self._n_columns:
-            raise ValueError(f"rows of {n_columns} columns for a matrix of {self._n_columns}")
+            raise ValueError(
+                f"the rows have {n_columns} columns, but the matrix has {self._n_columns}"
+            )
         self._make_room(n_rows, n_columns)
         self._room[self._n_rows : n_rows, :n_columns] = rows
         self._n_rows, self._n_columns = n_rows, n_columns
@@ -153,9 +155,9 @@ class RowSpace:
         """
         sizes = _checked_sizes(sizes)
         if parents.shape != sizes.shape:
-            raise ValueError(f"{parents.size} parents for {sizes.size} sizes")
+            raise ValueError(f"there are {parents.size} parents for {sizes.size} sizes")
         if parents.min() < 0 or parents.max() > self.n_atoms:
-            raise ValueError(f"a parent outside 0 .. {self.n_atoms}")
+            raise ValueError(f"a parent is outside 0 .. {self.n_atoms}")
         together = np.bincount(parents, weights=sizes, minlength=self.n_atoms)[: self.n_atoms]
         if np.any(np.abs(together - self.sizes) > SIZE_ROUNDING * self.sizes):
             raise ValueError("the sizes of an atom's pieces must add up to its size")
@@ -260,7 +262,7 @@ def _checked_sizes(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
     if checked.ndim != 1 or not checked.size:
         raise ValueError("sizes must be a vector with at least one atom")
     if not np.all(np.isfinite(checked) & (checked > 0)):
-        raise ValueError("an atom has a positive, finite number of cells")
+        raise ValueError("the number of cells of an atom must be positive and finite")
     checked.flags.writeable = False
     return checked
 
@@ -399,9 +401,11 @@ class OnlineBlue:
         rows = self._checked(rows)
         weights = np.array(weights, dtype=np.float64)
         if weights.shape != rows.shape[:1]:
-            raise ValueError(f"{rows.shape[0]} rows with weights of shape {weights.shape}")
+            raise ValueError(
+                f"there are {rows.shape[0]} rows, but the weights have the shape {weights.shape}"
+            )
         if not np.all(np.isfinite(weights) & (weights > 0)):
-            raise ValueError("a weight is positive and finite")
+            raise ValueError("a weight must be positive and finite")
         coordinates = self._space.extend(rows)
         self._rows.append(rows)
         self._coordinates.append(coordinates)
@@ -419,7 +423,7 @@ class OnlineBlue:
             One over the new Laplace scale of each; none below the old one.
         """
         if rows.size and not (rows.min() >= 0 and rows.max() < self.n_rows):
-            raise IndexError(f"rows {rows} of a history of {self.n_rows}")
+            raise IndexError(f"the history has {self.n_rows} rows, but rows {rows} were named")
         before = self._weights[rows]
         if not np.all(np.isfinite(weights) & (weights >= before)):
             raise ValueError("a weight can only be raised")
@@ -537,7 +541,7 @@ class OnlineBlue:
         if rows.ndim != 2 or rows.shape[1] != self.n_atoms:  # noqa: PLR2004 - rows and atoms
             raise ValueError(f"expected rows over {self.n_atoms} atoms, got shape {rows.shape}")
         if not np.isfinite(rows).all():
-            raise ValueError("coefficients are finite")
+            raise ValueError("coefficients must be finite")
         return rows
 
 

@@ -1,7 +1,7 @@
 """Which measured rows are combined to estimate a block, and the workspace that combines them.
 
-Where few rows are related to a block, it has a workspace of its own; else it shares the one of the
-relevant scopes. Rows are chosen by what they are, never by their noisy values.
+Where few rows are related to a block, it has a workspace of its own; else it shares the workspace
+of the relevant scopes. Rows are chosen by what they are, never by their noisy values.
 
 Which queries a history clearly cannot determine is found from where rows change, without algebra.
 Along each axis, a row is described by its value on the first level and its steps from level to
@@ -126,7 +126,7 @@ class CutIndex:
         return CutIndex(self._layers)
 
     def snapshot(self) -> "CutIndex":
-        """A copy of this index for another thread; this one may grow meanwhile.
+        """A copy of the index as it is now, for another thread; this one may grow meanwhile.
 
         No block is added to the shared layers again. Layers of similar size are merged, so that
         there are few, however many snapshots are taken.
@@ -370,9 +370,9 @@ class CombinedRows:
     ----------
     schema : Schema
     history : History
-        Grows before `add` is called.
+        The history, which grows before `add` is called.
     n_bytes_max : int
-        Of all workspaces of a kind.
+        The memory limit for all workspaces of a kind, in bytes.
     """
 
     def __init__(self, schema: Schema, history: History, n_bytes_max: int) -> None:

@@ -130,7 +130,7 @@ class _Margin:
     Parameters
     ----------
     place : int
-        In the history.
+        The measurement's place in the history.
     measurement : Measurement
     classes : AxisClasses
         The partition of the axis.
@@ -165,7 +165,7 @@ class _Margin:
 
     @property
     def precision(self) -> float:
-        """Of the count of a class, up to a factor that all margins share."""
+        """The precision of the count of a class, up to a factor that all margins share."""
         return float(1 / (self.n_rows * self.measurement.noise_scale**2))
 
     def terms(self, groups: Integers, rows: Integers, coefficients: Floats) -> Reading:
@@ -264,7 +264,7 @@ class CountedGroups:
 
     @property
     def stretches(self) -> StretchesReader | None:
-        """What is known along the axis by which the table grows; None if it does not."""
+        """The reader along the axis by which the table grows; None if the table does not grow."""
         if self._stretches is not None:
             self._stretches.take_in(self._history)
         return self._stretches

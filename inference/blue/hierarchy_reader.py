@@ -45,11 +45,11 @@ class Divided:
     Parameters
     ----------
     whole : QueryBlock
-        Constant on every group.
+        The part of the block that is constant on every group.
     rest : QueryBlock, optional
         In lowest terms; None if the query is whole groups.
     multiplier : float
-        Of the rest.
+        The factor of the rest.
     """
 
     whole: QueryBlock
@@ -181,10 +181,10 @@ class NestedGroups:
         -----
         With ``M`` the sum over levels of precision times the levels' Gram matrices, the solution of
         ``M x = c``, summed over each group and multiplied by its precision, is the group's
-        coefficient. A level adds the same number to all pairs within a group, so that the inverse
-        follows from the finer levels' (Sherman and Morrison): on the way up, `ones` and
-        `sums` are those of ``M_g^-1 1`` and ``M_g^-1 c`` over each group; on the way down, what the
-        coarser groups have explained is taken off.
+        coefficient. A level adds the same number to all pairs within a group, so the inverse
+        follows from the inverse of the finer levels (Sherman and Morrison): on the way up, `ones`
+        and `sums` are those of ``M_g^-1 1`` and ``M_g^-1 c`` over each group; on the way down, what
+        the coarser groups have explained is taken off.
         """
         c = np.moveaxis(asked, dimension, 0)
         ones = [np.full(c.shape[0], 1 / self.precisions[0])]
@@ -345,7 +345,7 @@ class HierarchyReader:
 
 
 def finest_groups(family: Sequence[QueryBlock]) -> Grid | None:
-    """The groups of a family's finest partition; a reader's rows are sums of them."""
+    """The groups of the finest partition of a family; a reader's rows are sums of them."""
     divisible = [block for block in family if divided(block) is not None]
     finest = max(divisible, key=lambda block: block.n_rows, default=None)
     classes = None if finest is None else divided(finest)
@@ -356,7 +356,7 @@ _DIVIDED: WeakKeyDictionary[QueryBlock, Classes | None] = WeakKeyDictionary()
 
 
 def divided(block: QueryBlock) -> Classes | None:
-    """The partitions, one for each axis, whose products a block counts; None if there are none."""
+    """A partition along each axis, if the block counts all their products; else None."""
     if block not in _DIVIDED:
         _DIVIDED[block] = _divided(block)
     return _DIVIDED[block]
@@ -446,7 +446,7 @@ class _Table:
     Parameters
     ----------
     place : int
-        In the history.
+        The measurement's place in the history.
     values : (n_groups,) ndarray of float64
     noise_scale, lattice_widening : float
     is_gaussian : bool
@@ -465,7 +465,7 @@ class _Table:
     def of(cls, one: Measurement, place: int, classes: Classes) -> "_Table":
         partition = one.block.partition
         if partition is None:
-            raise ValueError("a partition of nothing")
+            raise ValueError("a partition needs at least one level")
         grid = Grid(partition.axes, classes)
         group = grid.labels(partition.axes, partition.groups).ravel()
         widening, is_gaussian = one.lattice_widening, one.is_gaussian

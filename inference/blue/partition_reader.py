@@ -90,7 +90,7 @@ class PartitionReader:
     axes : tuple of str
         Every partition's axes lie within them.
     sizes : tuple of int
-        The number of levels of each.
+        The number of levels of each axis.
     measured : mapping from int to Measurement
         By place in the history. See `history.counts_groups`.
     known : mapping, optional

@@ -223,7 +223,7 @@ class MeasuredStretch:
     Parameters
     ----------
     place : int
-        In the history.
+        The measurement's place in the history.
     measurement : Measurement
     stretch : Stretch
     """
@@ -251,7 +251,7 @@ class StretchesReader:
     ----------
     axis : str
     size : int
-        The number of its levels.
+        The number of levels of the axis.
     """
 
     def __init__(self, axis: str, size: int) -> None:

@@ -131,7 +131,7 @@ class LinearEstimates:
 
 @dataclass(slots=True)
 class _Asked:
-    """What is cached about one block. It does not depend on weights: raising rows keeps it valid.
+    """Values cached for one block. They do not depend on weights: raising rows keeps them valid.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ class Workspace:
         self.is_gaussian: NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
         """Whether each one's noise is Gaussian, (n_values,)."""
         self.lattice_widenings: NDArray[np.float64] = np.empty(0)
-        """What the lattice adds to the error of each, (n_values,)."""
+        """The error that the lattice adds to each, (n_values,)."""
         self.noise_places: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         """The place in the history of the measurement of each value, (n_values,)."""
         self.noise_rows: NDArray[np.int64] = np.empty(0, dtype=np.int64)
@@ -320,7 +320,7 @@ class Workspace:
         )
 
     def _asked_about(self, block: QueryBlock) -> "_Asked":
-        """What is cached about a block; the cache holds one block at a time."""
+        """The values cached for a block; the cache holds one block at a time."""
         if self._asked.block is not block:
             self._asked = _Asked(block)
         return self._asked
@@ -354,7 +354,7 @@ class Workspaces:
     ----------
     schema : Schema
     n_bytes_max : int
-        Of all workspaces of a kind, except the one in use.
+        The memory limit, in bytes, for all workspaces of a kind except the one in use.
     """
 
     def __init__(self, schema: Schema, n_bytes_max: int) -> None:

@@ -1,4 +1,4 @@
-"""The law of a noisy table: how such tables come about, and how precise their cells are.
+"""The law of a noisy table: how such a table is drawn, and how precise its cells are.
 
 A test uses a law twice: its scales say how precise each cell is, and tables are simulated with it.
 Noise that is added to counts has a law of its own, in the classes here; of a table that no trusted
@@ -32,7 +32,7 @@ class NoisyTables(Protocol):
         Parameters
         ----------
         probabilities : ndarray of float64
-            Of the cells, in the table's shape; their sum is 1.
+            The probabilities of the cells, in the table's shape; their sum is 1.
         total : float
             The number of records; a positive whole number.
         n_tables : int
@@ -151,7 +151,7 @@ class SampledCells:
         drawn = np.asarray(self.sampler(n_tables, generator), dtype=np.float64)
         shape = (n_tables, *self.scales.shape)
         if drawn.shape != shape:
-            raise ValueError(f"the sampler drew noise of shape {drawn.shape}, not {shape}")
+            raise ValueError(f"the sampler drew noise of the shape {drawn.shape}, not {shape}")
         if not np.isfinite(drawn).all():
             raise ValueError("the sampler drew values that are not finite")
         return drawn

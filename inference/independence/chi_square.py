@@ -166,7 +166,7 @@ def table_from_history(
         If the cells do not fill the table, or an answer has no noise.
     """
     if len(cells) != math.prod(shape):
-        raise ValueError(f"{len(cells)} answers do not fill a table of {shape}")
+        raise ValueError(f"{len(cells)} answers do not fill a table of the shape {shape}")
     answers = tuple(cells)
 
     def errors(n_tables: int, generator: np.random.Generator) -> Floats:
@@ -182,7 +182,7 @@ N_CELLS_AT_ONCE = 2**17  # cells of the tables simulated at once: bounds the mem
 
 
 class Decision(StrEnum):
-    """What the test says about independence."""
+    """The decision of the test about independence."""
 
     REJECTED = "rejected"
     NOT_REJECTED = "not_rejected"
@@ -215,7 +215,7 @@ class IndependenceTest:
     n_small_replicates : int
         How many of them had small cells, and counted as below every statistic.
     degrees_of_freedom : int
-        Of the chi-square law that the statistic would have without noise.
+        The degrees of freedom of the chi-square law that the statistic would have without noise.
     """
 
     statistic: float
@@ -231,11 +231,18 @@ class IndependenceTest:
         if not 0 < self.p_value <= 1:
             raise ValueError(f"a p-value must lie in (0, 1], not {self.p_value}")
         if not 0 <= self.n_small_replicates <= self.n_replicates:
-            raise ValueError("there are more small replicates than replicates")
+            raise ValueError(
+                "the number of small replicates must not exceed the number of replicates"
+            )
         if (self.reason is Reason.ABOVE_THRESHOLD) != (self.decision is Decision.REJECTED):
-            raise ValueError(f"'{self.reason}' is not a reason for '{self.decision}'")
+            raise ValueError(
+                f"the reason '{self.reason}' does not match the decision '{self.decision}'"
+            )
         if (self.reason is Reason.ABOVE_THRESHOLD) != (self.statistic > self.threshold):
-            raise ValueError(f"{self.statistic} against {self.threshold} is not '{self.reason}'")
+            raise ValueError(
+                f"the reason '{self.reason}' does not match the statistic {self.statistic} "
+                f"and the threshold {self.threshold}"
+            )
 
 
 def independence_test(  # noqa: PLR0913 - two subjects, and what a test must be told, by keyword
@@ -381,13 +388,18 @@ def _replicates(  # noqa: PLR0913 - all there is to a simulated table
 def _checked(noisy: Floats, noise: TableLaw, n_records: int | None) -> Floats:
     table = np.asarray(noisy, dtype=np.float64)
     if table.ndim < 2 or min(table.shape[:2]) < 2:  # noqa: PLR2004 - two columns, two levels each
-        raise ValueError(f"the test needs two columns of two levels or more, not {table.shape}")
+        raise ValueError(
+            "the test needs two columns of at least two levels, not a table of the shape "
+            f"{table.shape}"
+        )
     if table.shape != noise.scales.shape:
-        raise ValueError(f"noise of shape {noise.scales.shape} for a table of {table.shape}")
+        raise ValueError(
+            f"the noise has the shape {noise.scales.shape}, but the table has {table.shape}"
+        )
     if not np.isfinite(table).all():
         raise ValueError("noisy counts must be finite")
     if n_records is not None and n_records < 1:
-        raise ValueError(f"a table of {n_records} records cannot be tested")
+        raise ValueError(f"a table of {n_records} records is too small to be tested")
     return table
 
 

@@ -132,7 +132,7 @@ def residual_plan(
     Parameters
     ----------
     marginals : sequence of DeclaredMarginal
-        At least one.
+        The declared marginals, at least one.
     sizes : mapping of str to int
         The number of levels of each axis.
     privacy_cost : float
@@ -161,13 +161,19 @@ def residual_plan(
     loads: dict[Scope, float] = {}
     for one in marginals:
         if 2 ** len(one.scope) > N_RESIDUALS_MAX:
-            raise TooLarge(f"A table of {len(one.scope)} columns has too many residuals.")
+            raise TooLarge(
+                f"A table of {len(one.scope)} columns has too many residuals.",
+                hint="Declare a table of fewer columns.",
+            )
         per_cell = one.importance / _n_cells(one.scope, sizes)
         for part in _subsets(one.scope):
             spread = _n_cells(part, sizes) * _n_contrasts(part, sizes)
             loads[part] = loads.get(part, 0.0) + per_cell * spread
         if len(loads) > N_RESIDUALS_MAX:
-            raise TooLarge(f"The declared tables have more than {N_RESIDUALS_MAX} residuals.")
+            raise TooLarge(
+                f"The declared tables have more than {N_RESIDUALS_MAX} residuals.",
+                hint="Declare fewer tables, or tables of fewer columns.",
+            )
     prices = {part: _n_contrasts(part, sizes) / _n_cells(part, sizes) for part in loads}
     root = math.fsum(math.sqrt(prices[part] * load) for part, load in loads.items())
     variances = {

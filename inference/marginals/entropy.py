@@ -88,7 +88,10 @@ def maximum_entropy(scope: Scope, tables: Sequence[ConsistentTable]) -> Modelled
         if set(scope).issubset(table.scope):
             return ModelledTable(scope, marginal(table.values, table.scope, scope), 0.0)
     if n_cells(scope, sizes) > N_JOINT_CELLS_MAX:
-        raise TooLarge(f"A table of {', '.join(scope)} has more than {N_JOINT_CELLS_MAX} cells.")
+        raise TooLarge(
+            f"A table of {', '.join(scope)} has more than {N_JOINT_CELLS_MAX} cells.",
+            hint="Ask for fewer columns.",
+        )
     wanted = _constraints(scope, tables)
     total = max(float(cells.sum()) for _, cells in wanted)
     values = _fitted([sizes[name] for name in scope], scope, wanted)

@@ -93,7 +93,7 @@ def cell_error(
     Parameters
     ----------
     tables : sequence of MeasuredTable
-        With independent noise.
+        The measured tables, with independent noise.
     scope : tuple of str
         Within the scope of at least one of them.
     total : float, optional

@@ -1,4 +1,4 @@
-"""One joint table whose marginals are as close to the noisy tables as those of any joint table.
+"""The joint table whose marginals are closest to the noisy tables.
 
 Tables may agree wherever they overlap, and be nowhere negative, and still be the marginals of no
 population: three binary columns cannot each be unequal to both others. Marginals of one joint table
@@ -45,7 +45,7 @@ class FittedJoint:
     ----------
     scope : tuple of str
     values : (n_levels of scope[0], ...) ndarray of float64
-        Not negative.
+        The count of each cell, not negative.
     excess : float
         A proved bound on the distance of these marginals from those of the best fit: root mean
         square over the cells of all tables, in units of their noise. Mostly far too large.

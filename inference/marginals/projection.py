@@ -157,7 +157,10 @@ def meeting_sets(scopes: Iterable[Scope], *, total: float | None = None) -> list
         fresh = {one & other for one in fresh for other in given} - found
         found |= fresh
         if len(found) > N_SHARED_MAX:
-            raise TooLarge(f"The tables share more than {N_SHARED_MAX} sets of columns.")
+            raise TooLarge(
+                f"The tables share more than {N_SHARED_MAX} sets of columns.",
+                hint="Use fewer tables, or tables that overlap less.",
+            )
     if total is not None:
         found.add(frozenset())
     return sorted(found, key=lambda one: (len(one), sorted(one)))

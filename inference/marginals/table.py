@@ -27,9 +27,9 @@ class NoisyTable:
     scope : tuple of str
         Sorted and distinct; empty for a total alone.
     values : (n_levels of scope[0], ...) ndarray of float64
-        Finite; may be negative.
+        The noisy count of each cell: finite, possibly negative.
     variance : float
-        Of the noise of each cell; a fact about the mechanism, never estimated from values.
+        The variance of each cell's noise, known from the mechanism, never estimated from values.
     """
 
     scope: Scope
@@ -54,7 +54,7 @@ class ConsistentTable:
     scope : tuple of str
     values : (n_levels of scope[0], ...) ndarray of float64
     standard_error : float or None
-        Of each cell, the same for all; None where the map was not linear, so that there is none.
+        The standard error of every cell; None if the map was not linear, so that there is none.
     """
 
     scope: Scope
@@ -97,7 +97,9 @@ def axis_sizes(tables: Iterable[NoisyTable | ConsistentTable]) -> dict[str, int]
     for table in given:
         for name, size in zip(table.scope, table.values.shape, strict=True):
             if sizes.setdefault(name, size) != size:
-                raise ValueError(f"axis {name} has {sizes[name]} levels in one table, {size} here")
+                raise ValueError(
+                    f"the axis {name} has {sizes[name]} levels in one table and {size} in another"
+                )
     return sizes
 
 
@@ -110,7 +112,7 @@ def marginal(values: Floats, scope: Scope, onto: Iterable[str]) -> Floats:
     """Sums over the axes of `scope` that are not in `onto`; the other axes keep their order."""
     kept = set(onto)
     if not kept.issubset(scope):
-        raise ValueError(f"{sorted(kept)} is not within {scope}")
+        raise ValueError(f"the columns {sorted(kept)} are not all in {scope}")
     summed = tuple(place for place, name in enumerate(scope) if name not in kept)
     return np.asarray(values.sum(axis=summed))
 
@@ -134,7 +136,7 @@ def _checked(scope: Scope, values: Floats) -> Floats:
     check_scope(scope)
     locked = np.array(values, dtype=np.float64, order="C", copy=True)
     if locked.ndim != len(scope):
-        raise ValueError(f"{locked.ndim} dimensions for {len(scope)} axes")
+        raise ValueError(f"there are {locked.ndim} dimensions for {len(scope)} axes")
     if locked.size == 0 or not np.isfinite(locked).all():
         raise ValueError("a table needs at least one cell, and all cells must be finite")
     locked.flags.writeable = False

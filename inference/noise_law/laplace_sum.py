@@ -94,7 +94,7 @@ def chernoff_half_width(
     Parameters
     ----------
     scales : (n,) ndarray of float64
-        Positive.
+        The ``b_k``, all positive.
     log_probability : float
         Negative: the logarithm of the allowed one-sided tail.
     gaussian : float
@@ -148,7 +148,7 @@ def tail_root(
     tail_and_density : callable
         The tail and the density at a point.
     probability : float
-        In (0, 1/2).
+        The tail probability, between 0 and 1/2.
     low, start : float
         A point where the tail exceeds `probability`, and where to begin, not left of it.
 
@@ -174,4 +174,4 @@ def tail_root(
         z = newton + SOLVE_PRECISION * z  # slightly to the right, so that rounding cannot stall it
         if not low < z < high:
             z = 2 * low if math.isinf(high) else (low + high) / 2
-    raise ArithmeticError("the half-width was not found")
+    raise ArithmeticError("the search for the half-width did not converge")

@@ -101,7 +101,7 @@ class ContourLaw:
     -----
     Computes ``(1 / 2 pi i) int exp(-s z) M(s) / s ds`` with
     ``M(s) = exp((s sigma)**2 / 2) prod_k 1 / (1 - (s b_k)**2)``: the transform of Xiao & Xiong 2012
-    (Lemma 4.1) continued to the complex plane, times the Gaussian part's.
+    (Lemma 4.1) continued to the complex plane, times the transform of the Gaussian part.
 
     Examples
     --------
@@ -213,7 +213,7 @@ class ContourLaw:
         rounding = UNIT_ROUNDOFF * float((sizes * relative).sum())
         error = self._tolerance / 2 + truncation + rounding
         if not error <= self.tail_error:
-            raise ArithmeticError(f"contour error {error} above the stated {self.tail_error}")
+            raise ArithmeticError(f"the contour error {error} exceeds the stated {self.tail_error}")
         return _Nodes(z_min=z_min, points=points, weights=weights, error=error)
 
     def _focus(self, z: float) -> float:
@@ -357,7 +357,7 @@ class AskedLaw:
 
     def __init__(self, half_width: float, confidence: float) -> None:
         if not (0 <= half_width < math.inf and 0 < confidence < 1):
-            raise ValueError(f"no half-width {half_width} of confidence {confidence}")
+            raise ValueError(f"there is no half-width {half_width} with confidence {confidence}")
         self._half_width = half_width
         self._confidence = confidence
         self._alpha = 1 - confidence
@@ -460,7 +460,7 @@ class SingleGaussianLaw:
     def __init__(self, deviation: float) -> None:
         check_deviation(deviation)
         if deviation == 0:
-            raise ValueError("a Gaussian law has a positive deviation")
+            raise ValueError("a Gaussian law needs a positive deviation")
         self.scales = np.empty(0)
         self.scales.flags.writeable = False
         self.gaussian = deviation
@@ -536,21 +536,23 @@ def law_of_noise(  # noqa: PLR0913 - each method has its one knob, all keyword-o
             return ConvolutionLaw(positive, gaussian=gaussian, tolerance=tolerance)
         case LawMethod.PAPER_CONVOLUTION:
             if gaussian:
-                raise ValueError("the paper's convolution is of Laplace variables alone")
+                raise ValueError("the paper's convolution covers Laplace variables only")
             return PaperConvolutionLaw(positive, grid_step=grid_step, lost_mass=tolerance)
         case LawMethod.MONTE_CARLO:
             if generator is None:
-                raise ValueError("Monte Carlo needs a generator: numpy.random.default_rng(...)")
+                raise ValueError(
+                    "Monte Carlo needs a generator, such as numpy.random.default_rng(...)"
+                )
             return MonteCarloLaw(positive, gaussian=gaussian, generator=generator, n_draws=n_draws)
 
 
 def law_of_noises(scales: NDArray[np.float64], is_gaussian: NDArray[np.bool_]) -> NoiseLaw:
-    """The law of a sum of independent noises; some are Gaussian.
+    """The law of a sum of independent Laplace and Gaussian noises.
 
     Parameters
     ----------
     scales : (n,) ndarray of float64
-        Of each; for Gaussian noise, the scale of Laplace noise of the same variance.
+        The scale of each noise; for Gaussian noise, that of Laplace noise with the same variance.
     is_gaussian : (n,) ndarray of bool
     """
     deviation = standard_deviation(scales[is_gaussian])

@@ -179,7 +179,7 @@ def masses_on_grid(
     shortest = max(unit.chernoff(math.log(tolerance / 4)), unit_step)
     if 2 * shortest / unit_step > N_POINTS_MAX:
         raise ValueError(
-            f"step {step} is too fine: {2 * shortest * largest / N_POINTS_MAX} will do"
+            f"step {step} is too fine; {2 * shortest * largest / N_POINTS_MAX} is fine enough"
         )
     n_max = min(N_POINTS_MAX, max(N_TERMS_MIN, N_FACTORS_MAX // max(1, positive.size)))
     spacing = unit_step / 2  # bin edges are odd multiples of it

@@ -1,4 +1,4 @@
-"""Directed graphs without cycles over columns, and their classes that no table tells apart.
+"""Directed graphs without cycles over columns, and classes of graphs that no table tells apart.
 
 Graphs only: what they were learned from is not known here.
 """
@@ -36,7 +36,7 @@ class Dag:
             raise ValueError(f"a column is listed twice: {self.columns}")
         strange = {name for arc in self.arcs for name in arc} - known
         if strange:
-            raise ValueError(f"arcs of unknown columns {sorted(strange)}")
+            raise ValueError(f"the arcs name unknown columns: {sorted(strange)}")
         self.order()
 
     @classmethod
@@ -58,7 +58,7 @@ class Dag:
         while left:
             free = next((name for name, missing in left.items() if not missing), None)
             if free is None:
-                raise ValueError(f"arcs run in a circle through {sorted(left)}")
+                raise ValueError(f"the arcs form a cycle through {sorted(left)}")
             placed.append(free)
             del left[free]
             for missing in left.values():

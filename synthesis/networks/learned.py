@@ -1,14 +1,9 @@
-"""A learned network, what is to be said about it, as text, and how long it takes.
+"""A learned network as values, JSON and Graphviz text, and how long learning one will take.
 
-Which learner is used, and nothing of how it works.
+The module names the learners, but does not contain them. A learned network holds only names of
+columns and released numbers.
 
-A learned network as JSON values, and as text for Graphviz.
-
-Names of columns and released numbers only.
-
-How long learning a network will take, told before its tables are bought or asked for.
-
-From numbers alone: of columns, of their levels, and of rows. Nothing is learned here.
+The time is estimated before any table is bought, from the numbers of columns, levels and rows.
 """
 
 import math

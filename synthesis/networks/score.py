@@ -23,13 +23,13 @@ N_CELLS_MAX: Final = 2**16  # of a table of a child and its parents
 N_CELLS_KEPT: Final = 2**22  # of tables that were counted already: 32 MB
 N_LOG_MIN: Final = 64  # the fewest rows whose logarithm is asked for: of fewer, chance would do
 N_NULL_DRAWS: Final = 64  # their mean is known to an eighth of the spread of one
-N_NULL_DRAWS_MIN: Final = 8  # of large tables; one is near the mean
+N_NULL_DRAWS_MIN: Final = 8  # for large tables: each draw is near the mean
 N_FREE_DRAWN: Final = 2**10  # free cells that are drawn of larger ones: the mean to 5 %
 
 
 @dataclass(frozen=True, slots=True)
 class Information:
-    """What parents say about a child, in nats.
+    """The information of parents about a child, in nats.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class BicScore:
     degree : int
         The most parents of a column; a table has a column more.
     seed : int
-        Of the simulation of tables of independent columns, which protects nothing.
+        The seed for simulated tables of independent columns; it protects nothing.
 
     Raises
     ------
@@ -94,8 +94,8 @@ class BicScore:
     def __init__(self, source: TableSource, *, degree: int, seed: int = 0) -> None:
         if not 0 <= degree < source.width_max:
             raise ValueError(
-                f"{degree} parents need tables of {degree + 1} columns; "
-                f"there are tables of at most {source.width_max}"
+                f"{degree} parents need tables of {degree + 1} columns, but the tables "
+                f"have at most {source.width_max}"
             )
         self.source = source
         self.degree = degree
@@ -146,7 +146,7 @@ class BicScore:
         )
 
     def information(self, child: int, parents: Iterable[int]) -> Information:
-        """What some parents say about a child."""
+        """The information of some parents about a child."""
         key = (child, tuple(sorted(parents)))
         if key not in self._found:
             self._found[key] = self._compared(*key)
@@ -207,7 +207,7 @@ def mutual_information(shares: Floats, axis: int) -> Floats:
     shares : (n_tables, ...) ndarray of float64
         Not negative; each table's sum is 1.
     axis : int
-        Of one table, from 0.
+        The axis of a table, from 0.
     """
     n_tables = len(shares)
     cells = np.moveaxis(shares, axis + 1, 1).reshape(n_tables, shares.shape[axis + 1], -1)
@@ -229,7 +229,7 @@ def null_information(table: ShareTable, axis: int, rng: np.random.Generator) -> 
         If the table is exact.
     """
     if table.law is None:
-        raise ValueError("of an exact table, the mean is known")
+        raise ValueError("the table is exact, so its mean needs no estimate")
     shares = np.moveaxis(table.shares, axis, 0)
     own, others = shares.sum(axis=tuple(range(1, shares.ndim))), shares.sum(axis=0)
     law = np.moveaxis(np.multiply.outer(own, others), 0, axis)
@@ -243,8 +243,8 @@ def null_information(table: ShareTable, axis: int, rng: np.random.Generator) -> 
 def null_draws(size: int, n_classes: int) -> int:
     """How many tables of a child and its parents' combinations are drawn.
 
-    Fewer of large ones: without noise, the spread of one table's mutual information is to its mean
-    as the root of 2 to the root of the number of free cells.
+    Fewer of large ones: without noise, the ratio of the spread of one table's mutual information to
+    its mean is the root of 2 / (the number of free cells).
     """
     n_free = max(1, (size - 1) * (n_classes - 1))
     return max(N_NULL_DRAWS_MIN, min(N_NULL_DRAWS, N_FREE_DRAWN // n_free))

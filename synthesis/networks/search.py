@@ -135,7 +135,7 @@ class Climb:
     ----------
     dag : Dag
     scores : tuple of float
-        Of each graph on the way, from the first to this one; they only rise.
+        The score of each graph on the way, from the first to this one; they only rise.
     """
 
     dag: Dag
@@ -160,7 +160,9 @@ def hill_climbed(score: BicScore, start: Dag | None = None) -> Climb:
     start = Dag(tuple(names)) if start is None else start
     parents = _parent_sets(start, names)
     if not all(score.may_have(child, own) for child, own in enumerate(parents)):
-        raise ValueError(f"a column has more than {score.degree} parents, or too large a table")
+        raise ValueError(
+            f"a column has more than {score.degree} parents, or its table is too large"
+        )
     scores = [score.total(start)]
     while True:
         best, gain = _best_step(score, parents)
@@ -173,7 +175,7 @@ def hill_climbed(score: BicScore, start: Dag | None = None) -> Climb:
 
 def _parent_sets(dag: Dag, names: list[str]) -> ParentSets:
     if list(dag.columns) != names:
-        raise ValueError(f"the graph is about {dag.columns}, the tables about {names}")
+        raise ValueError(f"the graph has the columns {dag.columns}, but the tables have {names}")
     return [frozenset(names.index(one) for one in dag.parents(name)) for name in names]
 
 
@@ -245,7 +247,7 @@ def chow_liu(score: BicScore) -> Dag:
     Parameters
     ----------
     score : BicScore
-        Of a degree of at least 1.
+        The score to maximise, of degree 1 or more.
 
     Returns
     -------
@@ -257,7 +259,7 @@ def chow_liu(score: BicScore) -> Dag:
     -----
     The tree with the largest sum of mutual information is the most likely one [1]_; Kruskal's
     method finds it [2]_. A pair that the score likes no better than two columns alone is no edge,
-    as it is no arc of the other methods, so that columns without evidence stay alone.
+    as it is no arc of the other methods, so columns without a visible dependence stay alone.
 
     References
     ----------

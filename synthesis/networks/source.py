@@ -1,4 +1,4 @@
-"""Where tables come from: a port, and two sources of tables that are at hand.
+"""Sources of tables for learning networks: the interface, and two implementations.
 
 A source gives the shares of every combination of levels of a few columns, not negative and summing
 to 1, and says how many rows would know them as well as it does. It reads no private row: its tables
@@ -27,7 +27,7 @@ class AddedNoise:
     Parameters
     ----------
     variance : float
-        Of each cell.
+        The variance of the noise of each cell.
     """
 
     variance: float
@@ -50,7 +50,7 @@ class ShareTable:
     Parameters
     ----------
     shares : (size of each column, ...) ndarray of float64
-        Not negative; their sum is 1.
+        The share of each combination of levels: not negative, with sum 1.
     n_rows : float
         The approximate number of rows, positive.
     law : NoisyTables, optional
@@ -63,9 +63,9 @@ class ShareTable:
 
     def __post_init__(self) -> None:
         if not 0 < self.n_rows < math.inf:
-            raise ValueError(f"shares of {self.n_rows} rows")
+            raise ValueError(f"the number of rows must be positive, not {self.n_rows}")
         if not (self.shares >= 0).all() or abs(self.shares.sum() - 1) > WHOLE:
-            raise ValueError("shares are negative or do not sum to 1")
+            raise ValueError("shares must not be negative and must sum to 1")
 
 
 def effective_rows(n_rows: float, n_cells: int, noise_variance: float) -> float:
@@ -120,10 +120,12 @@ class RowTables:
 
     def __init__(self, columns: Sequence[Column], codes: Integers) -> None:
         if codes.ndim != 2 or codes.shape[1] != len(columns) or not len(codes):  # noqa: PLR2004 - rows and columns
-            raise ValueError(f"codes of shape {codes.shape} for {len(columns)} columns")
+            raise ValueError(
+                f"codes of the shape {codes.shape} do not match {len(columns)} columns"
+            )
         sizes = np.array([one.size for one in columns])
         if (codes < 0).any() or (codes >= sizes).any():
-            raise ValueError("a code is none of its column's levels")
+            raise ValueError("a code is not one of its column's levels")
         self.columns = tuple(columns)
         self.width_max = len(self.columns)
         self.n_rows = len(codes)
@@ -149,11 +151,11 @@ class NoisyCounts:
     Parameters
     ----------
     names : tuple of str
-        A column for each axis.
+        The column of each axis.
     values : (size of names[0], ...) ndarray of float64
-        They may be negative.
+        The noisy count of each cell, possibly negative.
     variance : float
-        Of the noise of a cell, independent between cells; the mean, if cells differ.
+        The variance of a cell's noise, independent between cells; the mean, if cells differ.
     """
 
     names: tuple[str, ...]
@@ -162,7 +164,7 @@ class NoisyCounts:
 
     def __post_init__(self) -> None:
         if len(set(self.names)) != self.values.ndim or not self.names:
-            raise ValueError(f"{self.values.ndim} axes for the columns {self.names}")
+            raise ValueError(f"there are {self.values.ndim} axes for the columns {self.names}")
         if not (np.isfinite(self.values).all() and 0 <= self.variance < math.inf):
             raise ValueError("counts and the variance of their noise must be finite")
 
@@ -197,7 +199,7 @@ class MeasuredTables:
     def __init__(self, tables: Iterable[NoisyCounts]) -> None:
         self._tables = list(tables)
         if not self._tables:
-            raise ValueError("there is no table")
+            raise ValueError("at least one table is needed")
         self.columns = _columns_of(self._tables)
         self.n_rows = _n_rows(self._tables)
         self.width_max = max(one.values.ndim for one in self._tables)
@@ -206,7 +208,7 @@ class MeasuredTables:
             self._holder(places)
 
     def effective_rows(self, places: Sequence[int]) -> float:
-        """Of a margin of the table that leaves it least noise."""
+        """The effective number of rows of a margin, in the table that leaves it least noise."""
         n_cells = math.prod(self.columns[place].size for place in places)
         return effective_rows(self.n_rows, n_cells, self._variance(self._holder(places), places))
 
@@ -231,7 +233,7 @@ class MeasuredTables:
         return min(holders, key=lambda one: self._variance(one, places))
 
     def _variance(self, holder: NoisyCounts, places: Sequence[int]) -> float:
-        """Of a cell of a margin: each is a sum of so many cells."""
+        """The variance of a cell of a margin: each is a sum of so many cells."""
         n_cells = math.prod(self.columns[place].size for place in places)
         return holder.variance * holder.values.size / n_cells
 
@@ -241,7 +243,7 @@ def _columns_of(tables: Sequence[NoisyCounts]) -> tuple[Column, ...]:
     for one in tables:
         for name, size in zip(one.names, one.values.shape, strict=True):
             if sizes.setdefault(name, size) != size:
-                raise ValueError(f"tables differ in the number of levels of {name}")
+                raise ValueError(f"the tables have different numbers of levels of {name}")
     return tuple(Column(name, size) for name, size in sizes.items())
 
 

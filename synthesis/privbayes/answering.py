@@ -27,7 +27,7 @@ class Law:
     Parameters
     ----------
     shares : (n_classes of column, ...) ndarray of float64
-        Sum 1.
+        The share of each combination of classes, with sum 1.
     n_effective : float, optional
         The effective number of simulated rows; None if the law is exact.
     """

@@ -1,4 +1,4 @@
-"""A network from tables that are there already, and what parents are worth in a noisy table.
+"""Learns a network from tables that exist already, and scores parents in a noisy table.
 
 What parents are worth in a noisy table: whether a law is nearer to the truth with them.
 
@@ -35,16 +35,16 @@ Draw: TypeAlias = Callable[[Floats], Floats]
 
 
 def parents_worth(shares: Floats, drawn: Draw, odds: float) -> float:
-    """What parents tell of a column in a table, less what noise costs, in nats.
+    """The information of parents about a column in a table, minus the cost of noise, in nats.
 
     Parameters
     ----------
     shares : (n_classes of child, n_classes of parent, ...) ndarray of float64
-        Not negative, with sum 1.
+        The share of each combination of classes: not negative, with sum 1.
     drawn : callable
         Shares of tables of a law in the shape of `shares`, noisy in the same way: (n_tables, ...).
     odds : float
-        Of taking a parent that tells nothing for one that does.
+        The odds of taking an uninformative parent for an informative one.
 
     Returns
     -------
@@ -87,7 +87,7 @@ def n_simulations(parents: Scope) -> int:
 
 
 def _beyond_chance(shares: Floats, axis: int, by_chance: Floats, odds: float) -> float:
-    """What a parent tells, given the others, less what it has to."""
+    """The information of a parent, given the others, minus the threshold that it must pass."""
     n_free = (shares.shape[0] - 1) * (shares.shape[axis] - 1) * shares.size
     n_free //= shares.shape[0] * shares.shape[axis]
     mean, variance = float(by_chance.mean()), float(by_chance.var())
@@ -111,7 +111,7 @@ def _information(tables: Floats) -> Floats:
 
 
 def _gain(tables: Floats, axis: int) -> Floats:
-    """What a parent adds to the information of the others, in each of several tables."""
+    """The information that a parent adds to the others, in each of several tables."""
     return _information(tables) - _information(tables.sum(axis=axis + 1))
 
 
@@ -124,7 +124,7 @@ class NoisyTables(Protocol):
         ...
 
     def worth(self, child: str, parents: Scope, odds: float) -> float:
-        """What parents tell of a child, which some table has with them, less what noise costs.
+        """The information of parents about a child, from one table, minus the cost of noise.
 
         Positive where the law is nearer to the truth with all of these parents. At these odds, it
         is positive where they tell nothing (`synthesis.privbayes.greedy`).
@@ -149,7 +149,7 @@ def greedy_network(
     ----------
     attributes : sequence of Attribute
     tables : NoisyTables
-        Every column is in one of them.
+        The tables; every column is in one of them.
     rng : numpy.random.Generator
         Chooses the first column.
     degree : int
@@ -168,8 +168,8 @@ def greedy_network(
     independent, the network has a parent at `FALSE_ODDS` at most.
 
     Laws come from the nearest tables that are not negative, never by shifting and scaling, which
-    would make the smallest share 0 and the others too large. Where no one has the parents' values,
-    the law is the column's own.
+    would make the smallest share 0 and the others too large. Where no record has the parents'
+    values, the law is the column's own.
 
     References
     ----------
@@ -178,7 +178,7 @@ def greedy_network(
     """
     check_distinct(attributes)
     if degree < 0:
-        raise ValueError("a column has no fewer than 0 parents")
+        raise ValueError("the number of parents must not be negative")
     names = [one.name for one in attributes]
     first = names[int(rng.integers(len(names)))]
     nodes = [Node(first, (), degree)]
@@ -234,7 +234,7 @@ def _columns(node: Node) -> list[str]:
 
 
 def _margin(table: Floats, names: Sequence[str], kept: Sequence[str]) -> Floats:
-    """Summed over all other columns, with axes in the order of the kept columns."""
+    """The table summed over all other columns, with its axes in the order of `kept`."""
     others = tuple(axis for axis, name in enumerate(names) if name not in kept)
     left = [name for name in names if name in kept]
     summed: Floats = table.sum(axis=others)

@@ -1,4 +1,4 @@
-"""The method: parents chosen greedily among useful sets, and a table measured for each column.
+"""The PrivBayes method: chooses useful parents greedily, and measures a table for each column.
 
 The parents that a column may have: sets that keep its table useful and cannot be extended.
 
@@ -42,7 +42,7 @@ def useful_cells(budget: float, n_tables: int, n_rows: float, theta: float) -> f
     Parameters
     ----------
     budget : float
-        For all tables, in equal parts.
+        The budget for all tables, divided into equal parts.
     n_tables : int
     n_rows : float
         The approximate number of rows: a public or a noisy number.
@@ -156,7 +156,7 @@ def candidate_pairs(
     before : sequence of int
         Places of the columns that are in the network already.
     n_cells_max : float
-        For a table, of child and parents.
+        The most cells of a table of a child and its parents.
     degree : int
         The most parents.
     n_max : int
@@ -235,7 +235,7 @@ class LearningSettings:
         if not (0 < self.network_share < 1 and self.theta > 0):
             raise ValueError("network_share must be between 0 and 1, and theta above 0")
         if not 0 <= self.degree <= N_PARENTS_MAX:
-            raise ValueError(f"a column can have 0 to {N_PARENTS_MAX} parents")
+            raise ValueError(f"a column must have 0 to {N_PARENTS_MAX} parents")
 
 
 DEFAULTS = LearningSettings()
@@ -304,9 +304,11 @@ def _check(attributes: Sequence[Attribute], budget: Fraction, settings: Learning
     """Raise ValueError, before anything is bought, if no network can be learned."""
     check_distinct(attributes)
     if len(attributes) > N_COLUMNS_MAX:
-        raise ValueError(f"{len(attributes)} columns; {N_COLUMNS_MAX} are allowed")
+        raise ValueError(
+            f"there are {len(attributes)} columns; at most {N_COLUMNS_MAX} are allowed"
+        )
     if settings.score is Score.FULL_DEPENDENCE and max(one.size for one in attributes) > N_BINARY:
-        raise ValueError("the score F is for columns of two classes")
+        raise ValueError("the score F is defined only for columns of two classes")
     if not budget > 0:
         raise ValueError("a budget must be positive")
 

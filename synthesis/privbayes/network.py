@@ -43,7 +43,7 @@ class Attribute:
     Parameters
     ----------
     name : str
-        The axis.
+        The name of the axis.
     views : tuple of Partition
         Partitions of all levels of that axis. Rows consist of classes of the first view; each
         further view merges classes of the one before, into at least two. A column may be a parent
@@ -55,14 +55,16 @@ class Attribute:
 
     def __post_init__(self) -> None:
         if not self.views:
-            raise ValueError(f"{self.name} has no view")
+            raise ValueError(f"the column {self.name} has no view")
         for view in self.views:
             if view.axes != (self.name,) or int(view.labels.min()) < 0:
-                raise ValueError(f"a view of {self.name} is a partition of all its levels")
+                raise ValueError(f"a view of {self.name} must be a partition of all its levels")
         for finer, coarser in zip(self.views, self.views[1:], strict=False):
             merged = np.unique(np.stack([finer.labels, coarser.labels]), axis=1)
             if merged.shape[1] != finer.n_groups or not 1 < coarser.n_groups < finer.n_groups:
-                raise ValueError(f"a coarser view of {self.name} merges classes of the finer one")
+                raise ValueError(
+                    f"a coarser view of {self.name} must merge whole classes of the finer one"
+                )
 
     @classmethod
     def plain(cls, name: str, size: int) -> "Attribute":
@@ -125,7 +127,7 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class BayesianNetwork:
-    """Columns; each depends on columns before it.
+    """A network in which each column depends on columns before it.
 
     Parameters
     ----------
@@ -157,9 +159,11 @@ class BayesianNetwork:
             before.add(node.child)
             shape = [by_name[one.column].views[one.level].n_groups for one in node.parents]
             if conditional.shape != (*shape, by_name[node.child].size):
-                raise ValueError(f"{conditional.shape} numbers for the law of {node.child}")
+                raise ValueError(f"the law of {node.child} has the wrong shape {conditional.shape}")
             if not (conditional >= 0).all() or np.abs(conditional.sum(axis=-1) - 1).max() > WHOLE:
-                raise ValueError(f"shares of {node.child} are negative or do not sum to 1")
+                raise ValueError(
+                    f"the shares of {node.child} must not be negative and must sum to 1"
+                )
         if before != by_name.keys():
             raise ValueError("a network must contain every column once")
 
@@ -271,7 +275,7 @@ def drawn_classes(laws: Floats, of_row: Integers, uniforms: Floats) -> Integers:
     laws : (n_laws, n_classes) ndarray of float64
     of_row : (n_rows,) ndarray of int64
     uniforms : (n_rows,) ndarray of float64
-        From 0 to less than 1.
+        A uniform number for each row, from 0 to less than 1.
 
     Examples
     --------
@@ -321,7 +325,7 @@ def network_of(encoded: dict[str, Any]) -> BayesianNetwork:
         If the values are not such a network.
     """
     if encoded["kind"] != KIND:
-        raise ValueError(f"a model of kind {encoded['kind']!r}")
+        raise ValueError(f"the kind of model {encoded['kind']!r} is unknown here")
     attributes = tuple(
         Attribute(
             column["name"],

@@ -74,7 +74,7 @@ def test_a_declaration_that_makes_no_sense_is_refused(declare: Callable[[], Axis
 @pytest.mark.parametrize("value", [0.5, True, "1"])
 def test_a_measure_is_declared_exactly(field: str, value: object) -> None:
     declared: dict[str, object] = {"low": 0, "high": 1, "step": 1, field: value}
-    with pytest.raises(TypeError, match=f"x: {field} is exact"):
+    with pytest.raises(TypeError, match=f"x: {field} must be exact"):
         MeasureAxis(name="x", **declared)  # type: ignore[arg-type] # what the check is for
 
 

@@ -43,12 +43,12 @@ def test_a_target_that_was_not_reached_says_why_and_what_is_free_now() -> None:
         epsilon_spent=Fraction(1), free=FREE, because=BudgetExhausted(SHORTFALL)
     )
     assert stopped.explain() == (
-        f"The target was not reached. {SHORTFALL.budget_text} What was measured so far is paid "
-        "for and kept. These half-widths are free now: a 12.5, b 0.25."
+        f"The target was not reached. {SHORTFALL.budget_text} The measurements made so far are "
+        "paid for and kept. These half-widths are free now: a 12.5, b 0.25."
     )
     assert stopped.shortfall == replace(SHORTFALL, free=None, fitting=None)
     late = TargetNotReached(epsilon_spent=Fraction(1), free=FREE, because=TooSlow("Too late."))
-    assert "not reached. Too late. What" in late.message
+    assert "not reached. Too late. The measurements" in late.message
     assert late.shortfall is None
     unpaid = TargetNotReached(epsilon_spent=Fraction(0), free=FREE, why="It may cost more.")
     assert unpaid.message == "The target was not reached. It may cost more."

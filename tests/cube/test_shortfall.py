@@ -56,7 +56,7 @@ def test_of_several_columns_each_has_its_price_and_what_is_free() -> None:
     )
     alone = replace(SHORTFALL, columns=columns[:1])
     assert alone.way_out == SHORTFALL.way_out
-    with pytest.raises(ValueError, match="is hidden too"):
+    with pytest.raises(ValueError, match="must be hidden too"):
         replace(alone, epsilon_left=None)
 
 
@@ -65,16 +65,13 @@ def test_a_budget_that_renews_says_when() -> None:
     assert renewing.way_out.startswith("The budget renews on 2027-01-01. Ask for a wider")
     made = replace(renewing, is_synthetic=True)
     assert made.way_out.startswith("The budget renews on 2027-01-01. Ask for a smaller")
-    with pytest.raises(ValueError, match="is hidden too"):
+    with pytest.raises(ValueError, match="must be hidden too"):
         replace(renewing, epsilon_left=None)
 
 
 def test_of_what_is_hidden_no_sentence_speaks() -> None:
     hidden = replace(SHORTFALL, epsilon_left=None)
-    said = (
-        "This costs epsilon 0.333334, and what is left of t's budget, or of a limit, does not "
-        "cover it."
-    )
+    said = "This costs epsilon 0.333334, more than what is left of t's budget or of a limit."
     assert {hidden.budget_text, hidden.limit_text, hidden.cap_text} == {said}
     assert hidden.way_out == "Ask for a wider half_width or a lower confidence."
 
@@ -82,7 +79,10 @@ def test_of_what_is_hidden_no_sentence_speaks() -> None:
 def test_a_synthetic_table_has_an_epsilon_and_no_half_width() -> None:
     made = replace(SHORTFALL, is_synthetic=True)
     assert made.budget_text == "The table may cost epsilon 0.333334, and t has 0.222222 left."
-    assert made.way_out == "Ask for a smaller epsilon; 0 makes it from history alone."
+    assert (
+        made.way_out
+        == "Ask for a smaller epsilon. With 0, the table is made from the history alone."
+    )
     assert made.way_out_of_cap == "Ask for a smaller epsilon, or raise tacit.epsilon."
 
 

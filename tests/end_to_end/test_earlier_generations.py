@@ -122,7 +122,7 @@ def test_what_was_not_asked_then_is_refused_with_what_would_be_free(renewed: Pat
             for asked in (sql, f"EXPLAIN {sql}"):
                 with pytest.raises((GenerationOver, TargetNotReached)) as refused:
                     ask(service, asked, target)
-                assert "is over" in refused.value.message
+                assert "was replaced" in refused.value.message
         with pytest.raises(GenerationOver) as refused:
             ask(service, AS_OF.format(FIRST), RequestedTarget(half_width=0.01))
         assert "Free right now: half_width 0." in (refused.value.hint or "")

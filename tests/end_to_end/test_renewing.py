@@ -75,7 +75,7 @@ def test_until_the_new_data_is_read_nothing_is_measured_or_answered_from_the_old
         ask(service)
         renew(folder)
         service.ledger.refresh()
-        with pytest.raises(SourceUnavailable, match="not read yet"):
+        with pytest.raises(SourceUnavailable, match="has not read the new data yet"):
             ask(service)
         write(folder, BEFORE)  # a file that the ledger knows, of another generation
         service.renewing.look()

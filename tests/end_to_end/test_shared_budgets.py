@@ -138,7 +138,7 @@ def test_the_auditor_convicts_a_ledger_whose_tables_spend_more_together(folder: 
     each_its_own = rewritten(entries, opened, lambda body: body.pop("shared_budget"))
     assert verify(each_its_own).problem is None
     too_much = rewritten(entries, charge, to(2 * 2**40, "units_after"))
-    assert "the table's budget is" in str(verify(too_much).problem)
+    assert "the table's budget of" in str(verify(too_much).problem)
     with open_ledger(folder / "a.ledger") as ledger, pytest.raises(ValueError, match="leaves"):
         ledger.append("orders", lambda _history: BudgetJoined("others"))
 
@@ -226,7 +226,10 @@ def test_a_table_joins_a_budget_later_and_never_leaves_it(folder: Path) -> None:
         assert status(service)["orders"].spent == spent
         assert verify(service.ledger.entries()).problem is None
     alone = (table("customers", OWN), table("orders", OF_PEOPLE))
-    with pytest.raises(LedgerMismatch, match="shares with others"), served(folder, alone):
+    with (
+        pytest.raises(LedgerMismatch, match="spends from the shared budget"),
+        served(folder, alone),
+    ):
         pass
 
 

@@ -102,7 +102,7 @@ def test_the_narrower_of_each_row_is_taken(
 
 
 def test_estimates_of_several_lengths_are_not_compared() -> None:
-    with pytest.raises(ValueError, match="several rows"):
+    with pytest.raises(ValueError, match="different numbers of rows"):
         narrowest(unknown("a", 1), unknown("b", 3), 0.95)
 
 
@@ -110,10 +110,10 @@ def test_estimates_of_several_lengths_are_not_compared() -> None:
     ("change", "said"),
     [
         ({"values": np.array([math.nan])}, "finite"),
-        ({"values": np.zeros(2)}, "for each row"),
+        ({"values": np.zeros(2)}, "each row needs"),
         ({"lattice_widenings": np.array([-1.0])}, "negative"),
         ({"low": 1.0, "high": 0.0}, "range"),
-        ({"ends": np.array([0, 0])}, "of one row"),
+        ({"ends": np.array([0, 0])}, "belong to one row"),
     ],
 )
 def test_what_no_posterior_may_be_no_block_may_be(change: dict[str, object], said: str) -> None:

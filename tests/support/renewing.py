@@ -87,7 +87,7 @@ def is_refused(ledger: Ledger, table: str = "people", units: int = ONE) -> bool:
     try:
         charge(ledger, table, units)
     except ValueError as error:
-        if str(error) != "a charge beyond the table's budget":
+        if str(error) != "the charge exceeds the table's budget":
             raise
         return True
     return False

@@ -113,7 +113,7 @@ def test_tables_of_other_columns_or_sizes_are_refused() -> None:
         Sketch.of(COLUMNS, [TableEstimate(("a",), np.ones(3), np.array(1.0))])
     with pytest.raises(ValueError, match="same name"):
         Sketch.of([Column("a", 2), Column("a", 3)], [])
-    with pytest.raises(ValueError, match="no column"):
+    with pytest.raises(ValueError, match="names a column that does not exist"):
         Sketch.of(COLUMNS, [TableEstimate(("z",), np.ones(3), np.array(1.0))])
 
 

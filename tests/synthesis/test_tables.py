@@ -14,7 +14,7 @@ def table(values: object, variance: object = 1.0, scope: tuple[str, ...] = ("a",
 def test_a_column_has_levels_and_orders_no_more_of_them_than_it_has(
     size: int, n_ordered: int
 ) -> None:
-    with pytest.raises(ValueError, match="levels"):
+    with pytest.raises(ValueError, match="level"):
         Column("a", size, n_ordered)
 
 

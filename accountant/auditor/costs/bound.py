@@ -223,7 +223,7 @@ class _Small:
 
     @classmethod
     def of(cls, tables: Sequence[Tilted], dimensions: Sequence[int]) -> Self:
-        """The cells of `tables`, where the axis is the given dimension of each table."""
+        """The cells of `tables`; `dimensions` gives the dimension of the axis in each table."""
         places, classes, n_cells = [_NONE], [_NONE], [_NONE]
         end = 0
         for tilted, dimension in zip(tables, dimensions, strict=True):
@@ -266,9 +266,9 @@ class Bound:
     Attributes
     ----------
     n_added : int
-        How many of them are included.
+        How many of the rows the bound includes.
     value : int
-        No cell costs more.
+        The bound: no cell costs more.
     tables : list of Tilted
         The tables of all rows of the history.
     of_axis : dict of str to AxisTables

@@ -1,9 +1,9 @@
 """Boxes that together contain every cell, each with bounds on what its cells have paid.
 
 The boxes of the largest bounds are bounded again with the rows added since, and split along an axis
-where that is not enough. This proves totals of histories on many columns, where no list of the
-most expensive cells can be made. Portions that were found once bound the totals after each of many
-charges, so that these are proved together.
+where that is not enough. This proves totals of histories on many columns, for which the most
+expensive cells are too many to list. Portions that were found once bound the totals after each of
+many charges, so that these are proved together.
 
 Rows are taken as products, a height and what share of it is paid in each class of each axis:
 
@@ -73,11 +73,11 @@ class Products:
     ----------
     heights : (n_products,) ndarray
     along : list of Along
-        For each axis of `layout.classes`.
+        The bounds along each axis of `layout.classes`.
     ends : list of int
         How many products the first rows are, for each number of rows.
     constants : list of int
-        What the first rows cost every cell beside them.
+        The cost that the first rows add to every cell.
     """
 
     def __init__(self, layout: Layout) -> None:
@@ -127,7 +127,7 @@ def _product(part: Part, layout: Layout) -> tuple[int, _Shares]:
 
 
 def _rounded_up(array: LevelArray, levels: Indices) -> Numbers:
-    """What share of an array's largest magnitude there is at some levels."""
+    """The magnitude of an array at some levels, as a share of its largest."""
     largest = max(1, array.bound)  # an array of zeros has no share of anything
     shares: Numbers = -(-np.abs(array.at([levels])) * WHOLE // largest)
     return shares
@@ -181,7 +181,7 @@ class Portions:
     ----------
     heights : (n_products,) ndarray
     along : sequence of Along
-        For each axis.
+        The bounds along each axis.
     inside : sequence of (n_boxes, n_classes) ndarray
         For each axis, the classes in each box.
 
@@ -319,7 +319,7 @@ class Portions:
         return bounds
 
     def _most_paid(self, place: int, per_share: Numbers, ends: Numbers) -> Numbers:
-        """What is paid along an axis in the most expensive class, after the first products."""
+        """The payment along an axis in the most expensive class, after the first products."""
         shares, first = self._along[place].shares, int(ends[0])
         after = np.zeros((len(per_share), ends.size), dtype=np.int64)
         paid = per_share[:, :first] @ shares[:first]
@@ -426,7 +426,7 @@ class Boxes:
         Parameters
         ----------
         due : sequence of Due
-            Of more and more rows.
+            Totals to prove, each over more rows than the one before.
         n_costs_max : int
             How many costs, of a row in a box, are looked at; about.
         """
@@ -533,7 +533,7 @@ class Boxes:
 
 
 class _Search:
-    """What is known of boxes that contain every cell, while totals are to be proved.
+    """Bounds on boxes that contain every cell, kept while totals are proved.
 
     Parameters
     ----------

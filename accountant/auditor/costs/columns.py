@@ -5,7 +5,7 @@ with a level is found on a dense array where the columns that hang together span
 else by eliminating the other columns one after another. Where a table on the way would be too large
 it is split and the maxima are added, so that the result is an upper bound; beyond that, every table
 is bounded by itself. Beside a bound stands what some cell is known to have paid, found by moving
-cells one column at a time, so that no one takes the bound for more than it is.
+cells one column at a time, so that readers see how far the bound may be off.
 
 Whole numbers throughout. Proof: proofs/ledger.md, "Along a column".
 """
@@ -48,7 +48,7 @@ class ColumnCost:
     at_most : tuple of int
         For each segment, a number that no cell with these levels passes.
     at_least : tuple of int
-        Some cell has paid this much.
+        For each segment, an amount that some cell has paid.
     """
 
     column: str
@@ -59,9 +59,9 @@ class ColumnCost:
 
     def __post_init__(self) -> None:
         if not self.starts or self.starts[0] != 0:
-            raise ValueError("the first segment begins at the first level")
+            raise ValueError("the first segment must begin at the first level")
         if not len(self.starts) == len(self.at_most) == len(self.at_least):
-            raise ValueError("one cost for each segment")
+            raise ValueError("each segment needs exactly one cost")
 
     @property
     def is_exact(self) -> bool:
@@ -75,9 +75,9 @@ def column_costs(bound: Bound, units_spent: int) -> tuple[ColumnCost, ...]:
     Parameters
     ----------
     bound : Bound
-        Its whole history is taken in.
+        A bound that includes its whole history.
     units_spent : int
-        What the table was charged.
+        The units of 2**-40 epsilon charged to the table.
     """
     bound.go_to(len(bound.rows))
     paid = _Paid.of(bound)
@@ -213,7 +213,7 @@ def _components(scopes: Iterable[Scope]) -> list[list[Scope]]:
 
 
 def _of_every_cell(tables: Mapping[Scope, Whole]) -> int:
-    """What every cell has paid, whatever its levels."""
+    """The amount that every cell has paid, whatever its levels."""
     return sum(int(values) for scope, values in tables.items() if not scope)
 
 
@@ -323,7 +323,7 @@ def _attained(paid: _Paid, tables: Tables, columns: Sequence[str]) -> dict[str, 
 
 
 def _moved_along(paid: _Paid, tables: Tables, cells: Mapping[str, Indices], axis: str) -> Whole:
-    """What each cell would have paid in each class of a column, (n_cells, n_classes)."""
+    """The amount that each cell would have paid in each class of a column, (n_cells, n_classes)."""
     along: Whole = np.zeros((N_STARTS, paid.n_classes[axis]), dtype=_dtype(tables))
     for scope, values in tables.items():
         others = tuple(cells[name] for name in scope if name != axis)

@@ -191,10 +191,10 @@ class Paid:
     seq : int
         The entry's number.
     rows : tuple of Row
-        With the weights that the charge added.
+        The charged rows, with the weights that the charge added.
     units : int
-        In units of 2**-40 epsilon; no less than after the charge before (`book.py` refuses
-        an entry by which a total would fall).
+        In units of 2**-40 epsilon; never less than after the charge before (`book.py`
+        refuses an entry that lowers a total).
     """
 
     seq: int
@@ -211,11 +211,11 @@ class Finding:
     units : int
         The cost of all of them, or a bound that is never too small.
     exact : bool
-        Whether it is the cost itself.
+        Whether the total is the cost itself, not only a bound on it.
     unpaid : int, optional
         The number of the first entry after which a cell had cost more than was charged.
     cost : int, optional
-        What that cell had cost by then, in units.
+        The cost of that cell up to then, in units.
     open : tuple of int
         Numbers of the entries for which neither was proved.
     bound : Bound, optional
@@ -255,7 +255,7 @@ class _Followed:
     n_done : int
         The number of charges that were checked.
     bound : Bound
-        On the cost of their rows.
+        The bound on the cost of their rows.
     least : int
         The smallest value of it that was found.
     """

@@ -243,7 +243,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a row adds to one table; or to the constant, without a table, if it is constant."""
+    """A row, and the place of the table that it is added to; None for a row that is constant."""
 
     row: Row
     table: int | None
@@ -264,7 +264,7 @@ class Layout:
     parts : list of list of Part
         The parts of each row.
     dtype : type
-        int64 if no sum can overflow.
+        int64 if no sum can overflow, else object.
     """
 
     def __init__(self, rows: Sequence[Row]) -> None:

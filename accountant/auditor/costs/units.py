@@ -5,8 +5,8 @@ How often a row counts:
     no bound by level    all rows of a unit in one cell: a row counts k times, its square k**2 times
     m at each level      a row counts once; its square as often as a unit has rows in it
 
-What is then the largest loss of a unit is found from the levels' most expensive cells, as the least
-over prices t of a row:  k t + m sum over levels of the level's cost above t.
+The largest loss of a unit is then found from the levels' most expensive cells. It is the least,
+over prices t of a row, of  k t + m (the sum over levels of the excess of the level's cost over t).
 
 After every charge, the most expensive cell of each class of levels is bounded by itself, from the
 rows as they are at that level; a row that costs none of these cells anything is left out. While the
@@ -50,7 +50,7 @@ class UnitRows:
     Parameters
     ----------
     n_rows : int
-        In all, at most.
+        The largest number of rows of a unit in all.
     at_level : AtLevel, optional
     """
 
@@ -79,7 +79,7 @@ class UnitRows:
         the dearer levels have room for no more than all rows of a unit is the least.
         """
         if self.at_level is None:
-            raise ValueError("rows that are not bounded by level")
+            raise ValueError("the rows of a unit are not bounded by level")
         price = self.price(costs, n_levels)
         above = sum(n * max(0, cost - price) for cost, n in zip(costs, n_levels, strict=True))
         return self.n_rows * price + self.at_level.n_rows * above
@@ -175,7 +175,7 @@ class ByLevel:
     Attributes
     ----------
     levels : list of int
-        One for each class of levels that no row tells apart; or the ends of the cheapest range
+        One for each class of levels that no row tells apart; or the ends of the cheapest part
         between them (tables.py).
     ends : list of (int, int)
         For each segment of levels, the classes of its first and last level.
@@ -264,7 +264,7 @@ class ByLevel:
         others = array.axes[:dimension] + array.axes[dimension + 1 :]
         numbers = array.numbers
         if isinstance(numbers, Curve):
-            raise TypeError("a curve along several axes")
+            raise TypeError("a curve must lie along one axis")
         if isinstance(numbers, Tiled):
             values = np.asarray(numbers.values.take(self._keys[array][place], axis=dimension))
             along = numbers.along[:dimension] + numbers.along[dimension + 1 :]
@@ -288,7 +288,7 @@ def follow_levels(
     ----------
     paid : sequence of Paid
     unit : UnitRows
-        With a bound by level.
+        The bounds on a unit's rows, with a bound by level.
     watch : callable, optional
         Called from time to time with the number of charges checked.
     """
@@ -309,9 +309,9 @@ class _Level:
     Attributes
     ----------
     most : int
-        No cell costs more.
+        An upper bound on the cost of every cell.
     least : int
-        Some cell costs this much.
+        A cost that some cell reaches.
     """
 
     def __init__(self, rows: Sequence[Row], places: Sequence[int]) -> None:
@@ -388,7 +388,7 @@ class _Followed:
 
     def __init__(self, paid: Sequence[Paid], unit: UnitRows) -> None:
         if unit.at_level is None:
-            raise ValueError("rows that are not bounded by level")
+            raise ValueError("the rows of a unit are not bounded by level")
         self._unit = unit
         self._rows = [row for one in paid for row in one.rows]
         self._n_rows = np.cumsum([0, *(len(one.rows) for one in paid)]).tolist()
@@ -424,7 +424,7 @@ class _Followed:
         return Finding(self._most(), exact, open=tuple(self._open), bound=bound)
 
     def _segments(self) -> list[int]:
-        """What no cell with a level of each segment passes."""
+        """For each segment, an upper bound on the cost of every cell with one of its levels."""
         most = [level.most for level in self._levels]
         return [max(most[first], most[last]) for first, last in self._along.ends]
 

@@ -1,4 +1,4 @@
-"""What becomes of a table's history when its rows are others: accepted changes, new generations.
+"""Updates a table's history when its rows change: accepted changes and new generations.
 
 Changes are accepted of closed rows of a growing table:
 
@@ -20,8 +20,8 @@ A new generation is other data of a table that does not grow:
     units     what was counted is forgotten, and stays paid
     charges   those that wait for rows that are gone are given up; they stay paid
 
-A unit may have other rows in each generation, so its loss is at most the sum of the losses that the
-dearest unit has lost in each. Proof: proofs/generations.md.
+A unit's rows may be others in each generation, so its loss is at most the sum, over generations,
+of the largest loss of a unit. Proof: proofs/generations.md.
 
 Nothing here does input or output.
 """
@@ -48,9 +48,9 @@ def acceptance(history: TableHistory, periods: Sequence[Period], by: str) -> Cha
     ----------
     history : TableHistory
     periods : sequence of Period
-        With what is read of them now.
+        The changed periods, with the digests of the rows read now.
     by : str
-        Who says so.
+        Who asked for it; recorded in the ledger.
 
     Raises
     ------
@@ -71,11 +71,14 @@ def after_acceptance(history: TableHistory, body: ChangesAccepted) -> TableHisto
     changed, growth = _Changed.of(history, body.periods), history.growth
     if body.units_before != history.units_spent:
         raise ValueError(
-            f"accepted on top of {body.units_before} units, but {history.units_spent} were spent"
+            f"the accepted changes start from {body.units_before} spent units, but "
+            f"{history.units_spent} were spent"
         )
     found = changed.flat_cost()
     if found.exact and changed.times * body.weight_units < found.units:
-        raise ValueError("changed rows that forget what was paid for them")
+        raise ValueError(
+            "the accepted changes do not cover what was already paid for the changed rows"
+        )
     paid = changed.paid_with(body.weight_units)
     dropped = changed.dropped()
     after = replace(
@@ -126,7 +129,7 @@ class _Changed:
         """The levels of some periods; ValueError if the table does not grow."""
         growth = history.growth
         if growth is None:
-            raise ValueError("changes of a table that does not grow")
+            raise ValueError("the entry accepts changed rows, but the table does not grow")
         return cls(history, growth.axis, levels_of(periods, growth.n_levels))
 
     @property
@@ -135,7 +138,7 @@ class _Changed:
         return self.history.cost.rows_per_unit if self.history.cost.by is None else 1
 
     def flat_cost(self) -> TableCost:
-        """What the dearest cell of the changed levels has cost.
+        """The cost of the most expensive cell of the changed levels.
 
         Notes
         -----
@@ -144,11 +147,14 @@ class _Changed:
         """
         inside = self._parts(self.levels)
         if self.history.cost.by is not None and any(one.is_gaussian for one in inside):
-            raise ValueError("changes under rows with Gaussian noise, of units bounded by level")
+            raise ValueError(
+                "rows measured with Gaussian noise changed, and the bounds on a unit's "
+                "rows are by level: their cost is not defined"
+            )
         return CostState(rows_per_unit=self.times).charged(inside).table_cost()
 
     def paid_with(self, weight_units: int) -> list[PlannedMeasurement]:
-        """What is paid for elsewhere, and one row for all of the changed levels."""
+        """The rows paid for at other levels, and one row for all of the changed levels."""
         outside = self._parts(1 - self.levels)
         if not weight_units:
             return outside
@@ -173,7 +179,7 @@ class _Changed:
         }
 
     def _parts(self, levels: Indicator) -> list[PlannedMeasurement]:
-        """What was paid for, at some levels alone."""
+        """The rows paid for, restricted to some levels."""
         parts = []
         for one in self.history.paid:
             block = restricted(one.block, self.axis, levels)
@@ -183,7 +189,7 @@ class _Changed:
 
 
 def _fresh(history: TableHistory) -> CostState:
-    """The cost of nothing, of the same table."""
+    """The cost of an empty history of the same table."""
     return CostState(rows_per_unit=history.cost.rows_per_unit, by=history.cost.by)
 
 
@@ -194,9 +200,9 @@ def next_generation(history: TableHistory, data: str, rows: str, by: str) -> Gen
     ----------
     history : TableHistory
     data, rows : str
-        The fingerprints of the file and of the rows read from it.
+        The fingerprints of the data, and of the rows read from it.
     by : str
-        Who says so.
+        Who asked for it; recorded in the ledger.
 
     Raises
     ------
@@ -204,7 +210,7 @@ def next_generation(history: TableHistory, data: str, rows: str, by: str) -> Gen
         If the table grows.
     """
     if history.growth is not None:
-        raise ValueError("a generation of a table that grows")
+        raise ValueError("a table that grows cannot begin a generation")
     if history.generations.data[-1:] == (data,) and history.rows_fingerprint in (None, rows):
         return None
     return GenerationBegun(data, rows, history.units_spent, by)
@@ -214,10 +220,11 @@ def with_next_generation(history: TableHistory, body: GenerationBegun) -> TableH
     """The history after a generation began; ValueError if it cannot follow it."""
     begun = next_generation(history, body.data_fingerprint, body.rows_fingerprint, body.by)
     if begun is None:
-        raise ValueError("a generation with the data that there was")
+        raise ValueError("the generation has the same data as the one before")
     if begun != body:
         raise ValueError(
-            f"begun on top of {body.units_before} units, but {history.units_spent} were spent"
+            f"the generation starts from {body.units_before} spent units, but "
+            f"{history.units_spent} were spent"
         )
     generations, counts = history.generations, history.unit_counts
     units = generations.units + history.units_of_rows
@@ -248,5 +255,5 @@ def _ended(history: TableHistory) -> TableHistory:
         earlier=(),
         pending=MappingProxyType({}),
         turns=MappingProxyType({}),
-        read=GrowingSet(),  # no charge of another process is waited for
+        read=GrowingSet(),  # no pending charge of another process was read
     )

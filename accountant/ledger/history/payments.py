@@ -1,4 +1,4 @@
-"""What follows from charges: what each added, its statistics, and what was spent when by whom.
+"""Payments: what each charge added to the cost, its statistics, and who spent how much when.
 
 A payment counts towards the limits of its payer. What is spent stays spent, in all and on the
 account of each analyst and group; here it can be asked what of it was spent since a moment, because
@@ -34,7 +34,7 @@ class Payment:
 
     @property
     def units(self) -> int:
-        """What it added to the table's cost, in units of 2**-40 epsilon."""
+        """The units of 2**-40 epsilon that it added to the table's cost."""
         return self.charge.units_after - self.charge.units_before
 
 
@@ -48,7 +48,7 @@ class ReleasedStatistics:
 
     def __post_init__(self) -> None:
         if len(self.released) != sum(charged.n_released for charged in self.statistics):
-            raise ValueError("a measurement of other statistics than were charged")
+            raise ValueError("the measurement does not match the charged statistics")
         for charged, numbers in self._parts():
             for number in numbers:
                 charged.check_released(number)
@@ -121,7 +121,7 @@ class BindingLimit:
 def checked_budget(value: Fraction) -> Fraction:
     """A budget; ValueError if it is below zero."""
     if value < 0:
-        raise ValueError("a budget below zero")
+        raise ValueError("a budget must not be negative")
     return value
 
 
@@ -136,12 +136,12 @@ Sums = AppendOnly[tuple[str, int]]
 
 @dataclass(frozen=True, eq=False)
 class Spending:
-    """What was spent, in units of 2**-40 epsilon.
+    """The spending of a table, in units of 2**-40 epsilon.
 
     Parameters
     ----------
     in_all : sequence of (str, int)
-        Of the table, by whomever.
+        The times and units of the table's spending, by all accounts.
     by_account : mapping of Subject to sequence of (str, int)
     """
 
@@ -150,11 +150,11 @@ class Spending:
 
     @property
     def units(self) -> int:
-        """What was spent in all."""
+        """The total spending."""
         return self.in_all[-1][1] if self.in_all else 0
 
     def since(self, moment: str) -> int:
-        """What was spent since a moment."""
+        """The spending since a moment."""
         return _since(self.in_all, moment)
 
     def by(self, account: Subject, since: str) -> int:
@@ -162,7 +162,7 @@ class Spending:
         return _since(self.by_account.get(account, AppendOnly()), since)
 
     def after(self, payment: Payment) -> "Spending":
-        """What was spent once a payment is made."""
+        """The spending after a payment."""
         accounts = dict(self.by_account)
         for account in payment.charge.payer.subjects:
             before = accounts.get(account, AppendOnly())
@@ -171,7 +171,7 @@ class Spending:
         return replace(raised, by_account=MappingProxyType(accounts))
 
     def raised(self, at: str, units: int) -> "Spending":
-        """What was spent once some more is, on no one's account."""
+        """The spending with `units` added that belong to no account."""
         return replace(self, in_all=_more(self.in_all, at, units))
 
     def corrected(self, at: str) -> "Spending":

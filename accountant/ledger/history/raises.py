@@ -31,13 +31,13 @@ class StalePlan(ValueError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Raises:
-    """What was measured, and which of it has been raised."""
+    """The measurements, and which of them have been raised."""
 
     measurements: AppendOnly[Measurement]
     superseded: GrowingSet
 
     def added(self, plan: Sequence[PlannedMeasurement]) -> list[PlannedMeasurement]:
-        """What a plan adds to the rows that are paid for: a raise adds only the difference.
+        """The rows that a plan adds to the paid rows: a raise adds only the difference.
 
         Raises
         ------
@@ -49,7 +49,7 @@ class Raises:
         """
         places = [planned.raised_from for planned in plan if planned.raised_from is not None]
         if len(set(places)) < len(places):
-            raise ValueError("one measurement raised twice at once")
+            raise ValueError("one charge raises the same measurement twice")
         return [self._added(planned) for planned in plan]
 
     def noise_for(self, planned: PlannedMeasurement) -> LatticeNoise | GaussianNoise:
@@ -72,8 +72,9 @@ class Raises:
             return LatticeNoise.for_weight(planned.laplace_weight, of_record)
         if may_be_clamped(earlier):
             raise TooLarge(
-                "An earlier answer is as large as can be stored, and cannot be refined.",
-                hint="Sum a column with smaller values.",
+                "An earlier answer is at the limit of the stored range, so it cannot "
+                "be made more accurate.",
+                hint="Ask for the sum of a column with smaller values.",
             )
         return LatticeNoise.of(earlier).refined_to(planned.laplace_weight)
 
@@ -118,7 +119,7 @@ class Raises:
         if place is None:
             return charged
         if place in {other.raised_from for charge in pending for other in charge.blocks}:
-            raise StalePlan("a measurement raised while a raise of it waits")
+            raise StalePlan("another raise of this measurement is pending")
         earlier = self._at(place, charged.block)
         noise = charged.noise
         if isinstance(noise, LatticeNoise):
@@ -128,7 +129,7 @@ class Raises:
                 or noise.lattice_bits != before.lattice_bits
                 or noise.scale_in_steps >= before.scale_in_steps
             ):
-                raise ValueError("a measurement raised to noise that is no refinement of its own")
+                raise ValueError("a measurement was raised to noise that does not refine its noise")
         return ChargedBlock(earlier.block, noise, place)
 
     def measured(self, charged: ChargedBlock, values: tuple[int, ...]) -> Measurement:
@@ -166,7 +167,7 @@ class Raises:
         if charged.raised_from is not None:
             earlier = self._at(charged.raised_from, charged.block)
             if not earlier.is_gaussian:
-                raise StalePlan("a measurement raised with noise of another kind")
+                raise StalePlan("a measurement was raised with noise of another kind")
             precision = Precision(earlier.precision.units + precision.units)
         return PlannedMeasurement(charged.block, precision, charged.raised_from, charge.terms)
 
@@ -176,19 +177,19 @@ class Raises:
             return None
         earlier = self._at(planned.raised_from, planned.block)
         if planned.is_gaussian != earlier.is_gaussian:
-            raise StalePlan("a measurement raised with noise of another kind")
+            raise StalePlan("a measurement was raised with noise of another kind")
         if planned.weight.units <= earlier.weight.units:
-            raise StalePlan("a measurement raised to a weight that is no larger")
+            raise StalePlan("a measurement was raised to a weight that is not larger")
         if planned.raised_from in self.superseded:
-            raise StalePlan("a measurement raised that has been raised since")
+            raise StalePlan("the measurement has already been raised")
         return earlier
 
     def _at(self, place: int, block: QueryBlock) -> Measurement:
         if place >= len(self.measurements):
-            raise StalePlan("a measurement raised that is not there")
+            raise StalePlan("the measurement to raise does not exist")
         earlier = self.measurements[place]
         if fingerprint(earlier.block) != fingerprint(block):
-            raise StalePlan("a measurement raised for other rows than it is of")
+            raise StalePlan("a measurement was raised as if it had other rows")
         return earlier
 
 
@@ -198,9 +199,9 @@ def averaged(earlier: Measurement, more: Measurement, place: int) -> Measurement
     Parameters
     ----------
     earlier, more : Measurement
-        With Gaussian noise.
+        Two measurements of the same rows with Gaussian noise.
     place : int
-        That of the earlier one.
+        The place of the earlier measurement.
 
     Notes
     -----

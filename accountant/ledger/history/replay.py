@@ -117,7 +117,7 @@ class Replay:
 
     def _check_place(self, entry: Entry) -> None:
         if entry.seq != self.n_entries + 1:
-            raise ValueError(f"found in the place of entry {self.n_entries + 1}")
+            raise ValueError(f"it was found in the place of entry {self.n_entries + 1}")
         if not entry.follows(self.head):
             raise ValueError("its digest does not match its content and the entries before it")
 
@@ -149,13 +149,13 @@ class Replay:
                 return with_next_generation(successor(before, now=entry.at), body)
             case TableOpened():
                 if entry.table in self.collections.by_name:
-                    raise ValueError("a table with the name of a collection")
+                    raise ValueError("the table has the name of a collection")
                 self._check_new_data(entry.table, body.data_fingerprint, body.shared_budget)
         return before.after(entry.seq, entry.at, body)
 
     def _take_access(self, entry: Entry, body: AccessBody) -> None:
         if entry.table != NO_TABLE:
-            raise ValueError("an entry about access must be about no table")
+            raise ValueError("an entry about access must not name a table")
         match body:
             case AccessGranted():
                 self.access = self.access.granted(body.credential)
@@ -164,22 +164,22 @@ class Replay:
 
     def _take_collection(self, entry: Entry, body: CollectionBody) -> None:
         if entry.table != NO_TABLE:
-            raise ValueError("an entry about a collection must be about no table")
+            raise ValueError("an entry about a collection must not name a table")
         taken = self.histories.keys() | self.streams.streams.keys()
         if isinstance(body, CollectionOpened) and body.name in taken:
-            raise ValueError("a collection with the name of a table or a stream")
+            raise ValueError("the collection has the name of a table or a stream")
         self.collections = self.collections.after(body)
 
     def _take_stream(self, entry: Entry, body: StreamBody) -> None:
         if entry.table == NO_TABLE or entry.table in self.histories:
-            raise ValueError("a stream without a name, or with that of a table")
+            raise ValueError("the stream has no name, or has the name of a table")
         if entry.table in self.collections.by_name:
-            raise ValueError("a stream with the name of a collection")
+            raise ValueError("the stream has the name of a collection")
         self.streams = self.streams.after(entry.table, entry.at, body)
 
     def _take_event(self, entry: Entry, body: EventBody) -> None:
         if entry.table != NO_TABLE:
-            raise ValueError("an entry about the ledger itself must be about no table")
+            raise ValueError("an entry about the ledger itself must not name a table")
         body.check_follows(self.end)
         if isinstance(body, ClockCorrected):
             for table, history in self.histories.items():
@@ -188,10 +188,10 @@ class Replay:
     def _check_new_data(self, table: str, data: str, shared_budget: str) -> None:
         """Refuse data that has spent of another budget, now or in an earlier generation."""
         if table == NO_TABLE:
-            raise ValueError("a table without a name")
+            raise ValueError("the table has no name")
         if table in self.streams.streams:
-            raise ValueError("a table with the name of a stream")
+            raise ValueError("the table has the name of a stream")
         for known, history in self.histories.items():
             is_shared = shared_budget and shared_budget == history.shared_budget
             if data in history.generations.data and not is_shared and known != table:
-                raise ValueError(f"the data of {table} is known as {known}")
+                raise ValueError(f"the data of {table} is already recorded under the name {known}")

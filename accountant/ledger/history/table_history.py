@@ -9,9 +9,9 @@ forward only. Levels that became readable together are a period, whose rows are 
 digest: rows of a period that read otherwise later are noticed before anything is measured. Proof:
 proofs/growth.md.
 
-What is told of a table's budget at one moment is what is spent of it, and when it renews. A budget
-that renews bounds how much a window adds to the tables' cost. The guarantee over more time is the
-sum, and so it is told wherever such a budget is. Proof: proofs/gate.md, "Budgets that renew".
+A report on a table's budget gives its spending at one moment, and when the budget renews. A budget
+that renews bounds the increase of the tables' cost in one window. The guarantee over more time is
+the sum, so the sum is reported with every such budget. Proof: proofs/gate.md, "Budgets that renew".
 
 Nothing here does input or output.
 """
@@ -68,11 +68,11 @@ class Growth:
     axis : str
         The axis along which it grows.
     n_levels : int
-        How many levels it has.
+        The number of levels of the axis.
     horizon : int
         The number of its levels, from the first, that are readable.
     periods : tuple of Period
-        What was read of them, in order; together they are all readable levels.
+        The closed periods, in order; together they are all readable levels.
     dropped : tuple of int
         Places of measurements of rows that have changed since, ascending.
     """
@@ -88,10 +88,10 @@ class Growth:
         at = self.horizon
         for period in body.periods:
             if period.start != at:
-                raise ValueError("a period that does not begin where the one before ends")
+                raise ValueError("each period must begin where the one before ends")
             at = period.end
         if at > self.n_levels:
-            raise ValueError("a period beyond the last level")
+            raise ValueError("a period ends after the last level")
         return replace(self, horizon=at, periods=(*self.periods, *body.periods))
 
     def accepted(self, periods: Sequence[Period], dropped: Iterable[int]) -> Self:
@@ -99,7 +99,7 @@ class Growth:
         new = {(one.start, one.end): one for one in periods}
         known = {(one.start, one.end) for one in self.periods}
         if len(new) < len(periods) or not new.keys() <= known:
-            raise ValueError("changes to a period that was never closed, or twice to one period")
+            raise ValueError("the changes name a period that was never closed, or one period twice")
         kept = tuple(new.get((one.start, one.end), one) for one in self.periods)
         return replace(self, periods=kept, dropped=tuple(sorted({*self.dropped, *dropped})))
 
@@ -112,14 +112,19 @@ class Growth:
         blocks = list(rows)
         for statistic in statistics:
             if isinstance(statistic, Choice):
-                raise ValueError("a choice is about every row, and a table that grows has no end")  # noqa: TRY004 - a wrong value
+                raise ValueError(  # noqa: TRY004 - a wrong value
+                    "a choice covers every row, so it cannot be made on a table that grows"
+                )
             if isinstance(statistic, UnitCount) and statistic.only_cut:
-                raise ValueError("which rows of a unit are left out changes as a table grows")
+                raise ValueError(
+                    "units with rows left out cannot be counted on a table that grows, "
+                    "since they change"
+                )
             blocks.append(statistic.block)
         for block in blocks:
             reached = reach(block, self.axis)
             if (self.n_levels if reached is None else reached) > self.horizon:
-                raise ValueError("rows beyond the horizon")
+                raise ValueError("the rows reach beyond the horizon")
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +181,7 @@ class TableHistory:
     growth : Growth, optional
         How far it has grown, if it grows.
     paid : sequence of PlannedMeasurement
-        The rows that `cost` adds up, if the table grows.
+        For a table that grows, the rows whose cost is `cost`.
     generations : Generations
         Of a table that is renewed. What is measured, pending, released and superseded, and `cost`,
         are of the present one alone.
@@ -223,21 +228,21 @@ class TableHistory:
 
     @property
     def units_used(self) -> int:
-        """What counts towards the budget at the moment `now`: what is spent in its window."""
+        """The spending that counts towards the budget at `now`: the spending in its window."""
         return self.units_used_since(self.renews.start(self.now))
 
     def units_used_since(self, moment: str) -> int:
-        """What is spent since a moment, by this table and by those that share its budget."""
+        """The spending since a moment, by this table and by the tables that share its budget."""
         return sum(one.spending.since(moment) for one in (self, *self.sharing))
 
     @property
     def units_left(self) -> int:
-        """What may still be spent of the budget; the owner may have lowered it below what is."""
+        """The rest of the budget; 0 if the owner lowered the budget below the spending."""
         return max(0, self.units_max - self.units_used)
 
     @property
     def units_of_rows(self) -> int:
-        """What was charged for rows of this generation, and for statistics priced as rows."""
+        """The charges for rows of this generation, and for statistics priced as rows."""
         beside = self.gaussian.units + self.unit_counts.units + self.generations.units
         return self.units_spent - beside
 
@@ -285,7 +290,7 @@ class TableHistory:
         return successor(self, now=at, spending=spending, generations=generations)
 
     def spent_by(self, account: Subject, since: str = "") -> int:
-        """What an analyst or a group has spent of the budget since a moment, in units."""
+        """The spending of an analyst or a group since a moment, in units."""
         return sum(one.spending.by(account, since) for one in (self, *self.sharing))
 
     @property
@@ -325,12 +330,12 @@ class TableHistory:
         found = self.cost.table_cost()
         if found.exact and found.units > self.units_of_rows:
             raise ValueError(
-                f"the rows cost {found.units} units and {self.units_of_rows} were charged"
+                f"the rows cost {found.units} units, but only {self.units_of_rows} were charged"
             )
 
     @property
     def raises(self) -> Raises:
-        """What may be raised."""
+        """The measurements that may be raised."""
         return Raises(self.measurements, self.superseded)
 
     def _ruled(self, body: RuleBody) -> "TableHistory":
@@ -370,19 +375,19 @@ class TableHistory:
 
     def _joined(self, body: BudgetJoined) -> "TableHistory":
         if self.shared_budget:
-            raise ValueError("a table that leaves a shared budget, where its spending counts")
+            raise ValueError("the table leaves the shared budget in which its spending counts")
         return successor(self, shared_budget=body.shared_budget)
 
     def _advanced(self, body: HorizonAdvanced) -> "TableHistory":
         if self.growth is None:
-            raise ValueError("a horizon of a table that does not grow")
+            raise ValueError("the entry moves a horizon, but the table does not grow")
         return successor(self, growth=self.growth.advanced(body))
 
     def _pinned(self, body: DataPinned) -> "TableHistory":
         if self.growth is not None:
-            raise ValueError("the rows of a table that grows are recorded by their periods")
+            raise ValueError("the rows of a table that grows must be recorded by period")
         if self.rows_fingerprint is not None:
-            raise ValueError("what is read from a table's data is recorded once only")
+            raise ValueError("the fingerprint of a table's rows must be recorded only once")
         return successor(self, rows_fingerprint=body.rows_fingerprint)
 
     def _limited(self, limit: Limit) -> "TableHistory":
@@ -393,10 +398,11 @@ class TableHistory:
 
     def _charged(self, seq: int, charge: Charge) -> "TableHistory":
         if not (charge.blocks or charge.statistics):
-            raise ValueError("a charge for nothing")
+            raise ValueError("the charge pays for nothing")
         if charge.units_before != self.units_spent:
             raise ValueError(
-                f"charged on top of {charge.units_before} units, but {self.units_spent} were spent"
+                f"the charge starts from {charge.units_before} spent units, but "
+                f"{self.units_spent} were spent"
             )
         if self.growth is not None:
             self.growth.check_within(
@@ -413,7 +419,7 @@ class TableHistory:
         unit_counts, statistics = self.unit_counts.charged(charge, waiting)
         beside = gaussian.units + unit_counts.units + self.generations.units
         if charge.units_after - beside < self.units_of_rows:
-            raise ValueError("a charge that does not pay for its Gaussian noise or counts of units")
+            raise ValueError("the charge does not cover its Gaussian noise or its counts of units")
         blocks = tuple(raises.checked(charged, waiting) for charged in charge.blocks)
         checked = replace(charge, blocks=blocks, statistics=statistics)
         return successor(
@@ -429,29 +435,29 @@ class TableHistory:
 
     def _check_payment(self, payment: Payment) -> None:
         if payment.units < 0:
-            raise ValueError("a charge that lowers what is spent")
+            raise ValueError("the charge lowers the spent total")
         if payment.units > self.units_left:
-            raise ValueError("a charge beyond the table's budget")
+            raise ValueError("the charge exceeds the table's budget")
         for allowance in self.allowances(payment.charge.payer):
             left = allowance.units_left
             if left is not None and payment.units > left:
-                raise ValueError(f"a charge beyond the limit of {allowance.limit.subject}")
+                raise ValueError(f"the charge exceeds the limit of {allowance.limit.subject}")
 
     def _taken_over(self, seq: int, body: TakenOver) -> "TableHistory":
         if body.charge not in self.pending:
-            raise ValueError(f"{body.charge} taken over, which is no charge waiting")
+            raise ValueError(f"{body.charge} was taken over, but it is not a pending charge")
         return successor(self, turns=MappingProxyType({**self.turns, body.charge: seq}))
 
     def _measured(self, body: Measured) -> "TableHistory":
         charge = self.pending.get(body.charge)
         if charge is None:
             raise ValueError(
-                f"a measurement under {body.charge}, which is no charge waiting for one"
+                f"the measurement belongs to {body.charge}, which is not a pending charge"
             )
         if body.turn != self.turns.get(body.charge, 0):
-            raise ValueError("a measurement of a turn that was taken over")
+            raise ValueError("the measurement was made in a turn that was taken over")
         if len(body.lattice_values) != len(charge.blocks):
-            raise ValueError("a measurement of other rows than were charged")
+            raise ValueError("the measurement does not match the charged rows")
         statistics = ReleasedStatistics(body.charge, charge.statistics, body.released)
         new = tuple(
             self.raises.measured(charged, values)
@@ -505,7 +511,7 @@ class Renewal:
 
     @classmethod
     def of(cls, history: TableHistory) -> Self | None:
-        """What is told at the moment `now` of a history; None if its budget does not renew."""
+        """The report on a history at the moment `now`; None if its budget does not renew."""
         if history.renews is Window.NEVER:
             return None
         now = history.now
@@ -532,7 +538,7 @@ class Budget:
 
     @property
     def left(self) -> Fraction:
-        """What may still be spent."""
+        """The epsilon that may still be spent."""
         return max(Fraction(0), self.limit - self.spent)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Counts of units: what was paid for them, what they were, and what a raise of one adds.
+"""Counts of units in a history: their prices, their values, and what a raise adds.
 
 A unit adds at most one to each group, and to at most `UnitCount.reach` of them. So a count of units
 costs a unit its weight times that reach wherever its rows are: a number that is added to the cost
@@ -24,8 +24,8 @@ from cube.measurement import Measurement
 from cube.statistic import PlannedUnitCount, UnitCount
 
 Name: TypeAlias = tuple[str, int, bool]
-"""What is counted: the fingerprint of the groups, the most of them in which a unit counts, and
-whether only units that have rows left out count.
+"""The name of a count: the fingerprint of the groups, the largest number of groups in which a unit
+counts, and whether only units with rows left out are counted.
 """
 
 
@@ -43,11 +43,11 @@ class UnitCounts:
     rows_per_unit : int
         The most rows of one unit.
     units : int
-        What was charged for all of them, in units of 2**-40 epsilon.
+        The charge for all counts together, in units of 2**-40 epsilon.
     names : sequence of (str, int, bool)
-        What each was a count of, in the order in which they became durable.
+        The name of each count (see `name_of`), in the order in which they became durable.
     measurements : sequence of Measurement
-        Their values, in the same order.
+        The measured values of the counts, in the same order.
     superseded : GrowingSet
         Places of those from which a later one was raised.
     latest : mapping of (str, int, bool) to int
@@ -62,7 +62,7 @@ class UnitCounts:
     latest: Mapping[Name, int] = field(default_factory=lambda: MappingProxyType({}))
 
     def added(self, plan: Sequence[PlannedUnitCount]) -> int:
-        """What a plan adds to the cost of a unit: a raise adds only the difference.
+        """The units that a plan adds to the cost of a unit: a raise adds only the difference.
 
         Raises
         ------
@@ -100,7 +100,7 @@ class UnitCounts:
             return self, statistics
         waiting = {one.raised_from for other in pending for one in other.unit_counts} - {None}
         if not waiting.isdisjoint(one.raised_from for one in asked):
-            raise StalePlan("a count of units raised while a raise of it waits")
+            raise StalePlan("another raise of this count of units is pending")
         plan = [PlannedUnitCount(one.count, one.noise.weight, one.raised_from) for one in asked]
         after = replace(self, units=self.units + self.added(plan))
         return after, tuple(
@@ -108,7 +108,7 @@ class UnitCounts:
         )
 
     def measured(self, found: Iterable[tuple[ChargedUnitCount, tuple[int, ...]]]) -> "UnitCounts":
-        """What is known once some counts, with their values in lattice steps, are measured."""
+        """The counts after some were measured, with their values in lattice steps."""
         new = [
             (name_of(one.count), self._raises.measured(one.rows, values)) for one, values in found
         ]
@@ -154,4 +154,4 @@ class UnitCounts:
             if place is None or place >= len(self.names):
                 continue
             if self.names[place] != name_of(count):
-                raise StalePlan("a count of units raised that is of something else")
+                raise StalePlan("the count of units to raise has other groups")

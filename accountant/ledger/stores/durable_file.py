@@ -31,7 +31,7 @@ def opened(path: Path, flags: int, mode: int = PRIVATE_MODE) -> int:
     except OSError as error:
         raise CannotStart(
             f"The file {path} cannot be opened for writing: {error.strerror}.",
-            hint="It needs an existing directory that this process may write to.",
+            hint="Name a file in an existing directory that this process may write to.",
         ) from None
 
 

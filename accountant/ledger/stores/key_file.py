@@ -33,8 +33,8 @@ def fingerprint_key(path: Path, *, may_create: bool) -> bytes:
     if not path.exists():
         if not may_create:
             raise LedgerCorrupt(
-                f"The key file {path} is missing, so the data cannot be recognised.",
-                hint="Restore it from a backup; it belongs to the ledger.",
+                f"The key file {path} is missing, so Tacit cannot check that the data is the same.",
+                hint="Restore it from a backup of the ledger.",
             )
         durable_file.write_once(path, secrets.token_bytes(KEY_BYTES))
     return _content(path)[:KEY_BYTES]
@@ -54,7 +54,8 @@ def note_marked(path: Path) -> None:
         except OSError as error:
             raise CannotStart(
                 f"The key file {path} cannot be written: {error.strerror}.",
-                hint="It has to record that the ledger now has a mark, in a file next to it.",
+                hint="Make the file writable: it must record that the ledger now has a "
+                "mark (a file next to it).",
             ) from None
 
 
@@ -65,7 +66,7 @@ def _content(path: Path) -> bytes:
         raise CannotStart(f"The key file {path} cannot be read: {error.strerror}.") from None
     if len(content) < KEY_BYTES or content[KEY_BYTES:] not in {b"", MARKED}:
         raise LedgerCorrupt(
-            f"The key file {path} does not hold {KEY_BYTES} bytes.",
+            f"The key file {path} must hold {KEY_BYTES} bytes, but does not.",
             hint="Restore it from a backup.",
         )
     return content

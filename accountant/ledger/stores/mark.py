@@ -81,7 +81,7 @@ class MarkFile:
     Parameters
     ----------
     path : Path
-        It need not exist yet.
+        The file of the mark, which need not exist yet.
     """
 
     def __init__(self, path: Path) -> None:
@@ -174,10 +174,10 @@ class MarkFile:
 
     def _unavailable(self, error: OSError) -> LedgerUnavailable:
         return LedgerUnavailable(
-            f"The ledger cannot be used just now: its mark {self.path.name} cannot be written or "
-            f"read ({error.strerror}).",
-            hint="Nothing can be charged until the server's owner has seen to its disk; what the "
-            "history can answer stays free.",
+            f"The ledger cannot be used at the moment: its mark {self.path.name} "
+            f"cannot be written or read ({error.strerror}).",
+            hint="Nothing can be charged until the server's owner has repaired its disk. "
+            "Queries that the history can answer still work, and are free.",
         )
 
 
@@ -185,8 +185,8 @@ def lost(why: str) -> LedgerLost:
     """The refusal of a ledger that does not agree with its mark."""
     return LedgerLost(
         f"The ledger {why}.",
-        hint="The server's owner has to restore the ledger, or to accept that what was spent since "
-        "is not known: `tacit audit accept-rollback`.",
+        hint="The server's owner has to restore the ledger. If it cannot be restored, "
+        "`tacit audit accept-rollback` accepts that later spending is unknown.",
     )
 
 
@@ -206,7 +206,7 @@ class MarkedStore:
     ----------
     store : Store
     mark : MarkFile
-        Updated from `begin` on.
+        The mark, which is updated from `begin` on.
     """
 
     def __init__(self, store: Store, mark: MarkFile) -> None:

@@ -34,13 +34,13 @@ Result = TypeVar("Result")
 
 # By the error code, or by its first two characters, which are its class.
 _REASONS = {
-    "55P03": "another process has been writing to it for too long",
+    "55P03": "another process has held its lock for too long",
     "25P03": "this process took too long to write to it",
     "25006": "its database is read-only",
     "42501": "its database does not let this server write to it",
-    "23505": "something else than Tacit has written to it",
+    "23505": "a program other than Tacit has written to it",
     "P0001": "its database refuses the change",
-    "53": "its database has no room or no resources left",
+    "53": "its database has no space or no resources left",
     "57": "its database is stopping or starting",
     "58": "its database cannot use its disk",
 }
@@ -129,7 +129,7 @@ def explained_at_start(name: str) -> Iterator[None]:
         text = " ".join(str(error).split())
         raise CannotStart(
             f"The ledger {name} cannot be used: {text}.",
-            hint="See that its server runs, and that this one may use it.",
+            hint="Check that the database server runs, and that Tacit may connect to it.",
         ) from None
     except LedgerUnavailable as error:
         raise CannotStart(error.message, hint=error.hint) from None
@@ -222,19 +222,19 @@ def check_server(connection: Connection, name: str) -> None:
     fsync, full_page_writes, encoding, is_standby = row or (None, None, None, None)
     if is_standby:
         raise CannotStart(
-            f"The server of the ledger {name} is a standby, which cannot be written.",
-            hint="Name the primary, or all hosts with target_session_attrs=read-write.",
+            f"The server of the ledger {name} is a standby, which does not accept writes.",
+            hint="Name the primary server, or name all hosts with target_session_attrs=read-write.",
         )
     for setting, value in (("fsync", fsync), ("full_page_writes", full_page_writes)):
         if value != "on":
             raise CannotStart(
-                f"The server of the ledger {name} runs with {setting} = {value}, and could forget "
-                "what was spent when its machine stops.",
+                f"The server of the ledger {name} runs with {setting} = {value}, so it "
+                "could lose recorded spending when its machine stops.",
                 hint=f"Set {setting} = on, or use another server.",
             )
     if encoding != "UTF8":
         raise CannotStart(
-            f"The database of the ledger {name} is encoded in {encoding}, not in UTF8.",
+            f"The database of the ledger {name} uses the encoding {encoding}, not UTF8.",
             hint="Create it with ENCODING 'UTF8'.",
         )
 
@@ -264,7 +264,8 @@ def _version(connection: Connection, schema: str, name: str) -> int:
         raise _foreign(name)
     if row[0] > SCHEMA_VERSION:
         raise LedgerCorrupt(
-            f"The ledger {name} was written by a newer Tacit.", hint="Use that version, or later."
+            f"The ledger {name} was written by a newer Tacit.",
+            hint="Use that version or a later one.",
         )
     return int(row[0])
 
@@ -281,5 +282,5 @@ def _record(connection: Connection, schema: str, version: int, *, is_new: bool) 
 def _foreign(name: str) -> LedgerCorrupt:
     return LedgerCorrupt(
         f"The schema of {name} is not a Tacit ledger.",
-        hint="Name another schema with ?schema=; nothing was changed there.",
+        hint="Name another schema with ?schema=. The schema was not changed.",
     )

@@ -140,7 +140,7 @@ def password() -> dict[str, str]:
     except (OSError, UnicodeDecodeError):
         raise CannotStart(
             f"The file that {PASSWORD_FILE_VARIABLE} names cannot be read.",
-            hint="It should hold the ledger's database password as one line of text.",
+            hint="The file should hold the ledger's database password as one line of text.",
         ) from None
 
 
@@ -152,7 +152,7 @@ def _options(query: str) -> dict[str, str]:
     options = dict(pairs)
     if not options.keys() <= OPTIONS:
         # Not which one: it may be the second half of a password with a question mark.
-        raise ValueError(f"has an option that is none of {', '.join(sorted(OPTIONS))}")
+        raise ValueError(f"has an unknown option; the options are {', '.join(sorted(OPTIONS))}")
     if len(options) < len(pairs):
         raise ValueError("has an option twice")
     return options
@@ -187,7 +187,7 @@ def _secure(hosts: list[str], options: dict[str, str]) -> None:
         options.setdefault("sslmode", "prefer")
         return
     if options.setdefault("sslmode", "verify-full") not in ENCRYPTED:
-        raise ValueError(f"is not on this machine, where sslmode is one of {', '.join(ENCRYPTED)}")
+        raise ValueError(f"is on another machine, so sslmode must be one of {', '.join(ENCRYPTED)}")
 
 
 def _is_here(host: str) -> bool:

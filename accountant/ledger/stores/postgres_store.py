@@ -63,7 +63,7 @@ class PostgresStore:
     Parameters
     ----------
     location : PostgresLocation
-        Its tables are created if the schema is empty.
+        The database and schema; the tables are created if the schema is empty.
 
     Raises
     ------
@@ -110,9 +110,10 @@ class PostgresStore:
             is_new = known.key_digest is None and next(appender.entries_after(0), None) is None
             if is_new and path.exists():
                 raise LedgerCorrupt(
-                    f"The ledger {self.name} is new, but its key file {path} is there.",
-                    hint="Restore the ledger from a backup: a new one would forget what was spent. "
-                    "For one that is truly new, name a key file that does not exist yet.",
+                    f"The ledger {self.name} is new, but its key file {path} already exists.",
+                    hint="Restore the ledger from a backup: a new ledger would forget what "
+                    "was spent. If the ledger is meant to be new, name a key file "
+                    "that does not exist yet.",
                 )
             key = fingerprint_key(path, may_create=is_new)
             digest = postgres_schema.digest_of_key(key)
@@ -120,8 +121,8 @@ class PostgresStore:
                 postgres_schema.bind_key(connection, self._location.schema, digest)
             elif known.key_digest != digest:
                 raise LedgerMismatch(
-                    f"The key file {path} belongs to another ledger than {self.name}.",
-                    hint="Give this server a copy of the key that the ledger began with.",
+                    f"The key file {path} does not belong to the ledger {self.name}.",
+                    hint="Give this server a copy of the key with which the ledger was created.",
                 )
         return key
 
@@ -222,9 +223,9 @@ class PostgresStore:
         except LedgerCorrupt:
             found = None
         if found is None or found.ledger_id != self._identity.ledger_id:
-            self._lost = "is not the one that this process began with"
+            self._lost = "is not the ledger that this process started with"
         elif not self._holds_last(connection):
-            self._lost = "has lost entries that it held"
+            self._lost = "has lost entries that it held before"
         if self._lost is not None:
             raise self._unavailable(None)
 
@@ -249,13 +250,15 @@ class PostgresStore:
             raise self._unavailable(error) from error
         except CannotStart as error:
             # Found when a connection was renewed: the details are only for the owner.
-            raise _unavailable("its database may not be used as it is set up now") from error
+            raise _unavailable(
+                "this server may not use its database as the database is set up now"
+            ) from error
 
     def _unavailable(self, error: psycopg.Error | None) -> LedgerUnavailable:
         if self._lost is not None:
             return LedgerLost(
                 f"The ledger {self._lost}.",
-                hint="The server's owner has to see to it, and start the server again.",
+                hint="The server's owner has to repair the ledger and start the server again.",
             )
         return _unavailable("its database rolled back" if error is None else reason(error))
 
@@ -303,7 +306,7 @@ def _lock_key(schema: str) -> int:
 
 def _unavailable(why: str) -> LedgerUnavailable:
     return LedgerUnavailable(
-        f"The ledger cannot be used just now: {why}.",
-        hint="Nothing can be charged until the server's owner has seen to its database; what the "
-        "history can answer stays free.",
+        f"The ledger cannot be used at the moment: {why}.",
+        hint="Nothing can be charged until the server's owner has repaired its database. "
+        "Queries that the history can answer still work, and are free.",
     )

@@ -172,13 +172,13 @@ class SqliteStore:
     def _unavailable(self, error: sqlite3.DatabaseError | None) -> LedgerUnavailable:
         if self._is_lost:
             return LedgerLost(
-                "Writing the ledger failed, and what is on the disk is not known.",
-                hint="The server's owner has to see to the disk and start it again.",
+                "Writing the ledger failed, and it is unknown what is on the disk.",
+                hint="The server's owner has to repair the disk and start the server again.",
             )
         return LedgerUnavailable(
-            f"The ledger cannot be used just now: {_reason(error)}.",
-            hint="Nothing can be charged until the server's owner has seen to its disk; what the "
-            "history can answer stays free.",
+            f"The ledger cannot be used at the moment: {_reason(error)}.",
+            hint="Nothing can be charged until the server's owner has repaired its disk. "
+            "Queries that the history can answer still work, and are free.",
         )
 
 
@@ -207,7 +207,7 @@ def connect(path: Path) -> sqlite3.Connection:
     The connection may be used by several threads, one at a time.
     """
     if path.is_dir():
-        raise LedgerCorrupt(f"The ledger {path} is a directory.")
+        raise LedgerCorrupt(f"The ledger {path} is a directory, not a file.")
     _create(path)
     connection = sqlite3.connect(
         path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
@@ -240,11 +240,12 @@ def check_database(connection: sqlite3.Connection, path: Path) -> None:
     (application_id,) = connection.execute("PRAGMA application_id").fetchone()
     if application_id != APPLICATION_ID:
         raise LedgerCorrupt(
-            f"{path} is not a Tacit ledger.", hint="Name another path; nothing was changed there."
+            f"{path} is not a Tacit ledger.", hint="Name another path. The file was not changed."
         )
     if _version(connection) > SCHEMA_VERSION:
         raise LedgerCorrupt(
-            f"The ledger {path} was written by a newer Tacit.", hint="Use that version, or later."
+            f"The ledger {path} was written by a newer Tacit.",
+            hint="Use that version or a later one.",
         )
     (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     if verdict != "ok":
@@ -297,9 +298,9 @@ def _forgetting(path: Path) -> LedgerCorrupt:
     """The refusal of a key or mark without a ledger: a ledger was lost, with what it spent."""
     names = " or ".join(map(str, _companions(path)))
     return LedgerCorrupt(
-        f"The ledger {path} is gone or empty, but its key or its mark is there ({names}).",
-        hint="A new ledger would forget what was spent: restore it from a backup, or remove "
-        "these files too if the budget is truly to begin again.",
+        f"The ledger {path} is missing or empty, but its key or its mark still exists ({names}).",
+        hint="A new ledger would forget what was spent. Restore the ledger from a backup; "
+        "or, if the budget is really meant to start again, remove these files too.",
     )
 
 
@@ -317,8 +318,9 @@ def _make_durable(connection: sqlite3.Connection, path: Path) -> None:
     (synchronous,) = connection.execute("PRAGMA synchronous").fetchone()
     if (mode, synchronous) != ("wal", 2):
         raise CannotStart(
-            f"The ledger {path} cannot be written durably where it is.",
-            hint="Put it on a local disk; network file systems do not support what it needs.",
+            f"The ledger {path} cannot be written durably on its file system.",
+            hint="Put it on a local disk: network file systems do not support the write "
+            "guarantees that it needs.",
         )
 
 
@@ -340,13 +342,13 @@ def _is_harmless(error: sqlite3.DatabaseError) -> bool:
 
 def _reason(error: sqlite3.DatabaseError | None) -> str:
     """SQLite's own text for its state; it contains nothing of an entry."""
-    return "no reason is known" if error is None else str(error)
+    return "the reason is unknown" if error is None else str(error)
 
 
 def _cannot_open(path: Path, error: sqlite3.DatabaseError) -> CannotStart:
     if isinstance(error, sqlite3.OperationalError):  # locked, read-only, no room: not damage
         return CannotStart(
-            f"The ledger {path} cannot be used just now: {error}.",
-            hint="See that no other program has it open and that its disk has room.",
+            f"The ledger {path} cannot be used at the moment: {error}.",
+            hint="Check that no other program has it open and that its disk has space.",
         )
     return unreadable(path, error)

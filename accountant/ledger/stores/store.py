@@ -61,6 +61,6 @@ def unreadable(name: object, problem: object) -> LedgerCorrupt:
     """The refusal of a damaged ledger; nothing is ever repaired silently."""
     return LedgerCorrupt(
         f"The ledger {name} is damaged or was altered: {problem}.",
-        hint=f"`tacit audit verify {name}` shows the first bad entry; nothing was changed. "
-        "Restore the ledger from a backup.",
+        hint=f"Restore the ledger from a backup. `tacit audit verify {name}` shows the "
+        "first bad entry. Nothing was changed.",
     )

@@ -112,13 +112,13 @@ def unknown_attribute(campaign: dict[str, Any]) -> None:
         (less_epsilon, "may lose more"),
         (more_truth, "may lose more"),
         (more_answers, "may lose more"),
-        (hidden_proof, "probability 0"),
-        (fewer_fakes, "probability 0"),
+        (hidden_proof, "must be positive, one for each cell"),
+        (fewer_fakes, "must be positive, one for each cell"),
         (certain_truth, "not between 0 and 1"),
         (repeated_place, "fewer combinations"),
-        (unknown_channel, "no channel of the kind"),
-        (unknown_field, "there is no field"),
-        (unknown_attribute, "must be of distinct attributes"),
+        (unknown_channel, "the kind of channel"),
+        (unknown_field, "is unknown"),
+        (unknown_attribute, "must name distinct attributes"),
     ],
 )
 def test_a_campaign_that_loses_more_than_it_declares_is_convicted(
@@ -145,7 +145,7 @@ def test_a_thousandth_of_epsilon_less_is_convicted(tmp_path: Path, text: str) ->
 def test_a_second_closing_is_convicted(tmp_path: Path) -> None:
     entries = ledger_of(tmp_path / "ledger", TEXTS[:1], n_closed=5)
     twice = rechained([*entries, replace(entries[-1], seq=3)])
-    assert verify(twice).problem == "entry 3: the collection is closed twice"
+    assert verify(twice).problem == "entry 3: the collection was closed twice"
     alone = rechained([replace(entries[-1], seq=1)])
     assert verify(alone).problem == "entry 1: the closed collection was never opened"
 
@@ -160,7 +160,7 @@ def test_more_answers_than_were_allowed_are_convicted(tmp_path: Path) -> None:
 def test_a_second_opening_is_convicted(tmp_path: Path) -> None:
     (entry,) = ledger_of(tmp_path / "ledger", TEXTS[:1])
     assert verify(rechained([entry, replace(entry, seq=2)])).problem == (
-        "entry 2: the collection is opened twice"
+        "entry 2: the collection was opened twice"
     )
 
 

@@ -69,8 +69,8 @@ def test_a_charge_beyond_the_horizon_is_found(entries: Sequence[Entry]) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "says"),
     [
-        ("start", 2, "begins at level 2, but 3"),
-        ("start", 4, "begins at level 4"),
+        ("start", 2, "starts at level 2, but 3"),
+        ("start", 4, "starts at level 4"),
         ("end", 3, "end"),
     ],
 )

@@ -97,7 +97,7 @@ def test_any_number_that_is_changed_is_found(
     seq = data.draw(st.integers(-1, 99).filter(lambda seq: seq != place + 1))
     changed = replace(entries[place], seq=seq)
     problem = verify([*entries[:place], changed, *entries[place + 1 :]]).problem
-    assert problem == f"entry {place + 1}: number {seq} stands in its place"
+    assert problem == f"entry {place + 1}: the entry found in its place has number {seq}"
 
 
 def moved(entries: Sequence[Entry], data: st.DataObject) -> tuple[int, list[Entry]]:
@@ -155,8 +155,8 @@ def test_a_missing_tail_is_detected_by_a_signed_head_alone(
         verdict = verify(entries[:n_left], heads=[signed(entries[:3]), signed(entries)])
         n_missing = min(n for n in (3, len(entries)) if n > n_left)
         assert verdict.problem == (
-            f"entry {n_left + 1}: the tail is missing: {n_missing} entries were signed for on "
-            f"{SIGNED_AT}"
+            f"entry {n_left + 1}: the end of the ledger is missing: a head with {n_missing} "
+            f"entries was signed on {SIGNED_AT}"
         )
 
 
@@ -167,7 +167,7 @@ def test_a_rewritten_ledger_is_detected_by_a_signed_head_alone(
     assert verify(forged).problem is None
     verdict = verify(forged, heads=[signed(entries)])
     assert verdict.problem is not None
-    assert verdict.problem.startswith(f"entry {len(entries)}: the ledger was rewritten, here or")
+    assert verdict.problem.startswith(f"entry {len(entries)}: the ledger was rewritten here or")
     assert verdict.n_entries == len(entries) - 1
 
 

@@ -352,7 +352,7 @@ def test_nothing_wraps_around_near_the_end_of_int64(value: int) -> None:
 
 def test_a_row_that_is_not_whole_is_no_profile() -> None:
     half = LinearQuery((Term(Fraction(1, 2), ()),))
-    with pytest.raises(ValueError, match="whole coefficients"):
+    with pytest.raises(ValueError, match="must be whole numbers"):
         profile_of(QueryBlock(half))
 
 

@@ -261,7 +261,7 @@ def test_no_choice_is_made_from_counts_of_no_possible_table() -> None:
         return CellCounts(levels, np.array([1001], dtype=np.int64))
 
     choice = Choice(Score.DISTANCE, VIEWS, tuple(PAIRS))
-    with pytest.raises(ValueError, match="a source") as raised:
+    with pytest.raises(ValueError, match="the source") as raised:
         chosen(choice, Weight.at_least(1), read, schema_of([2, 2, 2]))
     assert not any(digit in str(raised.value) for digit in "0123456789")
 

@@ -169,8 +169,8 @@ def test_a_ledger_with_accepted_changes_opens_as_it_was(
     ("change", "says"),
     [
         (to(0, "weight_units"), "cost"),
-        (to(1, "units_before"), "on top of 1"),
-        (to(0, "units_after"), "lower the epsilon spent"),
+        (to(1, "units_before"), "from 1 spent units"),
+        (to(0, "units_after"), "lower the spent total"),
         (to(2, "periods", 0, "start"), "never closed"),
     ],
 )

@@ -85,7 +85,7 @@ def test_what_cannot_be_raised_is_refused_before_it_is_charged(gate: Gate) -> No
         with pytest.raises(StalePlan):
             gate.charge([], ANN, epsilon_cap=None, statistics=[asked])
     right = PlannedUnitCount(UnitCount(BY_CITY, 2), HALF, raised_from=0)
-    with pytest.raises(ValueError, match="raised twice"):
+    with pytest.raises(ValueError, match="raises the same measurement twice"):
         gate.charge([], ANN, epsilon_cap=None, statistics=[right, right])
     gate.charge([], ANN, epsilon_cap=None, statistics=[right])
     with pytest.raises(StalePlan):  # while the first waits
@@ -154,10 +154,10 @@ def test_the_auditor_adds_up_by_itself_and_convicts_what_is_charged_too_little(
 @pytest.mark.parametrize(
     ("field", "value", "said"),
     [
-        ("groups_max", 3, "under other groups"),
-        ("only_cut", True, "under other groups"),
-        ("only_cut", False, "must say which"),
-        ("raised_from", 1, "never made"),
+        ("groups_max", 3, "as if it had other groups"),
+        ("only_cut", True, "as if it had other groups"),
+        ("only_cut", False, "only_cut, if given"),
+        ("raised_from", 1, "does not exist"),
         ("groups_max", 0, "groups_max"),
         ("weight_units", QUARTER.units, "smaller than the paid weight"),
         ("noise_scale", (8.0).hex(), "smaller than|does not refine"),

@@ -114,7 +114,7 @@ def test_an_answer_too_large_for_the_lattice_is_refused_before_the_charge(
 @pytest.mark.parametrize("axes", [("age",), ("height",)])
 def test_a_block_over_other_axes_is_a_broken_plan(gate: Gate, axes: tuple[str, ...]) -> None:
     foreign = QueryBlock(counting([Factor(axes, np.arange(7, dtype=np.int64))]))
-    with pytest.raises(ValueError, match="does not fit the schema"):
+    with pytest.raises(ValueError, match="does not match the schema"):
         gate.measure(plan(foreign), Payer("ann"), epsilon_cap=None)
     assert gate.budget().spent == 0
 
@@ -155,7 +155,7 @@ def test_an_owner_may_set_another_budget_and_what_is_spent_stays_spent(
 def test_other_data_or_another_schema_is_refused(ledger: Ledger, gate: Gate) -> None:
     assert gate.budget().limit == BUDGET
     changed = KnownTable(SCHEMA, RECORDS[:-1])
-    with pytest.raises(DataChanged, match="not the data that its ledger knows"):
+    with pytest.raises(DataChanged, match="not the data that is recorded in its ledger"):
         open_table(ledger, SCHEMA, BUDGET, changed, SystemNoise())
     older = IntegerAxis(name="age", low=0, high=6)
     other = Schema(table="people", axes=(older, SEX), n_records_max=1000)
@@ -166,7 +166,7 @@ def test_other_data_or_another_schema_is_refused(ledger: Ledger, gate: Gate) -> 
 def test_data_gets_no_second_budget_under_another_name(ledger: Ledger, gate: Gate) -> None:
     assert gate.budget().limit == BUDGET
     renamed = Schema(table="persons", axes=(AGE, SEX), n_records_max=1000)
-    with pytest.raises(LedgerMismatch, match="knows the data of persons as people"):
+    with pytest.raises(LedgerMismatch, match="records the data of persons under the name people"):
         open_table(ledger, renamed, BUDGET, KnownTable(renamed, RECORDS), SystemNoise())
     others = KnownTable(renamed, RECORDS[:-1])
     assert open_table(ledger, renamed, BUDGET, others, SystemNoise()).budget().spent == 0

@@ -88,7 +88,7 @@ def test_noise_of_rows_and_of_statistics_are_not_mistaken_for_each_other() -> No
     of_statistics = GaussianNoise.for_rho(RHO, 1)
     ChargedBlock(BY_SEX, of_rows)
     ChargedGaussian(COUNTS, of_statistics)
-    with pytest.raises(TypeError, match="have a precision"):
+    with pytest.raises(TypeError, match="needs a precision"):
         ChargedBlock(BY_SEX, of_statistics)
     with pytest.raises(TypeError, match="paid for in rho"):
         ChargedGaussian(COUNTS, of_rows)
@@ -152,9 +152,9 @@ def test_what_is_foreseen_is_what_is_measured_but_for_its_values(gate: Gate) -> 
 @pytest.mark.parametrize(
     ("planned", "why"),
     [
-        (rows(FINE, 0), "no larger"),
+        (rows(FINE, 0), "not larger"),
         (rows(FINER, 1), "noise of another kind"),
-        (rows(FINER, 7), "not there"),
+        (rows(FINER, 7), "does not exist"),
         (PlannedMeasurement(BY_SEX, Weight.at_least(1), 0), "noise of another kind"),
         (PlannedMeasurement(ADULTS, FINER, 0, TERMS), "other rows"),
     ],
@@ -170,7 +170,7 @@ def test_an_impossible_raise_is_refused(gate: Gate, planned: PlannedMeasurement,
 def test_a_row_is_raised_once_from_each_place(gate: Gate) -> None:
     buy(gate, rows())
     buy(gate, rows(FINER, 0))
-    with pytest.raises(StalePlan, match="raised since"):
+    with pytest.raises(StalePlan, match="already been raised"):
         buy(gate, rows(FINER, 0))
     buy(gate, rows(Precision(2 * FINER.units), 1))
     assert gate.measurements()[-1].supersedes == 1
@@ -182,7 +182,7 @@ def test_a_raise_that_waits_is_known_at_the_precision_that_it_leads_to(gate: Gat
     charge = gate.history.pending[payment.seq]
     [waiting] = gate.history.raises.planned(charge)
     assert (waiting.weight, waiting.raised_from, waiting.terms) == (FINER, 0, TERMS)
-    with pytest.raises(StalePlan, match="while a raise of it waits"):
+    with pytest.raises(StalePlan, match="is pending"):
         buy(gate, rows(Precision(2 * FINER.units), 0))
     assert gate.complete(payment.seq) is not None
     assert gate.measurements()[-1].weight == FINER
@@ -300,18 +300,18 @@ def cheaper(body: dict[str, object]) -> None:
 LIES: list[tuple[int, Change, str]] = [
     (CHARGE, to(FINE.units // 2, *BLOCK, "precision_units"), "smaller than the paid"),
     (CHARGE, to((COARSE_SCALE / 2).hex(), *BLOCK, "noise_scale"), "smaller than the paid"),
-    (CHARGE, to(0, *BLOCK, "precision_units"), "below 1|a precision is"),
+    (CHARGE, to(0, *BLOCK, "precision_units"), "below 1|a precision must be"),
     (CHARGE, to(2**103 + 1, *BLOCK, "precision_units"), "a precision"),
-    (CHARGE, lambda body: body.pop("normal"), "must have terms if it is for Gaussian noise"),
-    (RAISE, to("1/999999999", "normal", "delta"), "other terms"),
-    (RAISE, to("300", "normal", "order"), "other terms"),
-    (RAISE, to(1, *BLOCK, "raised_from"), "never made|not there"),
-    (RAISE + 2, to(0, *BLOCK, "raised_from"), "raised twice|raised since"),
+    (CHARGE, lambda body: body.pop("normal"), "must have terms if it pays for Gaussian noise"),
+    (RAISE, to("1/999999999", "normal", "delta"), "differ from the table's"),
+    (RAISE, to("300", "normal", "order"), "differ from the table's"),
+    (RAISE, to(1, *BLOCK, "raised_from"), "does not exist"),
+    (RAISE + 2, to(0, *BLOCK, "raised_from"), "raised twice|already been raised"),
     (RAISE, to(2**103 - FINE.units + 1, *BLOCK, "precision_units"), "a precision"),
     (TOLD, to([[4, 2, 1]], "lattice_values"), "each charged row|values for"),
 ]
 FOR_THE_AUDITOR_ALONE: list[tuple[int, Change, str]] = [
-    (CHARGE, to(7, *BLOCK, "weight_units"), "no field 'weight_units'"),
+    (CHARGE, to(7, *BLOCK, "weight_units"), "the field 'weight_units' is unknown"),
     (CHARGE, to(2 * FINE.units, *BLOCK, "precision_units"), "the rows cost"),
     (CHARGE, to("1/1000000001", "normal", "delta"), "rows cost"),
     (CHARGE, cheaper, "the rows cost"),

@@ -84,7 +84,7 @@ def test_nothing_is_measured_until_the_new_data_is_read(
     for source in (None, KnownTable(SCHEMA, RECORDS), KnownTable(SCHEMA, OTHERS[:2])):
         if source is not None:
             gate.read_from(source)  # not the data that the ledger says
-        with pytest.raises(SourceUnavailable, match="not read yet"):
+        with pytest.raises(SourceUnavailable, match="has not read the new data yet"):
             buy(gate, ADULTS, 1)
     assert (len(table.scopes_read), ledger.position) == (n_read, position)
     gate.read_from(KnownTable(SCHEMA, OTHERS))
@@ -190,13 +190,13 @@ def test_data_of_any_generation_has_no_second_budget(
 ) -> None:
     renewed(gate, ledger)
     other = Schema(table="others", axes=SCHEMA.axes, n_records_max=1000)
-    with pytest.raises(LedgerMismatch, match="as people"):
+    with pytest.raises(LedgerMismatch, match="under the name people"):
         open_table(ledger, other, FUNDS, KnownTable(other, records), SystemNoise())
     more = KnownTable(other, OTHERS[:1])
     open_table(ledger, other, FUNDS, more, SystemNoise())
-    with pytest.raises(LedgerMismatch, match="as people"):
+    with pytest.raises(LedgerMismatch, match="under the name people"):
         renew(ledger, records, other)
-    with pytest.raises(ValueError, match="known as people"):
+    with pytest.raises(ValueError, match="under the name people"):
         ledger.append("others", lambda _: _begun(KnownTable(other, records), ledger))
     check(ledger)
 
@@ -261,8 +261,8 @@ def test_statistics_units_and_gaussian_noise_go_on(ledger: Ledger, gate: Gate) -
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (to(1, "units_before"), "on top of 1"),
-        (to("", "data_fingerprint"), "has no data"),
+        (to(1, "units_before"), "from 1 spent units"),
+        (to("", "data_fingerprint"), "no fingerprint of its data"),
         (lambda body: body.pop("rows_fingerprint"), "rows_fingerprint"),
     ],
 )
@@ -287,7 +287,7 @@ def test_the_same_data_is_no_generation(ledger: Ledger, gate: Gate, table: Known
         body["rows_fingerprint"] = table.rows_fingerprint(key)
 
     (seq,) = [one.seq for one in written if one.kind == "generation_begun"]
-    assert "same data as the one before" in problem_with(written, seq, same)
+    assert "the same data as the one before" in problem_with(written, seq, same)
     assert_not_opened(written, seq, same)
 
 
@@ -298,7 +298,7 @@ def test_a_raise_of_an_earlier_generation_is_found(ledger: Ledger, gate: Gate) -
     written = entries(ledger)
     seq = [one.seq for one in written if one.kind == "charge"][-1]
     raised = to(0, "blocks", 0, "raised_from")
-    assert "never made" in problem_with(written, seq, raised)
+    assert "does not exist" in problem_with(written, seq, raised)
     assert_not_opened(written, seq, raised)
 
 

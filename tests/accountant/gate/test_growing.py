@@ -157,9 +157,9 @@ def test_a_table_grows_from_its_opening_on_or_never(ledger: Ledger) -> None:
     still = SCHEMA.__class__(table="orders", axes=SCHEMA.axes, n_records_max=1000)
     with pytest.raises(LedgerMismatch, match="grows along day"):
         open_table(ledger, still, Fraction(4), KnownTable(still, RECORDS), SystemNoise())
-    with pytest.raises(TypeError, match="not both"):
+    with pytest.raises(TypeError, match="disagree on whether the table grows"):
         Gate(ledger, still, GrowingTable(), SystemNoise())
-    with pytest.raises(TypeError, match="not both"):
+    with pytest.raises(TypeError, match="disagree on whether the table grows"):
         Gate(ledger, SCHEMA, KnownTable(SCHEMA, RECORDS), SystemNoise())
 
 
@@ -191,5 +191,5 @@ def test_the_last_level_is_readable_too(ledger: Ledger) -> None:
 
 def test_no_period_is_beyond_the_last_level() -> None:
     body = HorizonAdvanced((Period(0, N_DAYS + 1, "x"),), "owner")
-    with pytest.raises(ValueError, match="beyond the last level"):
+    with pytest.raises(ValueError, match="after the last level"):
         Growth("day", N_DAYS).advanced(body)

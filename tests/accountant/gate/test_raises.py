@@ -146,12 +146,16 @@ def test_what_is_paid_after_raises_is_the_table_cost_of_the_last_weights(
 @pytest.mark.parametrize(
     ("plan", "error", "why"),
     [
-        ([replace(RAISE, block=ADULTS)], ValueError, "for other rows"),
-        ([replace(RAISE, raised_from=7)], ValueError, "not there"),
-        ([replace(RAISE, weight=QUARTER)], ValueError, "no larger"),
-        ([replace(RAISE, weight=Weight(1))], ValueError, "no larger"),
-        ([RAISE, replace(RAISE, weight=Weight.at_least(1))], ValueError, "twice at once"),
-        ([FRESH, replace(RAISE, weight=Weight.at_least(4096))], TooLarge, "coarse a lattice"),
+        ([replace(RAISE, block=ADULTS)], ValueError, "as if it had other rows"),
+        ([replace(RAISE, raised_from=7)], ValueError, "does not exist"),
+        ([replace(RAISE, weight=QUARTER)], ValueError, "not larger"),
+        ([replace(RAISE, weight=Weight(1))], ValueError, "not larger"),
+        (
+            [RAISE, replace(RAISE, weight=Weight.at_least(1))],
+            ValueError,
+            "raises the same measurement twice",
+        ),
+        ([FRESH, replace(RAISE, weight=Weight.at_least(4096))], TooLarge, "rounded too coarsely"),
         ([replace(RAISE, weight=Weight.at_least(2))], BudgetExhausted, r"costs epsilon 1\.75"),
     ],
 )
@@ -180,7 +184,7 @@ def test_the_step_stays_below_a_sixty_fourth_of_the_scale(
     """And below a thousandth of a record from the beginning: a tiny weight may be raised far."""
     gate = open_table(ledger, SCHEMA, Fraction(10**6), table, SystemNoise())
     buy(gate, replace(FRESH, weight=Weight.at_least(Fraction(1, 2**20))))
-    with pytest.raises(TooLarge, match="coarse a lattice"):
+    with pytest.raises(TooLarge, match="rounded too coarsely"):
         gate.price([replace(RAISE, weight=Weight.at_least(16))])
     gate.price([replace(RAISE, weight=Weight(2**44 - 1))])
 
@@ -191,7 +195,7 @@ def test_a_value_that_may_have_been_clamped_is_not_raised(
 ) -> None:
     gate = open_table(ledger, SCHEMA, Fraction(1), table, PlantedNoise(planted))
     buy(gate, FRESH)
-    with pytest.raises(TooLarge, match="as large as can be stored"):
+    with pytest.raises(TooLarge, match="limit of the stored range"):
         buy(gate, RAISE)
     assert gate.budget().spent == Fraction(1, 4)
 
@@ -200,7 +204,7 @@ def test_a_measurement_is_raised_once(gate: Gate, table: KnownTable) -> None:
     buy(gate, RAISE)
     n_reads = len(table.scopes_read)
     for weight in (HALF, Weight.at_least(Fraction(3, 4))):
-        with pytest.raises(StalePlan, match="raised since"):
+        with pytest.raises(StalePlan, match="already been raised"):
             buy(gate, replace(RAISE, weight=weight))
     assert len(table.scopes_read) == n_reads
     assert gate.budget().spent == Fraction(1, 2)

@@ -73,7 +73,7 @@ def test_other_rows_of_the_same_data_are_refused(ledger: Ledger, table: KnownTab
     buy(gate, FRESH)
     n_entries = len(kinds(ledger))
     for records in (FEWER, np.vstack([RECORDS, RECORDS[:1]]), RECORDS[[0, *range(1, 6), 5]]):
-        with pytest.raises(DataChanged, match="other rows are read"):
+        with pytest.raises(DataChanged, match="different rows were read"):
             opened(ledger, Reread(SCHEMA, records))
     assert len(kinds(ledger)) == n_entries
     opened(ledger, Reread(SCHEMA, RECORDS[::-1]))
@@ -106,7 +106,7 @@ def test_an_older_ledger_opens_with_the_same_data_and_is_strict_from_then_on(
             gate = open_table(ledger, SCHEMA, BUDGET, table, SystemNoise())
             assert kinds(ledger).count("data_pinned") == 1
     with open_ledger(path) as ledger:
-        with pytest.raises(DataChanged, match="other rows are read"):
+        with pytest.raises(DataChanged, match="different rows were read"):
             opened(ledger, Reread(SCHEMA, FEWER))
         gate = open_table(ledger, SCHEMA, BUDGET, table, SystemNoise())
         buy(gate, RAISE)
@@ -115,7 +115,7 @@ def test_an_older_ledger_opens_with_the_same_data_and_is_strict_from_then_on(
 
 def test_an_older_ledger_does_not_open_with_other_data(ledger: Ledger, table: KnownTable) -> None:
     begun_before(ledger, table)
-    with pytest.raises(DataChanged, match="not the data that its ledger knows"):
+    with pytest.raises(DataChanged, match="not the data that is recorded in its ledger"):
         opened(ledger, KnownTable(SCHEMA, FEWER))
     assert "data_pinned" not in kinds(ledger)
 
@@ -128,7 +128,7 @@ def test_two_servers_on_an_older_ledger_must_read_the_same_rows(
         begun_before(one, table)
         other.refresh()
         opened(one, table)
-        with pytest.raises(DataChanged, match="other rows are read"):
+        with pytest.raises(DataChanged, match="different rows were read"):
             opened(other, Reread(SCHEMA, FEWER))
 
 
@@ -141,7 +141,7 @@ def test_the_same_data_read_differently_gets_no_second_budget(
     else:
         opened(ledger, table)
     sex_alone = Schema(table="others", axes=SCHEMA.axes[1:], n_records_max=1000)
-    with pytest.raises(LedgerMismatch, match="knows the data of others as people"):
+    with pytest.raises(LedgerMismatch, match="records the data of others under the name people"):
         opened(ledger, Reread(sex_alone, RECORDS[:, 1:]))
 
 
@@ -152,7 +152,7 @@ def test_rows_are_recorded_once(said: str, other: str) -> None:
     if rows is None:
         history = history.after(2, "", DataPinned("rows"))
     assert history.rows_fingerprint == "rows"
-    with pytest.raises(ValueError, match="recorded once"):
+    with pytest.raises(ValueError, match="recorded only once"):
         history.after(3, "", DataPinned(other))
 
 
@@ -175,7 +175,7 @@ def test_an_auditor_finds_rows_recorded_twice(tmp_path: Path, of_before: bool) -
     again = replace(last, seq=last.seq + 1, kind=kind, body=body)
     digest = chained_digest(last.digest, (again.seq, again.at, again.kind, again.table, again.body))
     said = audit([*entries, replace(again, digest=digest)])
-    assert said == f"entry {again.seq}: the fingerprint of a table's rows is recorded twice"
+    assert said == f"entry {again.seq}: the fingerprint of the table's rows was recorded twice"
 
 
 def audit(entries: list[Entry]) -> str | None:

@@ -59,7 +59,7 @@ def test_a_password_that_is_none_is_not_read(wrong: Any) -> None:
 
 
 def test_only_a_token_is_a_password() -> None:
-    with pytest.raises(ValueError, match="without a token"):
+    with pytest.raises(ValueError, match="credential with a token"):
         credential("a", proof=Proof.CERTIFICATE)
 
 

@@ -65,8 +65,8 @@ def test_a_loss_is_accepted_by_an_entry_and_the_ledger_goes_on(
     verdict = verify(entries_of(path))
     assert verdict.problem is None
     (warning,) = verdict.warnings
-    assert "entry 5: the ledger was set back, and ann accepted it" in warning
-    assert "8 entries were vouched for, and 4 found" in warning
+    assert "entry 5: the ledger was set back, and ann accepted this" in warning
+    assert "8 entries were vouched for, but 4 were found" in warning
     assert "does not prove that the budgets were kept" in warning
 
 
@@ -80,8 +80,9 @@ def test_a_head_over_entries_that_are_gone_is_still_not_kept(path: Path, lost: l
         assert verify(entries, heads=[signed(head)]).problem is None
     for head in lost[4:]:
         problem = verify(entries, heads=[signed(head)]).problem or ""
-        assert problem.startswith(f"entry 5: {head.seq} entries, signed for on {AT}, are not in")
-        assert "its owner went on without them here" in problem
+        assert problem.startswith("entry 5: this ledger lacks some of the ")
+        assert f"the {head.seq} entries that were signed on {AT}" in problem
+        assert "its owner accepted the loss in this entry" in problem
     further = SignedHead(Head(9, "ab" * 32, AT), b"")  # more was lost than was accepted
     assert "rewritten" in (verify(entries, heads=[further]).problem or "")
 
@@ -103,7 +104,7 @@ def test_nothing_is_written_unless_it_is_confirmed_and_nothing_else_opens_it(
 
 
 def test_a_ledger_that_lacks_nothing_has_nothing_to_accept(path: Path, mark: MarkFile) -> None:
-    with pytest.raises(InvalidRequest, match="lacks no entry that is vouched for"):
+    with pytest.raises(InvalidRequest, match="there is no loss to accept"):
         accepted(path)
     mark.path.unlink()
     key = key_beside(path)
@@ -125,9 +126,9 @@ def test_without_its_mark_nobody_knows_how_much_is_gone(
     assert loss.vouched is None
     entries = entries_of(path)
     (warning,) = verify(entries).warnings
-    assert "4 entries were found, and how many there had been is not known" in warning
+    assert "4 entries were found; how many there were before is unknown" in warning
     beyond = SignedHead(Head(1000, "ab" * 32, AT), b"")
-    assert "went on without them" in (verify(entries, heads=[beyond]).problem or "")
+    assert "accepted the loss" in (verify(entries, heads=[beyond]).problem or "")
 
 
 def test_a_signed_head_shows_a_loss_that_the_mark_no_longer_shows(
@@ -159,11 +160,11 @@ def test_after_a_kill_before_the_mark_the_loss_is_accepted_again(
 @pytest.mark.parametrize(
     ("field", "value", "why"),
     [
-        ("found_entries", 3, "about another ledger"),
-        ("found_digest", "ab" * 32, "about another ledger"),
+        ("found_entries", 3, "belongs to another ledger"),
+        ("found_digest", "ab" * 32, "belongs to another ledger"),
         ("found_digest", "soon", "64 hexadecimal"),
         ("vouched_digest", "soon", "64 hexadecimal"),
-        ("vouched_entries", None, "must come with a digest"),
+        ("vouched_entries", None, "must be given together"),
         ("vouched_entries", -1, "below 0"),
         ("by", None, "not a text"),
     ],

@@ -92,7 +92,7 @@ def test_a_ledger_that_is_locked_in_sqlite_is_not_called_damaged(
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         connection.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(CannotStart, match="cannot be used just now") as refused:
+        with pytest.raises(CannotStart, match="cannot be used at the moment") as refused:
             open_ledger(path)
     assert refused.value.code == "cannot_start"
 
@@ -100,13 +100,13 @@ def test_a_ledger_that_is_locked_in_sqlite_is_not_called_damaged(
 def test_a_lost_ledger_is_not_begun_again_while_its_key_is_there(path: Path) -> None:
     """An emptied or deleted ledger would start a fresh budget on the same data."""
     path.write_bytes(b"")
-    with pytest.raises(LedgerCorrupt, match="gone or empty"):
+    with pytest.raises(LedgerCorrupt, match="missing or empty"):
         open_ledger(path)
     path.unlink()
-    with pytest.raises(LedgerCorrupt, match="gone or empty"):
+    with pytest.raises(LedgerCorrupt, match="missing or empty"):
         open_ledger(path)
     path.with_name("people.ledger.key").unlink()
-    with pytest.raises(LedgerCorrupt, match="gone or empty"):
+    with pytest.raises(LedgerCorrupt, match="missing or empty"):
         open_ledger(path)
     assert not path.with_name("people.ledger.key").exists()
     path.with_name("people.ledger.mark").unlink()
@@ -162,7 +162,7 @@ def test_after_a_disk_that_failed_under_a_commit_nothing_more_is_written(path: P
         store = ledger._store._store  # type: ignore[attr-defined]  # below the mark
         store._writer = FailingDisk(store._writer)
         for _ in range(2):
-            with pytest.raises(LedgerLost, match="is not known"):
+            with pytest.raises(LedgerLost, match="it is unknown what is on the disk"):
                 appended(ledger, BudgetSet(Fraction(2)))
         assert ledger.history("people").budget == Fraction(13, 7)
     with open_ledger(path) as ledger:

@@ -111,7 +111,7 @@ def test_the_border_of_a_window(tmp_path: Path, window: Window) -> None:
         entries = list(ledger.entries())
     assert verify(entries).problem is None
     early = rewritten(entries, len(entries), to(2 * ONE + 1 + ONE, "units_after"))
-    assert f"the table's budget of one {window} is" in (verify(early).problem or "")
+    assert f"the table's budget of one {window} of" in (verify(early).problem or "")
 
 
 def test_the_auditor_convicts_a_server_that_renews_too_soon(ledger: Ledger, clock: Hands) -> None:
@@ -126,7 +126,7 @@ def test_the_auditor_convicts_a_server_that_renews_too_soon(ledger: Ledger, cloc
         assert verify(again).problem is None
     never = verify(renewing(entries, lambda body: body.pop("renews"))).problem
     assert "entry 5: " in str(never)
-    assert f"{3 * ONE} units are spent, and the table's budget is {2 * ONE}" in str(never)
+    assert f"{3 * ONE} units are spent, more than the table's budget of {2 * ONE}" in str(never)
     week = renewing(entries, to("week", "renews"))
     assert verify(week).problem is None
     less = renewing(entries, to(str(epsilon(2 * ONE - 1)), "budget"))

@@ -73,21 +73,24 @@ REFUSED: dict[str, tuple[list[tuple[str, StreamBody]], str]] = {
     "not opened": ([(TODAY, BEGUN)], "not opened"),
     "opened twice": ([(TODAY, DAILY), (TODAY, DAILY)], "opened twice"),
     "begun twice": ([(TODAY, DAILY), (TODAY, BEGUN), (TODAY, BEGUN)], "begun twice"),
-    "begun early": ([(TODAY, DAILY), (TODAY, EpochBegun(TOMORROW, 0, UNITS))], "not its own"),
-    "begun late": ([(TODAY, DAILY), (TOMORROW, BEGUN)], "not its own"),
-    "too cheap": ([(TODAY, DAILY), (TODAY, EpochBegun(TODAY, 0, UNITS - 1))], "does not cost"),
+    "begun early": ([(TODAY, DAILY), (TODAY, EpochBegun(TOMORROW, 0, UNITS))], "outside its time"),
+    "begun late": ([(TODAY, DAILY), (TOMORROW, BEGUN)], "outside its time"),
+    "too cheap": (
+        [(TODAY, DAILY), (TODAY, EpochBegun(TODAY, 0, UNITS - 1))],
+        "is not the loss of one epoch",
+    ),
     "beyond its budget": (
         [
             (TODAY, replace(DAILY, budget_units=2 * UNITS - 1)),
             (TODAY, BEGUN),
             (TOMORROW, EpochBegun(TOMORROW, UNITS, 2 * UNITS)),
         ],
-        "beyond the budget",
+        "exceeds the budget",
     ),
-    "released unopened": ([(TODAY, DAILY), (TOMORROW, EpochReleased(TODAY, (1,)))], "not begun"),
+    "released unopened": ([(TODAY, DAILY), (TOMORROW, EpochReleased(TODAY, (1,)))], "never begun"),
     "released early": (
         [(TODAY, DAILY), (TODAY, BEGUN), (TODAY, EpochReleased(TODAY, (1,)))],
-        "over",
+        "before its end",
     ),
     "released twice": (
         [
@@ -96,7 +99,7 @@ REFUSED: dict[str, tuple[list[tuple[str, StreamBody]], str]] = {
             (TOMORROW, EpochReleased(TODAY, (1,))),
             (TOMORROW, EpochReleased(TODAY, (1,))),
         ],
-        "second release",
+        "was released twice",
     ),
     "released in part": (
         [
@@ -108,7 +111,7 @@ REFUSED: dict[str, tuple[list[tuple[str, StreamBody]], str]] = {
     ),
     "too cheap for its predicates": (
         [(TODAY, WATCHED), (TODAY, EpochBegun("all", 0, UNITS))],
-        "does not cost",
+        "is not the loss of one epoch",
     ),
     "dropped": ([(TODAY, DAILY), (TODAY, StreamDropped("ann")), (TODAY, BEGUN)], "dropped"),
 }
@@ -142,7 +145,7 @@ def test_a_name_is_that_of_a_table_or_of_a_stream(tmp_path: Path) -> None:
 
     with open_ledger(tmp_path / "a.ledger") as ledger:
         served(ledger)
-        with pytest.raises(ValueError, match="that of a table"):
+        with pytest.raises(ValueError, match="the name of a table"):
             noted(ledger, SCHEMA.table, ENDLESS)
         write_a_stream(ledger)
     with open_ledger(tmp_path / "b.ledger") as ledger:
@@ -184,7 +187,10 @@ def test_a_ledger_that_says_less_than_its_laws_lose_is_refused_at_a_start(tmp_pa
     lying = replace(DAILY)
     object.__setattr__(lying, "epsilon_units", UNITS - 1)  # as whoever forges an entry does
     written(path, [(TODAY, lying)])
-    with pytest.raises(LedgerCorrupt, match="lose more than is noted"), open_ledger(path):
+    with (
+        pytest.raises(LedgerCorrupt, match="lose more than the recorded epsilon"),
+        open_ledger(path),
+    ):
         pass
 
 

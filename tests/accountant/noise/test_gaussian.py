@@ -69,12 +69,12 @@ def test_noise_smaller_than_its_rho_allows_cannot_be_stated_or_drawn() -> None:
         GaussianNoise(noise.rho, 3, noise.lattice_bits, noise.scale_in_steps * 0.999)
     with pytest.raises(ValueError, match="smaller than the paid rho"):
         GaussianNoise(noise.rho, 4, noise.lattice_bits, noise.scale_in_steps)
-    with pytest.raises(ValueError, match="sensitivity of 0"):
+    with pytest.raises(ValueError, match="sensitivity must be at least 1"):
         GaussianNoise(noise.rho, 0, noise.lattice_bits, noise.scale_in_steps)
     precise = GaussianNoise.for_precision(Precision(2**90))
     with pytest.raises(ValueError, match="smaller than the paid rho"):
         GaussianNoise(precise.rho, 1, precise.lattice_bits, precise.scale_in_steps * 0.999)
-    with pytest.raises(ValueError, match="a precision is for one unit"):
+    with pytest.raises(ValueError, match="the sensitivity must be 1"):
         GaussianNoise(precise.rho, 2, precise.lattice_bits, 2 * precise.scale_in_steps)
     object.__setattr__(noise, "scale_in_steps", noise.scale_in_steps * 0.999)
     with pytest.raises(ValueError, match="smaller than the paid rho"):

@@ -331,7 +331,7 @@ def test_a_weight_only_rises(weight: float) -> None:
 
 @pytest.mark.parametrize("row", [-1, 1])
 def test_only_a_row_of_the_history_can_be_raised(row: int) -> None:
-    with pytest.raises(IndexError, match="of a history of 1"):
+    with pytest.raises(IndexError, match="the history has 1 rows"):
         blue_of_one().raise_weights(np.array([row]), np.array([1.0]))
 
 
@@ -369,7 +369,7 @@ def test_a_growing_matrix_keeps_what_it_holds() -> None:
     np.testing.assert_array_equal(growing.values, expected[:, sources])
     growing.append(rng.random((100, 4)))
     assert not growing.values[: len(expected), 3].any()
-    with pytest.raises(ValueError, match="3 columns for a matrix of 4"):
+    with pytest.raises(ValueError, match="3 columns, but the matrix has 4"):
         growing.append(rng.random((1, 3)))
 
 

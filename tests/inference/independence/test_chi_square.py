@@ -263,7 +263,7 @@ def test_a_test_repeats_with_its_generator() -> None:
     [
         (np.ones(4), "two columns"),
         (np.ones((1, 4)), "two columns"),
-        (np.ones((2, 3)), "noise of shape"),
+        (np.ones((2, 3)), "the noise has the shape"),
         (np.array([[1.0, np.nan], [1.0, 1.0]]), "finite"),
     ],
 )

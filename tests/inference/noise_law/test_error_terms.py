@@ -186,9 +186,9 @@ def test_terms_are_copied_and_locked() -> None:
 
 def test_terms_that_do_not_belong_together_are_refused() -> None:
     two, one = np.array([0, 1]), np.array([1.0])
-    with pytest.raises(ValueError, match="shapes"):
+    with pytest.raises(ValueError, match="must have one shape"):
         ErrorTerms(two, two, one)
-    with pytest.raises(ValueError, match="shapes"):
+    with pytest.raises(ValueError, match="must have one shape"):
         ErrorTerms(two[:, np.newaxis], two[:, np.newaxis], one[:, np.newaxis])
     with pytest.raises(TypeError, match="int64"):
         ErrorTerms(two, two.astype(np.float64), np.array([1.0, 2.0]))

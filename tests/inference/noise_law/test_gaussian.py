@@ -268,7 +268,7 @@ def test_a_deviation_that_is_none_is_refused(sigma: float, scales: NDArray[np.fl
 
 
 def test_what_has_no_gaussian_part_says_so() -> None:
-    with pytest.raises(ValueError, match="Laplace variables alone"):
+    with pytest.raises(ValueError, match="Laplace variables only"):
         law_of_noise(np.ones(2), LawMethod.PAPER_CONVOLUTION, gaussian=1.0)
     with pytest.raises(ValueError, match="positive deviation"):
         SingleGaussianLaw(0.0)

@@ -155,7 +155,10 @@ def test_a_credential_is_revoked_by_its_id(run: Run, folder: Path) -> None:
         (("--table", "*"), "Use --all-tables"),
         (("--table", "people", "--expires", "soon"), "is not an expiry"),
         (("--table", "people", "--expires", "2001-01-01"), "is in the past"),
-        (("--table", "people", "--group", "a\nb"), "a name is 1 to 200 printable characters"),
+        (
+            ("--table", "people", "--group", "a\nb"),
+            "a name must have 1 to 200 printable characters",
+        ),
         (("--table", "people", "--certificate", "a\x1b[31m"), "cannot be a name in a certificate"),
     ],
     ids=str,

@@ -81,7 +81,10 @@ def test_the_first_bad_entry_is_named_and_the_exit_code_says_so(run: Run, path: 
     assert "16 entries" in ended.out
     assert "people" in ended.out
     assert "Every entry follows" not in ended.out
-    assert ended.err == "error [ledger_corrupt]: entry 17: number 18 stands in its place.\n"
+    assert (
+        ended.err
+        == "error [ledger_corrupt]: entry 17: the entry found in its place has number 18.\n"
+    )
 
 
 def test_a_ledger_is_verified_beside_the_server_that_writes_it(run: Run, path: Path) -> None:
@@ -109,7 +112,10 @@ def test_what_was_signed_must_still_be_there(run: Run, path: Path, owner: Path) 
     assert run("audit", "verify", shortened).code == 0
     ended = run("audit", "verify", shortened, *known)
     assert ended.code == 1
-    assert "entry 27: the tail is missing: 28 entries were signed for on" in ended.err
+    assert (
+        "entry 27: the end of the ledger is missing: a head with 28 entries was signed on"
+        in ended.err
+    )
 
 
 def test_a_signed_head_is_one_line_of_json_that_says_nothing_else(
@@ -125,7 +131,7 @@ def test_a_bad_ledger_is_not_signed(run: Run, path: Path, owner: Path) -> None:
     head = path.with_name("may.json")
     ended = run("audit", "sign", forged, "--key", f"{owner}.key", "-o", head)
     assert ended.code == 1
-    assert "entry 1: number 2 stands in its place" in ended.err
+    assert "entry 1: the entry found in its place has number 2" in ended.err
     assert not head.exists()
 
 
@@ -160,7 +166,7 @@ def test_a_private_key_that_others_may_read_signs_nothing(
     private.chmod(0o644)
     ended = run("audit", "sign", path, "--key", private)
     assert ended.code == 1
-    assert "Others may read the private key" in ended.err
+    assert "Other users may read the private key" in ended.err
 
 
 def test_nothing_that_is_there_is_written_over(run: Run, path: Path, owner: Path) -> None:
@@ -203,7 +209,7 @@ def test_an_imported_ledger_can_be_served_with_its_key(run: Run, path: Path) -> 
     mark_beside(key_beside(copy)).write_bytes(mark_beside(key_beside(path)).read_bytes())
     with open_ledger(copy) as ledger:
         assert ledger.history("people").units_spent > 0
-    assert "has entries already, and was not changed" in run("audit", "import", lines, copy).err
+    assert "already has entries. It was not changed" in run("audit", "import", lines, copy).err
 
 
 def test_a_ledger_moves_to_postgresql_and_back(
@@ -224,7 +230,10 @@ def test_a_bad_export_makes_no_ledger(run: Run, path: Path) -> None:
     lines.write_text(lines.read_text().replace('\\"weight_units\\":3', '\\"weight_units\\":8'))
     ended = run("audit", "import", lines, copy)
     assert ended.code == 1
-    assert "Nothing was imported, because of entry 28: its digest does not match" in ended.err
+    assert (
+        "Nothing was imported. The first problem is entry 28: its digest does not match"
+        in ended.err
+    )
     assert not copy.exists()
 
 
@@ -250,8 +259,7 @@ def test_a_loss_is_accepted_on_the_command_line_and_shown_by_every_audit(
     run("audit", "sign", path, "--key", f"{owner}.key", "-o", head)
     known = ("--public-key", f"{owner}.pub", "--signed-head", head)
     assert (
-        "lacks no entry that is vouched for"
-        in run("audit", "accept-rollback", path, *known, "--yes").err
+        "there is no loss to accept" in run("audit", "accept-rollback", path, *known, "--yes").err
     )
     path.write_bytes(older)
     monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
@@ -268,7 +276,7 @@ def test_a_loss_is_accepted_on_the_command_line_and_shown_by_every_audit(
     assert f"Keep {head} under another name" in ended.out
     ended = run("audit", "verify", path)
     assert ended.code == 0
-    assert ended.out.startswith("WARNING: entry 29: the ledger was set back, and ann accepted it")
+    assert ended.out.startswith("WARNING: entry 29: the ledger was set back, and ann accepted this")
     assert run("audit", "verify", path, *known).code == 1
     page = path.with_name("report.html")
     assert run("audit", "report", path, "-o", page).code == 0

@@ -48,11 +48,11 @@ def test_a_server_may_sign_how_far_its_ledger_has_come(folder: Path) -> None:
         ("tacit@localhost", "tacit:hush@localhost", "ledger.url: holds a password"),
         ("postgresql:", "mysql:", "ledger.url: should be postgresql://"),
         ("/money", "", "ledger.url: should name one database"),
-        ("/money", "/money?sslmode=disable&password=hush", "ledger.url: has an option"),
+        ("/money", "/money?sslmode=disable&password=hush", "ledger.url: has an unknown option"),
         (
             "localhost/money",
             "db.example/money?sslmode=prefer",
-            "ledger.url: is not on this machine",
+            "ledger.url: is on another machine",
         ),
     ],
 )

@@ -296,9 +296,9 @@ def test_a_declared_measure_is_exactly_what_is_written(
         ({"low": 9, "high": 9}, "columns.pay: low 9 is not below high 9"),
         (
             {"low": 0, "high": 2**20},
-            "columns.pay: a range of more than 1048576 levels; a wider step has fewer",
+            "columns.pay: the range has more than 1048576 levels; a wider step gives fewer",
         ),
-        ({"low": 0, "high": 1e300, "step": 1e-300}, "columns.pay: a range of more than"),
+        ({"low": 0, "high": 1e300, "step": 1e-300}, "columns.pay: the range has more than"),
         ({"low": 0, "high": 9, "other": 3}, "columns.pay.other: is not a known key"),
         ({"low": 0, "high": True}, "columns.pay.high"),
         ({"low": 0, "high": "9"}, "columns.pay.high"),

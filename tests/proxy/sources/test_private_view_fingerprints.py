@@ -66,7 +66,9 @@ def test_a_view_under_a_second_name_is_given_no_second_budget(shop: Path) -> Non
         source = DuckDbSource(schema, view_of(shop))
         open_table(ledger, schema, Fraction(1), source, SystemNoise())
         again = DuckDbSource(other, view_of(shop))
-        with pytest.raises(LedgerMismatch, match="knows the data of others as people"):
+        with pytest.raises(
+            LedgerMismatch, match="records the data of others under the name people"
+        ):
             open_table(ledger, other, Fraction(1), again, SystemNoise())
 
 

@@ -145,7 +145,7 @@ def test_a_release_that_reads_a_file_otherwise_is_refused(
 
     with monkeypatch.context() as patch:
         patch.setattr(files, "opened", otherwise)
-        with pytest.raises(DataChanged, match="other rows are read"):
+        with pytest.raises(DataChanged, match="different rows were read"):
             buy(tmp_path, location, Fraction(1, 2), raised_from=0)
     buy(tmp_path, location, Fraction(1, 2), raised_from=0)
 

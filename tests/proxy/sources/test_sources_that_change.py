@@ -223,7 +223,7 @@ def test_another_name_of_the_same_file_is_the_same_data(tmp_path: Path) -> None:
     serve(tmp_path, location)
     (tmp_path / "again.csv").hardlink_to(location.path)
     other = Schema(table="others", axes=(AGE,), n_records_max=1000)
-    with pytest.raises(LedgerMismatch, match="knows the data of others as people"):
+    with pytest.raises(LedgerMismatch, match="records the data of others under the name people"):
         serve(tmp_path, SourceLocation(path=tmp_path / "again.csv"), other)
 
 
@@ -233,7 +233,7 @@ def test_the_same_file_with_other_columns_is_given_no_second_budget(tmp_path: Pa
     serve(tmp_path, SourceLocation(path=path))
     axes = (IntegerAxis(name="height", low=0, high=9),)
     other = Schema(table="others", axes=axes, n_records_max=1000)
-    with pytest.raises(LedgerMismatch, match="knows the data of others as people"):
+    with pytest.raises(LedgerMismatch, match="records the data of others under the name people"):
         serve(tmp_path, SourceLocation(path=path), other)
 
 

@@ -169,7 +169,7 @@ def test_a_delta_that_is_not_offered_is_refused(
 def test_a_delta_that_the_ledger_does_not_have_is_refused(table: ServedTable) -> None:
     make(table, ONE, ANN)
     table.delta = 2 * BILLIONTH  # its owner thought better of it: too late
-    with pytest.raises(InvalidRequest, match="accounted with another delta"):
+    with pytest.raises(InvalidRequest, match="accounts for its Gaussian noise with another delta"):
         make(table, replace(ONE, delta=2 * BILLIONTH), ANN)
 
 

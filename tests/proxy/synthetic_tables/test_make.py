@@ -303,7 +303,7 @@ def test_tables_are_raised_and_not_bought_twice(table: ServedTable) -> None:
 
 
 def test_no_statistics_cost_nothing_is_not_said(table: ServedTable) -> None:
-    with pytest.raises(ValueError, match="for nothing"):
+    with pytest.raises(ValueError, match="pays for nothing"):
         table.ask_statistics([], ANN, epsilon_cap=None)
     assert spent(table) == 0
 

@@ -30,7 +30,7 @@ def test_a_class_has_the_arcs_that_all_of_its_graphs_have() -> None:
 
 @pytest.mark.parametrize("arcs", [{("a", "b"), ("b", "c"), ("c", "a")}, {("a", "a")}, {("a", "z")}])
 def test_what_is_no_such_graph_is_refused(arcs: set[Arc]) -> None:
-    with pytest.raises(ValueError, match=r"circle|unknown"):
+    with pytest.raises(ValueError, match=r"cycle|unknown"):
         Dag(("a", "b", "c"), frozenset(arcs))
 
 

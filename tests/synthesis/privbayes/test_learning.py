@@ -218,8 +218,8 @@ LAWS = (np.array([0.5, 0.5]), np.full((2, 2), 0.5))
         ((Node("a", (Parent("b"),)), Node("b")), LAWS[::-1], "after its parents"),
         ((Node("a"), Node("a")), LAWS, "after its parents"),
         ((Node("a"),), LAWS[:1], "every column"),
-        ((Node("a"), Node("b")), LAWS, "numbers for the law"),
-        ((Node("a"), Node("b", (Parent("a"),))), (LAWS[0], LAWS[1] * 1.1), "do not sum to 1"),
+        ((Node("a"), Node("b")), LAWS, "has the wrong shape"),
+        ((Node("a"), Node("b", (Parent("a"),))), (LAWS[0], LAWS[1] * 1.1), "must sum to 1"),
     ],
 )
 def test_an_invalid_network_is_refused(

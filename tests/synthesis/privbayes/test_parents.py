@@ -117,9 +117,9 @@ def test_views_merge_classes_of_the_finer_one() -> None:
     assert age.size == 4
     assert [classes.tolist() for classes in age.classes] == [[0, 1, 2, 3], [0, 0, 1, 1]]
     crossing = Partition(("age",), np.array([0, 1, 1, 0, 0]))
-    with pytest.raises(ValueError, match="merges"):
+    with pytest.raises(ValueError, match="must merge"):
         Attribute("age", (fine, crossing))
-    with pytest.raises(ValueError, match="merges"):
+    with pytest.raises(ValueError, match="must merge"):
         Attribute("age", (fine, Partition(("age",), np.zeros(5, dtype=int))))
     with pytest.raises(ValueError, match="all its levels"):
         Attribute("age", (Partition(("age",), np.array([0, -1, 1])),))

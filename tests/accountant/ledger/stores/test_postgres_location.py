@@ -54,7 +54,7 @@ def test_a_remote_server_must_authenticate_itself(host: str) -> None:
     assert told(f"postgresql://{host}/money")["sslmode"] == "verify-full"
     assert told(f"postgresql://{host}/money?sslmode=require")["sslmode"] == "require"
     for weak in ("disable", "allow", "prefer", ""):
-        with pytest.raises(ValueError, match="is not on this machine"):
+        with pytest.raises(ValueError, match="is on another machine"):
             PostgresLocation.parse(f"postgresql://{host}/money?sslmode={weak}")
 
 
@@ -80,9 +80,9 @@ def test_a_local_server_need_not_authenticate_itself(host: str) -> None:
         ("postgresql://localhost/money?schema=pg_catalog", "a schema of lower-case"),
         ("postgresql://localhost/money?schema", "name=value"),
         ("postgresql://localhost/money?schema=a&schema=b", "an option twice"),
-        ("postgresql://localhost/money?options=-c%20fsync%3Doff", "has an option"),
-        ("postgresql://localhost/money?service=elsewhere", "has an option"),
-        ("postgresql://localhost/money?hostaddr=10.0.0.1", "has an option"),
+        ("postgresql://localhost/money?options=-c%20fsync%3Doff", "has an unknown option"),
+        ("postgresql://localhost/money?service=elsewhere", "has an unknown option"),
+        ("postgresql://localhost/money?hostaddr=10.0.0.1", "has an unknown option"),
     ],
 )
 def test_a_text_that_is_not_a_location_is_refused(text: str, expected: str) -> None:

@@ -52,10 +52,10 @@ def test_the_key_is_made_with_a_new_ledger_and_needed_ever_after(
     with pytest.raises(LedgerCorrupt, match="is missing"):
         open_postgres(location, tmp_path / "absent.key")
     copy.write_bytes(os.urandom(32))
-    with pytest.raises(LedgerMismatch, match="belongs to another ledger"):
+    with pytest.raises(LedgerMismatch, match="does not belong to the ledger"):
         open_postgres(location, copy)
     copy.write_bytes(b"short")
-    with pytest.raises(LedgerCorrupt, match="does not hold 32 bytes"):
+    with pytest.raises(LedgerCorrupt, match="must hold 32 bytes"):
         open_postgres(location, copy)
 
 

@@ -99,7 +99,7 @@ def test_a_server_that_may_forget_is_not_used(
     with pytest.raises(CannotStart, match=f"runs with {setting} = off"):
         open_postgres_store(location)
     for attempt in attempts(store):
-        with pytest.raises(LedgerUnavailable, match="as it is set up now"):
+        with pytest.raises(LedgerUnavailable, match="as the database is set up now"):
             attempt()
     server.stop()
     server.start()
@@ -130,7 +130,7 @@ def test_a_commit_is_synchronous_whatever_the_role_says(server: PostgresServer) 
 def test_a_database_of_another_encoding_is_not_used(server: PostgresServer) -> None:
     with server.connect() as connection:
         connection.execute("CREATE DATABASE bytes ENCODING 'SQL_ASCII' TEMPLATE template0")
-    with pytest.raises(CannotStart, match="encoded in SQL_ASCII"):
+    with pytest.raises(CannotStart, match="uses the encoding SQL_ASCII"):
         open_postgres_store(server.location("bytes"))
 
 
@@ -334,11 +334,11 @@ def test_another_ledger_in_the_place_of_ours_is_never_used(
         connection.execute("DROP SCHEMA tacit CASCADE")
     server.stop()
     server.start()
-    with pytest.raises(LedgerLost, match="not the one"):
+    with pytest.raises(LedgerLost, match="is not the ledger that"):
         bodies(store)
     open_postgres_store(location).close()
     for attempt in attempts(store):
-        with pytest.raises(LedgerLost, match="not the one"):
+        with pytest.raises(LedgerLost, match="is not the ledger that"):
             attempt()
 
 
