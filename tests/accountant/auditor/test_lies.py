@@ -93,10 +93,10 @@ LIES: list[tuple[int, Change, str]] = [
     (VALUES_OF_BOB, to(11, "charge"), "belongs to 11, which is not a pending charge"),
     (TAKEN_OVER, to(CHARGE, "charge"), "9 was taken over, but it is not a pending charge"),
     (TAKEN_OVER, to(0, "charge"), "below 1"),
-    (TAKEN_OVER + 1, without("turn"), "turn was taken over"),
-    (TAKEN_OVER + 1, to(25, "turn"), "turn was taken over"),
+    (TAKEN_OVER + 1, without("turn"), "turn that was taken over"),
+    (TAKEN_OVER + 1, to(25, "turn"), "turn that was taken over"),
     (TAKEN_OVER + 1, to(0, "turn"), "below 1"),
-    (VALUES, to(9, "turn"), "turn was taken over"),
+    (VALUES, to(9, "turn"), "turn that was taken over"),
     # raises
     (RAISE, to(9, *BLOCK, "raised_from"), "does not exist"),
     (RAISE, to(0, *BLOCK, "raised_from"), "other rows"),

@@ -127,7 +127,7 @@ def again(entries: Sequence[Entry], *places: int) -> list[Entry]:
         ((OPENED, BEGUN, RELEASED, RELEASED), "was released twice"),
         ((OPENED, RELEASED), "was released but never begun"),
         ((OPENED, BEGUN, BEGUN), "begun twice"),
-        ((OPENED, OPENED), "is opened twice"),
+        ((OPENED, OPENED), "opened twice"),
         ((BEGUN,), "must be opened"),
         ((HASHED, DROPPED, DROPPED), "was dropped"),
     ],
