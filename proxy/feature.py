@@ -1,4 +1,4 @@
-"""The port of a feature: what one folder brings to a server beside the core.
+"""The port of a feature: the interface through which a folder adds tables, statements and chores.
 
 A feature has tables that answer by themselves, views of `data_privacy`, statements that it carries
 out, calls of the gRPC service, and work of its own in the background; each may be none. `bootstrap`
@@ -77,7 +77,7 @@ class Feature:
         raise NotImplementedError
 
     def columns_of(self, statement: Any) -> pa.Schema:
-        """The columns of what one of its statements gives."""
+        """The columns of the result of one of its statements."""
         raise NotImplementedError
 
     def new_table(self, statement: Any) -> str | None:  # noqa: ARG002 - others need it
@@ -102,7 +102,7 @@ class Feature:
         return None
 
     def close(self) -> None:
-        """Let go of what it holds; the server ends."""
+        """Release its resources; the server ends."""
 
 
 def calls_of(servicer: object) -> dict[str, Call]:

@@ -82,7 +82,7 @@ def _has_dictionary(kind: pa.DataType) -> bool:
 
 
 def _clean(array: pa.Array, hidden: Mask | None, *, keeps_dictionary: bool = False) -> pa.Array:
-    """One array; `hidden` are rows of which a parent says that they are nothing."""
+    """One array; `hidden` are the rows that a parent array marks as NULL."""
     kind = array.type
     if isinstance(array, pa.ExtensionArray):
         stored = _clean(array.storage, hidden, keeps_dictionary=keeps_dictionary)

@@ -87,7 +87,7 @@ _UPWARDS: Final = Context(prec=3, rounding=ROUND_CEILING)  # an interval is no n
 
 
 def notice_lines(receipt: Receipt) -> tuple[str, ...]:
-    """The lines of a receipt, each of which may be sent as a notice of its own."""
+    """The lines of a receipt; each may be sent as a notice of its own."""
     return (*_cost_lines(receipt), *map(_column_line, receipt.columns), *receipt.notes)
 
 
@@ -127,7 +127,9 @@ def _upwards(width: float) -> str:
     return f"{float(_UPWARDS.create_decimal_from_float(width)):g}"
 
 
-LEFT_OUT: Final = "The others are in no value, and intervals do not allow for them."
+LEFT_OUT: Final = (
+    "All other rows are left out of every value, and intervals do not account for them."
+)
 
 
 def rows_kept(schema: Schema) -> str | None:

@@ -165,7 +165,7 @@ class Caller:
         return EVERY_TABLE in self.tables or table in self.tables
 
 
-LOCAL: Final = Caller(Payer("local"), Role.OWNER, (EVERY_TABLE,))  # whoever runs the process
+LOCAL: Final = Caller(Payer("local"), Role.OWNER, (EVERY_TABLE,))  # the user who runs the process
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +182,7 @@ class QueryRequest:
     parameters : tuple of Parameter
         Values for the parameters of the statement.
     caller : Caller
-        The caller; by default whoever runs the process.
+        The caller; by default the user who runs the process.
     settings : tuple of (str, str)
         What the client has set for its session and changes no answer, by lower-case names; the
         catalog shows it.
@@ -304,8 +304,8 @@ class Receipt:
     `table` and `budget` are those of the first private table in the statement; without any, it is a
     table that answers by itself, and there is no budget. `notes` are sentences on how the answer
     was made, such as that a column has no interval; `warnings` are those of them that a client is
-    told of unasked, such as that a filter names a value that no row has; `caveats` are those on
-    what of the data is left out or counts as something else, of which a session is told once.
+    told of unasked, such as that a filter names a value that no row has; `caveats` say which data
+    is left out or counts as something else, and a session is told of them once.
     """
 
     table: str

@@ -85,7 +85,7 @@ def _columns(world: World) -> Rows:
 
 
 def _digits(column: ListedColumn) -> dict[str, Any]:
-    """How many digits a number has, and of which base."""
+    """How many digits a number has, and their base."""
     if column.digits is not None:
         precision, scale = column.digits
         return {

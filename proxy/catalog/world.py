@@ -6,7 +6,7 @@ Both are read from the text files beside this module, which a test compares with
 
 The tables and views that a caller may know of, as the catalog lists them.
 
-Everything is public: declarations, types, and short texts of what columns may hold.
+Everything is public: declarations, types, and short texts that say which values columns may hold.
 
 What one caller's catalog is made of: their tables, and facts of the server and their session.
 """

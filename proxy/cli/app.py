@@ -141,7 +141,7 @@ class Commands(DeferredGroup):
         ),
         "plan-robustness": Deferred(
             "proxy.cli.planning",
-            "How often noise changes what a test of dependence says of a table.",
+            "Show how often noise changes the result of a test of dependence.",
             attribute="robustness",
         ),
         "token": Deferred(
@@ -155,7 +155,7 @@ class Commands(DeferredGroup):
             attribute="limits",
         ),
         "table": Deferred(
-            "proxy.cli.periods", "Move on how far a table is readable, or replace its data."
+            "proxy.cli.periods", "Make more of a growing table readable, or replace a table's data."
         ),
         "audit": Deferred(
             "proxy.cli.audit",

@@ -7,7 +7,7 @@ connection was lost; SET in SQL is the session's.
 Words of SQL, tables, columns and the prompt's own commands are completed. Names come from the
 catalog, which holds what the caller may know of; completion asks no server.
 
-The history is a file in the user's state folder that nobody else may read, because statements name
+The history is a file in the user's state folder that only the user may read: statements name
 what somebody wanted to know.
 """
 

@@ -1,14 +1,14 @@
 """Collections as a feature: tables, `data_privacy.collections`, calls, their order forgotten.
 
-A collection is a table of what its answers say at one moment. Nothing of the answers is read before
-a statement asks: anybody may answer, and statements about other tables must not wait for that. One
-whose attributes are no columns is not among the tables: other statements go on, and its own service
-says what is wrong. Where counts cannot be read, those who ask for them are told so.
+A collection is a table of the estimates that its answers give at one moment. No answer is read
+before a statement asks: anybody may answer, and statements about other tables must not wait for
+that. One whose attributes are no columns is not among the tables: other statements go on, and its
+own service says what is wrong. Where counts cannot be read, those who ask for them are told so.
 
 The calls of `tacit.v1`: messages to the service's values and back. Owners and analysts call
 `Tacit`, like everybody with a credential. Respondents call `Respondents`, which has no other
 methods, and asks for no credential. Plans of collections and of noise are computed from public
-numbers alone. Larger ones are made where nobody else waits for them: `tacit plan-collection` and
+numbers alone. Larger ones are made on the analyst's own machine: `tacit plan-collection` and
 `tacit plan-robustness`.
 """
 
@@ -212,7 +212,7 @@ def _message(status: CollectionStatus) -> tacit_pb2.Collection:
 
 N_ATTRIBUTES_MAX: Final = 32
 N_COUNTS_MAX: Final = 64  # of a table that is simulated: up to here, a second or two
-N_CELLS_MAX: Final = 1024  # larger campaigns are planned where nobody else waits
+N_CELLS_MAX: Final = 1024  # larger campaigns are planned on the analyst's machine
 
 
 class PlanningCalls:
@@ -271,7 +271,7 @@ def _table(counts: Sequence[float], n_columns: int) -> Floats:
             hint="Do it on your own machine: tacit plan-robustness.",
         )
     if not counts or n_columns < 1 or len(counts) % n_columns:
-        raise InvalidRequest(f"{len(counts)} counts are no rows of {n_columns} columns.")
+        raise InvalidRequest(f"{len(counts)} counts do not make whole rows of {n_columns} columns.")
     return np.array(counts, dtype=np.float64).reshape(-1, n_columns)
 
 
@@ -298,7 +298,7 @@ def _attributes(asked: Sequence[tacit_pb2.PlannedAttribute], size: int) -> tuple
     try:
         return tuple(Attribute(one.name, tuple(range(one.levels))) for one in asked)
     except ValueError as error:
-        raise InvalidRequest(f"This is no attribute: {error}.") from None
+        raise InvalidRequest(f"This is not a valid attribute: {error}.") from None
 
 
 def _plan_message(plan: Plan) -> tacit_pb2.PlanCollectionReply:
@@ -334,7 +334,7 @@ VIEW_SCHEMA: Final = pa.schema(
     ]
 )
 N_KEPT_MAX: Final = 1024
-BYTES_OF_PLACE: Final = 32  # of what was read: counts as they are stored, tallies, and shares
+BYTES_OF_PLACE: Final = 32  # for each place read: stored counts, tallies, and shares
 BYTES_KEPT_MAX: Final = BYTES_OF_PLACE * N_PLACES_MAX  # one of the largest, or many
 
 

@@ -2,8 +2,8 @@
 
 How large a collection may be: at how many places its answers are counted, of all combinations.
 
-Respondents decide which of them have answers, so whoever opens a campaign makes its servers hold
-that many numbers, and whoever reads its counts is sent them.
+Respondents decide which of them have answers. So opening a campaign makes its servers hold that
+many numbers, and reading its counts sends that many.
 
 What a new collection may be called: a table's name that SQL needs no quotes for, and no other's.
 
@@ -70,7 +70,7 @@ def check_new_name(name: str, synthetic: Collection[str]) -> None:
     if name.casefold() in {one.casefold() for one in synthetic}:
         raise NameTaken(
             f"{name} is the name of a synthetic table.",
-            hint="Take another name: this one would mean the collection from now on.",
+            hint="Take another name: this one would then stand for the collection.",
         )
 
 
@@ -81,7 +81,7 @@ class Assignment:
     Parameters
     ----------
     campaign : str
-        The campaign's text, of which the respondent's device checks everything on its own.
+        The campaign's text; the respondent's device checks all of it on its own.
     digest : str
         Its SHA-256, which an answer has to say.
     """

@@ -1,4 +1,4 @@
-"""The configuration's choices of what a table shows: its history, and rows to look at."""
+"""The configuration's choices about showing a table's history and preview rows."""
 
 from enum import StrEnum
 

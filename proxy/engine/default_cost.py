@@ -21,7 +21,7 @@ Found = TypeVar("Found")
 
 N_WIDENED_MAX: Final = 4
 WIDENED: Final = 1.03  # times what is lacking
-SHARE_OF_LEFT: Final = Fraction(1, 20)  # of what is left, that a statement costs at most
+SHARE_OF_LEFT: Final = Fraction(1, 20)  # a statement costs at most this share of the rest
 SHARE_FOR_LEAST: Final = Fraction(1, 10)  # the same, where it has a price that no width is below
 NOTE: Final = (
     "The statement names no half_width, relative or epsilon, so it may spend epsilon {cost:.3g} on "
@@ -29,8 +29,8 @@ NOTE: Final = (
 )
 
 LEAST_NOTE: Final = (
-    "The statement names no half_width, relative or epsilon, so it may spend epsilon {cost:.3g} on "
-    "{table}: nothing is known of it for less."
+    "The statement names no half_width, relative or epsilon, so it may spend epsilon {cost:.3g} "
+    "on {table}: no answer about it costs less."
 )
 
 

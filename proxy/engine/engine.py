@@ -142,7 +142,7 @@ from proxy.tables import (
     steadily,
 )
 
-_MARKS = frozenset("?$:")  # one of which every parameter begins with
+_MARKS = frozenset("?$:")  # every parameter begins with one of these
 
 
 def described(
@@ -234,7 +234,7 @@ def _check_name(desk: SyntheticTableService, name: str | None, caller: Caller) -
     if name is not None and name.casefold() in names:
         raise NameTaken(
             f"{name} is the name of a synthetic table.",
-            hint="Take another name: this one would mean the new table from now on.",
+            hint="Take another name: this one would then stand for the new table.",
         )
 
 
@@ -258,7 +258,7 @@ def explain_other(desk: SyntheticTableService, statement: Statement, caller: Cal
 
 
 def columns_of_other(features: Features, statement: Statement) -> pa.Schema:
-    """The columns of what a statement gives that is no query.
+    """The columns of the result of a statement that is not a query.
 
     Raises
     ------
@@ -294,7 +294,7 @@ class Engine:
     store : SyntheticStore, optional
         Where synthetic tables are kept; without a store there are none.
     previews : collection of str
-        The private tables of which a few synthetic rows are shown.
+        The private tables for which a few synthetic rows are shown.
     features : sequence of Feature
         With their tables that answer by themselves, their views, and the statements that they carry
         out.
@@ -380,7 +380,7 @@ class Engine:
             return release
 
     def _answer_in_rounds(self, request: QueryRequest, seen: VisibleTables) -> QueryResult:
-        """The answer to a statement of which subqueries have to be asked first.
+        """The answer to a statement whose subqueries have to be asked first.
 
         Nothing is bought for them if it can be foreseen that the rest is not covered.
         """
@@ -410,7 +410,7 @@ class Engine:
     def _with_stand_ins(
         self, request: QueryRequest, seen: VisibleTables
     ) -> tuple[QueryRequest, list[Workload]]:
-        """The request with values in place of what has to be asked first, and all workloads."""
+        """The request with values in place of the subqueries asked first, and all workloads."""
         before: list[Workload] = []
         while True:
             try:

@@ -202,7 +202,9 @@ EXPLANATION_SCHEMA = pa.schema(
         pa.field("half_width_known", pa.float64()),  # null: not determined by the history
         pa.field("half_width_promised", pa.float64()),  # null: seen once it is asked
         pa.field("candidate", pa.string()),  # null: nothing needs to be measured
-        pa.field("noise", pa.string()),  # "laplace" or "gaussian", of what the candidate measures
+        pa.field(
+            "noise", pa.string()
+        ),  # "laplace" or "gaussian": the noise that the candidate measures with
         pa.field("columns", pa.string()),  # the columns whose queries the candidate answers
         pa.field("chosen", pa.bool_(), nullable=False),
         pa.field("epsilon", pa.float64(), nullable=False),
@@ -230,7 +232,7 @@ class ExplainedBlock:
         The place of its aggregate in the part.
     wanted : Wanted
     known : tuple of (Posterior or NotEstimable)
-        What the history says of its rows.
+        What the history knows about its rows.
     offers : tuple of Offer
         What could be bought for it.
     advice : str, optional
@@ -248,7 +250,7 @@ class ExplainedBlock:
 
     @property
     def epsilon(self) -> Fraction:
-        """The price of what would be bought."""
+        """The price of the chosen offers."""
         return sum((offer.epsilon for offer in self.offers if offer.is_chosen), Fraction(0))
 
 
@@ -337,7 +339,8 @@ def build_explanation(
 ) -> Explanation:
     """The explanation as a table: one row per candidate of an aggregate; at least one row.
 
-    Its epsilon is that of the first round, or what is foreseen of a search, whichever is more.
+    Its epsilon is the price of the first round or the foreseen price of a search, whichever is
+    more.
     """
     left = {budget.table: budget.left for budget in budgets}
     rows: list[dict[str, Any]] = []

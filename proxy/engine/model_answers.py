@@ -235,7 +235,7 @@ class Previews:
     def _record(
         self, table: ServedTable, synthetic: Sequence[SyntheticRecord]
     ) -> SyntheticRecord | None:
-        """The newest synthetic table of what a private one is now, if previews are allowed."""
+        """The newest synthetic table of a private table's present data, if previews are allowed."""
         own = table.info.schema.table, table.extent.generation
         if own[0] not in self._allowed:
             return None

@@ -112,7 +112,7 @@ class VisibleTables:
         if table is None:
             return unknown_table(name, list(self.tables))
         return InvalidRequest(
-            f"{name} is {table.info.kind}: its answers are free, and nothing of it is bought.",
+            f"{name} is {table.info.kind}: its answers are free, and cannot be bought in a batch.",
             hint="Ask its SELECT statements one by one.",
         )
 

@@ -256,7 +256,7 @@ class KnownCallers:
     Parameters
     ----------
     book : AccessBook
-        That state; whoever has another one needs other callers.
+        That state; each state needs callers of its own.
     """
 
     def __init__(self, book: AccessBook) -> None:

@@ -44,7 +44,7 @@ class Verifier:
 
 
 def salt_of(analyst: str) -> bytes:
-    """The salt for the tokens of whoever goes by a name, known or not.
+    """The salt for the tokens of a user's name, known or not.
 
     >>> salt_of("ann").hex()
     '40758f9271ea0dec13d0d451e993802d'

@@ -267,7 +267,7 @@ class _Kept:
         return id(table) in self._tables
 
     def add(self, tables: Sequence[pa.Table], used: Collection[int]) -> list[int]:
-        """Keep further tables as far as they fit; the ids of those that make room for them.
+        """Keep further tables as far as they fit; returns the ids of the tables dropped for them.
 
         Those in `used` stay: the statement reads them.
         """

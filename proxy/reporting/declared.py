@@ -230,7 +230,7 @@ def query_text(block: QueryBlock, declared: DeclaredTable | None) -> str:
 def unit_count_text(
     block: QueryBlock, declared: DeclaredTable | None, *, only_cut: bool = False
 ) -> str:
-    """A count of the units with a row in each group of a block; perhaps of those that were cut."""
+    """A count of the units with a row in each group of a block, or of the cut units only."""
     rows = query_text(block, declared)
     unit = "unit" if declared is None or declared.unit is None else declared.unit
     count = f"COUNT(DISTINCT {unit})"
@@ -303,7 +303,7 @@ def _inside(partition: Partition, declared: DeclaredTable | None) -> list[str]:
     """The condition that a record is in some group."""
     if partition.covers_all:
         return []
-    if len(partition.axes) > 1:  # of which there may be far too many cells to look at each
+    if len(partition.axes) > 1:  # there may be far too many cells to look at each
         found = f"{partition.n_grouped} of {partition.n_cells} combinations"
         return [f"({', '.join(partition.axes)}) in {found}"]
     column = _declared(partition.axes, partition.shape, declared)

@@ -81,7 +81,7 @@ class Flow:
         Raises
         ------
         Exception
-            What stopped the batches, if something did, instead of what that caused.
+            The error that stopped the batches, if any, instead of the errors that it caused.
         """
         try:
             keep(self.reader(schema))

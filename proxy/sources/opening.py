@@ -54,7 +54,7 @@ def open_rows(  # noqa: PLR0913, PLR0917 - what is read, and how it is kept
     place : ExtractPlace, optional
         Where they are kept; by default in memory.
     known_rows : str
-        The digest of those that the table has to have, by which an extract is known to be old.
+        The digest of the rows that the table must have; an extract with another one is old.
         Empty if no ledger says so yet.
     extracted : Extracted
     """

@@ -74,7 +74,7 @@ from proxy.sources.text_format import IS_PARQUET, fault_of, what_file_is
 
 
 class StreamedRows:
-    """What is kept of the rows of one table, and of which columns a value had another type.
+    """The kept rows of one table, and the columns in which a value had another type.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ def _unlike(axis: Axis, column: SourceColumn, view: str | None) -> str:
     """That a column is of another type, and what to do about it."""
     unlike = f"is {column.type_name} in the source, which does not fit the declared kind"
     if isinstance(axis, TimestampAxis) and column.type_name == ZONED:
-        return f"{unlike} without a time_zone, on whose clock its moments are read"
+        return f"{unlike} without a time_zone; name the zone of its moments"
     return f"{unlike}; the view may give CAST({axis.name} AS {axis.sql_type})" if view else unlike
 
 
@@ -253,7 +253,7 @@ def _set_up(
 
 
 N_ROWS_AT_ONCE = 2**17
-N_PARTS = 64  # of the units, of which one is in memory at a time
+N_PARTS = 64  # parts of the units; one is in memory at a time
 PART = "part_of_units"
 TYPES = {"TINYINT": pa.int8(), "SMALLINT": pa.int16(), "INTEGER": pa.int32()}
 
@@ -310,7 +310,7 @@ def load(
     if flow.n_rows > schema.n_records_max:
         raise ConfigurationInvalid(
             f"{location.label} holds more records than tables.{schema.table}.n_records_max allows.",
-            hint="Declare a public upper bound that is surely true.",
+            hint="Declare a larger public upper bound.",
         )
 
 
@@ -371,7 +371,7 @@ def _of_units(  # noqa: PLR0913, PLR0917 - what is read, how, and where problems
     rows: str,
     folder: Path | None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows that are kept of a table with units, of which problems are recorded."""
+    """The kept rows of a table with units; problems are recorded."""
     n_units = 0
     for encoded in _parts(reading, rows, folder):
         is_of_units = isinstance(location, UnitRows)
@@ -448,7 +448,7 @@ def _check_units(
     (found,) = connection.execute(
         f"SELECT count(*) > count({UNIT}), count({UNIT}) > count(DISTINCT {UNIT}) FROM encoded"  # noqa: S608 - a fixed name
     ).fetchall()
-    rule = "every row should be about a unit"
+    rule = "every row should name a unit"
     if not has_several:
         rule = "it should have one row for each unit; or declare rows_per_unit_max"
     for is_wrong, what in zip(found, ("NULL", "a value twice"), strict=True):
@@ -485,8 +485,8 @@ def read_into(kept: Cells, schema: Schema, location: Location, read: RowsRead) -
         changed = files.states_of(location.files) != states
     except duckdb.OutOfMemoryException:
         raise ConfigurationInvalid(
-            f"{location.label} takes more memory than there is.",
-            hint="Declare fewer columns, or serve it where there is more memory.",
+            f"{location.label} takes more memory than is available.",
+            hint="Declare fewer columns, or serve it on a machine with more memory.",
         ) from None
     except (duckdb.Error, csv.Error, OSError, UnicodeError, Damaged):
         # The driver's text may quote a row, so it is dropped.
@@ -527,14 +527,15 @@ def unreadable(location: Location) -> ConfigurationInvalid:
         what = f"{location.label} cannot be read as {each[0].kind}."
         return ConfigurationInvalid(what, hint=HINTS.get(each[0].kind))
     return ConfigurationInvalid(
-        f"{location.label} cannot be read: a file is missing, or is not what its name says."
+        f"{location.label} cannot be read: a file is missing, or its format is not the one that "
+        "its name says."
     )
 
 
 def wrong_with(path: Path, location: SourceLocation | SourceFiles) -> tuple[str, str] | None:
     """What is wrong with one file of a location, and what to do; None if nothing seems to be.
 
-    It reads the file once more, and says no word of what is in it.
+    It reads the file once more, and reveals nothing of its contents.
     """
     if not path.exists():
         return (

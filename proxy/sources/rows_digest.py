@@ -1,7 +1,7 @@
 """Keyed digests of rows as they are served, in the two ways that ledgers know.
 
 A digest says by how it begins in which way it was made, and is compared with one of the same way
-alone: whoever compares passes the digest that is known. New ones are of sums: of each row a keyed
+alone: the caller of a comparison passes the known digest. New ones are of sums: of each row a keyed
 block, added up, so that rows need no order and are seen once. Old ones are of the sorted cells
 (cells.py). Nothing here reads rows by itself.
 Proof: accountant/proofs/refinement.md, "The digest of rows".

@@ -1,6 +1,6 @@
 """An honest score of a synthetic table: how far its rows are from the private ones, bought.
 
-The fit of a model says how well its rows agree with what was measured, and nothing of what was not.
+The fit of a model says how well its rows agree with what was measured, and nothing about the rest.
 Here noisy distances of pairs of columns are bought, whether these were measured before or not; the
 rows are public, and are the numbers that the private counts are compared with. A score is of rows
 alone: it makes no table better, and no count is known from it.

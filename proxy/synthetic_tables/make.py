@@ -223,7 +223,7 @@ def _network(
 ) -> _Fitted:
     if not request.epsilon:
         raise InvalidRequest(
-            "A history does not determine a network: privbayes needs an epsilon.",
+            "A history does not determine a network, so privbayes needs an epsilon.",
             hint="Give one, or make a table from history alone with the method pairwise.",
         )
     budget = spending.budget_of(request.epsilon)

@@ -57,7 +57,7 @@ class SyntheticRecord:
     columns : tuple of (str, str)
         Names and SQL types, in order.
     unknown : tuple of str
-        Columns of which nothing was known; they are drawn uniformly.
+        Columns about which nothing was known; they are drawn uniformly.
     tables : tuple of tuple of str
         The columns of every noisy table that it is based on.
     n_charges : int

@@ -165,7 +165,7 @@ class MadeTable:
     epsilon_spent : Fraction
         By how much it increased the table's cost.
     unknown : tuple of str
-        Columns of which nothing is known; they are drawn uniformly.
+        Columns about which nothing is known; they are drawn uniformly.
     tables : tuple of sorted scopes
         The noisy tables of the history that it is based on.
     model : mapping

@@ -185,7 +185,7 @@ class SyntheticStore:
         except (OSError, pa.ArrowException) as error:
             self._remove_files(record.id)
             raise _unavailable("written", error) from None
-        except BaseException:  # of what draws the rows
+        except BaseException:  # from the code that draws the rows
             self._remove_files(record.id)
             raise
         if not is_named:
@@ -356,7 +356,7 @@ def _unavailable(verb: str, error: Exception) -> StoreUnavailable:
     why = "" if not isinstance(error, OSError) or error.strerror is None else f": {error.strerror}"
     return StoreUnavailable(
         f"Synthetic tables cannot be {verb} at present{why}.",
-        hint="Whoever runs the server should check its synthetic_dir.",
+        hint="The server's owner should check its synthetic_dir.",
     )
 
 

@@ -160,8 +160,8 @@ class PurchaseQueue:
 def too_long() -> SourceUnavailable:
     """The refusal if what other requests measure does not come in time."""
     return SourceUnavailable(
-        "What others are measuring for this has not come.",
-        hint="Ask again later: what is paid for is not paid again.",
+        "This request waits for measurements of other requests, which have not come.",
+        hint="Ask again later: paid measurements are not charged again.",
     )
 
 
@@ -373,7 +373,7 @@ class Purchases:
         Raises
         ------
         LedgerUnavailable, SourceUnavailable
-            What waits goes on waiting, and so must whoever needs to buy something.
+            Waiting requests go on waiting, and so must every request that needs to buy something.
         """
         if not self._overdue():
             return

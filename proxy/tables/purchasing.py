@@ -88,7 +88,7 @@ class Turns:
 
     @contextmanager
     def kept(self, turn: Turn) -> Iterator[bool]:
-        """Whether a turn still lasts; nobody else takes one inside the block: keep it short."""
+        """Whether a turn still lasts; no other is taken inside the block, so keep it short."""
         with self._changed:
             yield self._current is turn
 
@@ -244,7 +244,7 @@ class DirectPurchases:
         planned: Callable[[TableSnapshot], Sequence[PlannedMeasurement]],
         statistics: Sequence[Asked] = (),
     ) -> Payment:
-        """Charge and measure what `planned` makes of the history, once nobody else is buying."""
+        """Charge and measure the plan that `planned` makes, once no other purchase runs."""
         in_flight, turns = self._table.in_flight, self._table.turns
         n_overtaken = 0
         while True:

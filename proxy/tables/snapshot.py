@@ -97,7 +97,7 @@ class KnownHistory:
     charges : TableHistory
         What the ledger says, and the moment at which limits are looked at.
     estimator : Estimator
-        Of what was measured; nobody else asks it.
+        The estimator of the measurements; only this snapshot uses it.
     ski_rental : SkiRental
         Of what was charged.
     hindsight : Hindsight
@@ -111,7 +111,7 @@ class KnownHistory:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expected:
-    """What is known of what is wanted, once what is promised has come.
+    """What will be known about the wanted rows once the promised measurements have come.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ class TableSnapshot:
         return [replace(one, charge=charge) for one, charge in zip(found, charges, strict=True)]
 
     def estimates(self, wanted: Sequence[Wanted]) -> list[RowEstimates]:
-        """What the history says of every block's rows."""
+        """The history's estimates of every block's rows."""
         with self._watcher.stage(Stage.LOOK):
             return self._estimates(self._estimator, wanted)
 
@@ -344,7 +344,7 @@ def kept_count(wanted: Wanted, extent: Extent) -> UnitCount | None:
 
 
 def _rows_of(estimator: Estimator, wanted: Sequence[Wanted]) -> list[RowEstimates]:
-    """What an estimator says of every block's rows."""
+    """An estimator's estimates of every block's rows."""
     found = []
     for rows in estimator.estimates([one.asked for one in wanted]):
         checkpoint()

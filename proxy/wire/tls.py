@@ -59,7 +59,7 @@ def server_context(certificate: Path, key: Path, client_ca: Path | None) -> ssl.
     except OSError:  # an error of TLS is one
         raise ConfigurationInvalid(
             "The TLS files cannot be used.",
-            hint="Are the certificates valid PEM, and is the key that of the certificate?",
+            hint="Are the certificates valid PEM, and does the key belong to the certificate?",
         ) from None
     return context
 

@@ -2,8 +2,8 @@
 
 What a worker's process tells the one that started it, and what it is told itself.
 
-They are sent as pickles through a pipe that nobody else holds. Nothing in them is private: lines of
-the greeting, a refusal to start with its text, and what the metrics' page shows.
+They are sent as pickles through a pipe that only these two processes hold. Nothing in them is
+private: lines of the greeting, a refusal to start with its text, and what the metrics' page shows.
 
 One worker's process, as the process that started it sees it.
 
@@ -88,7 +88,7 @@ class Vitals:
     ----------
     is_ready : bool
     metrics : tuple of Metric
-        None, if nobody asks for them.
+        None, if they are not wanted.
     """
 
     is_ready: bool
@@ -132,7 +132,7 @@ class WorkerProcess:
         pipe: it sends `Message` there, and ends when it hears `End`, or when the pipe is closed.
     orders : Orders
     hear : callable
-        Is given every message of the worker, the last of which is `Ended`, in a thread of this
+        Is given every message of the worker, with `Ended` as the last one, in a thread of this
         process.
     """
 
@@ -285,7 +285,7 @@ class Supervisor:
             if isinstance(message, Ended):
                 raise CannotStart(
                     f"A worker ended while it started, with {_said(message.exit_code)}.",
-                    hint="Is there memory for so many? Each has the tables to itself.",
+                    hint="Is there enough memory? Each worker loads the tables for itself.",
                 )
             self._note(self._places[process.place], message)
         return True

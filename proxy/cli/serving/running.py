@@ -289,7 +289,7 @@ def running(settings: Settings, crew: Crew = ALONE) -> Iterator[Running]:
 
 @contextmanager
 def _chores(service: Service, crew: Crew) -> Iterator[None]:
-    """Do beside answering what one process does for all workers: the first, which has the files."""
+    """Run the chores that one process, the first, does for all workers, since it has the files."""
     chores = [service.keeping, *(chore for one in service.features for chore in one.chores)]
     with ExitStack() as stack:
         for chore in chores if crew.seat.place == 0 else ():
@@ -317,7 +317,7 @@ def allow_many_connections() -> None:
 def give_memory_back() -> None:
     """Make the C library return large blocks to the system, if it supports that.
 
-    By default glibc keeps what one heavy statement needed, for each of many threads.
+    By default glibc keeps the memory that a heavy statement needed, for each of many threads.
     """
     with suppress(OSError, AttributeError):
         library = ctypes.CDLL(None)

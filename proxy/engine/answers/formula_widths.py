@@ -20,12 +20,11 @@ the widest half-width that may end so is ``r T / (1 + r)``.
 While ``w`` is more than half of ``|v|``, little is known of the truth but that it is plausibly no
 larger than ``|v| + w``. Then the next round asks for ``r (|v| + w) / (1 + r)``: a target that the
 truth is likely to make narrower still, so that a round that turns out to be needless has never been
-dear. An answer of which nothing is known has ``|v| = 0`` and the public bound for ``w``. Once ``w``
-is at most half of ``|v|``, the next round asks for ``r (|v| - w / 2) / (1 + r)``, which is likely
-to be the last.
+dear. An unknown answer has ``|v| = 0`` and the public bound for ``w``. Once ``w`` is at most half
+of ``|v|``, the next round asks for ``r (|v| - w / 2) / (1 + r)``, which is likely to be the last.
 
-A round narrows by a stated share at least, so that there are few of them: each is a charge, and one
-more look at noise (`planner.workload`). So the half-width that is reached is rarely far
+A round narrows by a stated share at least, so that rounds are few: each is a charge, and one more
+look at noise (`planner.workload`). So the half-width that is reached is rarely far
 below the one that would have been enough: by 4 to 20 per cent on average for targets up to 0.3, by
 a third for targets near 1.
 
@@ -108,7 +107,7 @@ def first_width(answer: Answer, largest: Floats, least: float) -> float:
 def foreseen_width(answer: Answer, largest: Floats, least: float) -> float:
     """About the half-width of a divisor that a search will end with.
 
-    The parameters are those of `first_width`. Rows of which nothing is known have equal bounds;
+    The parameters are those of `first_width`. Rows without any known answer have equal bounds;
     their records are taken to be spread evenly. Rows that will not be told from 0 are left out.
     """
     sizes = largest / largest.size if np.ptp(largest) == 0 else largest
@@ -232,7 +231,7 @@ TELLING_LEAST: Final = 1 / 8  # of its first width; what cannot be told from 0 t
 
 
 def has_target(answer: Answer) -> bool:
-    """Whether an answer has a target of its own, beside those of what it uses."""
+    """Whether an answer has a target of its own, beside the targets of the answers that it uses."""
     return answer.half_width is not None or answer.relative is not None
 
 

@@ -161,7 +161,7 @@ class Statements:
         """The occupied cells of a scope: the levels as which rows are counted, and how many are.
 
         A level of `LEFT_OUT` is of rows that are not counted. Where rows are looked at besides, one
-        more row follows, of which `TOTAL` is true: how many rows there are in all, and `SEEN`.
+        more row follows, with `TOTAL` true: how many rows there are in all, and `SEEN`.
 
         Parameters
         ----------
@@ -170,7 +170,7 @@ class Statements:
             Which axes, and which of their levels are counted together; of very many runs of levels,
             each level is counted by itself.
         outside : sequence of str
-            The axes of which some values have no level.
+            The axes on which some values have no level.
         look : RowLook
             What every row is asked, too.
         """

@@ -87,7 +87,7 @@ def judged(
         drawing=drawing,
         rng=np.random.default_rng(record.seed),
     )
-    n_before = charges.generations.n_payments  # of earlier data, of which nothing is kept here
+    n_before = charges.generations.n_payments  # charges for earlier data are not shown here
     payments = snapshot.payments[n_before:]
     made = replace(record, n_charges=record.n_charges - n_before)
     bought = purchases(made, payments, charges.measurements)

@@ -331,7 +331,7 @@ class Drawing:
         return np.asarray(self.scale * self._randomness(n_columns) * DRAW_SDS * deviations)
 
     def _randomness(self, n_columns: int) -> float:
-        """The deviation of a count, as a share of what it is with independent draws."""
+        """The deviation of a count, as a share of its deviation with independent draws."""
         if self.is_independent:
             return 1.0
         return JOINT_RANDOMNESS if n_columns > 1 else 0.0
@@ -339,7 +339,7 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Residual:
-    """A difference, and the limit of what noise and drawing explain.
+    """A difference, and the most that noise and drawing explain.
 
     Parameters
     ----------

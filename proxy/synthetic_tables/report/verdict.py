@@ -386,7 +386,7 @@ class Verdict:
 
     @cached_property
     def not_checked(self) -> list[str]:
-        """The columns of which no measured table could be held against the rows."""
+        """The columns for which no measured table could be compared with the rows."""
         seen = {name for one in self.checked for name in one.scope}
         return [name for name, _ in self.record.columns if name not in seen]
 

@@ -144,7 +144,7 @@ def _parameter(  # noqa: PLR0913, PLR0917 - as `bound`
     except (ValueError, struct.error, InvalidOperation, OverflowError) as error:
         raise StateError(
             _BAD_BINARY if form else _state(error, kind.element or kind),
-            f"A value for the parameter {name} is no {kind.name}.",
+            f"A value for the parameter {name} is not a valid {kind.name}.",
         ) from None
     if kind is TIMESTAMPTZ and place in (DATE, TIMESTAMP):
         found = found.astimezone(reading.zone).replace(tzinfo=None)

@@ -468,7 +468,7 @@ class Connection:
         conversation.run(time.monotonic() + CERTIFIED_SECONDS_MAX if by_certificate else None)
 
     def _shift(self, analyst: str, session: Session) -> Shift:
-        """The share and the time of one statement, which nobody has cancelled yet."""
+        """The share and the time of one statement, not cancelled yet."""
         self._cancelled.clear()
         times = self._house.times
         asked = dict(session.transaction.settings.client).get("statement_timeout", "0")

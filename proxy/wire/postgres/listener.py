@@ -1,7 +1,7 @@
 """The listener of the PostgreSQL wire: accepts connections, and bounds how many there are.
 
 A connection that is not logged in yet counts against narrower limits than one that is, so that
-strangers keep nobody out for longer than a login may take.
+strangers cannot keep others out for longer than a login may take.
 """
 
 import hmac
@@ -213,7 +213,7 @@ class PostgresListener:
         self._count.logged_in(served.address)
 
     def cancel(self, request: CancelRequest) -> None:
-        """Stop what a connection does, if the key is right; nobody learns whether it was."""
+        """Stop a connection's statement if the key is right, without telling whether it was."""
         place = request.process % self._crew.seat.n_places
         if place == self._crew.seat.place:
             self._cancel_here(request)

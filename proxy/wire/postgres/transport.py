@@ -1,7 +1,7 @@
 """The bytes of one connection: reads that end in time, writes that do, and TLS in between.
 
 Never more is read than the message at hand needs, so nothing that came in plain text can be taken
-for a part of what follows under TLS. No message is understood here.
+for a part of the messages under TLS. No message is understood here.
 """
 
 import select
@@ -105,7 +105,7 @@ class Transport:
         return any(event & _GONE for _, event in self._poll.poll(0))
 
     def shut(self) -> None:
-        """End the connection from another thread; whoever reads or writes notices."""
+        """End the connection from another thread; a thread that reads or writes notices."""
         try:
             # Not TLS's own way, after which the other thread would go on in plain text.
             socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
