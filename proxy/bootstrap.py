@@ -81,8 +81,6 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED, crew: Crew = ALONE) 
 
     Parameters
     ----------
-    settings : Settings
-    watcher : Watcher
     crew : Crew
         The workers of the server, if this process is one of several.
 

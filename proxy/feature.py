@@ -27,7 +27,6 @@ class View:
 
     Parameters
     ----------
-    schema : pa.Schema
     rows : callable
         The rows that a caller may know of. They are declarations and losses, and no answer.
     """

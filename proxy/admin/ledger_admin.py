@@ -183,8 +183,6 @@ def unused_limits(ledger: Ledger, table: str, known: Iterable[Subject] = ()) -> 
 
     Parameters
     ----------
-    ledger : Ledger
-    table : str
     known : iterable of Subject
         Who may spend without a credential.
     """
@@ -255,7 +253,6 @@ class ServedLedgerAdmin:
 
     Parameters
     ----------
-    ledger : Ledger
     tables : sequence of str
         The private tables that are served.
     make_report : callable

@@ -31,7 +31,7 @@ class GrowthStatus:
     Parameters
     ----------
     axis : Axis
-        Along which it grows.
+        The axis along which the table grows.
     horizon : int
         The number of readable levels.
     n_periods : int
@@ -184,11 +184,10 @@ class GenerationStatus:
 
     Parameters
     ----------
-    number : int
     since : str
         When it began, to the second, in UTC.
     budget : Budget
-        Of all generations together.
+        The budget of all generations together.
     """
 
     number: int

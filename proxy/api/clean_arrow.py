@@ -27,10 +27,6 @@ _BLOCK_BYTES: Final = 2**30  # of the texts that views point at
 def clean_table(table: pa.Table) -> pa.Table:
     """The same rows; every buffer holds their values, and zeros.
 
-    Parameters
-    ----------
-    table : pyarrow.Table
-
     Returns
     -------
     pyarrow.Table
@@ -52,9 +48,8 @@ def clean_batches(table: pa.Table, n_rows_max: int) -> Iterator[pa.RecordBatch]:
 
     Parameters
     ----------
-    table : pyarrow.Table
     n_rows_max : int
-        Of one batch.
+        The most rows of one batch.
     """
     for i, field in enumerate(table.schema):
         if _has_dictionary(field.type):

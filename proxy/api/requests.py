@@ -65,7 +65,6 @@ class Belief:
     ----------
     prior : (n + 1,) ndarray of float64
         The probability of each count, from 0 on.
-    loss : Loss
     """
 
     prior: Floats
@@ -150,7 +149,6 @@ class Caller:
     ----------
     payer : Payer
         The account that is charged.
-    role : Role
     tables : tuple of str
         The tables that they may know of; ``*`` for every table. To them, any other table does not
         exist.
@@ -242,12 +240,10 @@ class LimitStatus:
     ----------
     subject : str
         The subject of the limit: ``analyst:ann``, ``group:sales`` or ``each_analyst``.
-    window : str
     limit : Fraction, optional
         None if only single queries are limited.
     spent : Fraction
         What is spent in the window.
-    per_query : Fraction, optional
     """
 
     subject: str

@@ -26,8 +26,6 @@ class Deferred:
 
     Parameters
     ----------
-    module : str
-        The module.
     summary : str
         The first sentence of its help.
     attribute : str

@@ -65,7 +65,6 @@ class Search:
 
     Parameters
     ----------
-    method : Method
     degree : int
         The most parents of a column.
     """

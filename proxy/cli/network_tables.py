@@ -52,7 +52,6 @@ class Asked:
 
     Parameters
     ----------
-    table : str
     sets : tuple of tuple of str
         The columns of each table of counts.
     epsilon : str
@@ -264,10 +263,8 @@ class AnsweredSource:
 
     Parameters
     ----------
-    estimates : CollectionEstimates
     names : sequence of str
         Attributes; some combination with answers has each `width_max` of them together.
-    width_max : int
 
     Raises
     ------

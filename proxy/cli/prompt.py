@@ -155,10 +155,8 @@ class Sitting:
 
     Parameters
     ----------
-    server : ServerAddress
     settings : mapping of str to str
         The accuracy to begin with, by the names of `SETTINGS`.
-    output : OutputFormat
     """
 
     def __init__(

@@ -53,7 +53,6 @@ class CollectionCalls:
 
     Parameters
     ----------
-    collections : CollectionService
     names_taken : callable
         The names that a caller's new collection cannot have.
     """
@@ -148,12 +147,7 @@ class CollectionCalls:
 
 
 class RespondentsService(tacit_pb2_grpc.RespondentsServicer):
-    """What respondents call.
-
-    Parameters
-    ----------
-    collections : CollectionService
-    """
+    """What respondents call."""
 
     def __init__(self, collections: CollectionService) -> None:
         self._collections = collections
@@ -370,10 +364,6 @@ class CollectedTables(Mapping[str, CollectedTable]):
     """The collections of a service, by name, as tables. Thread-safe.
 
     Names are those of the ledger, also where there is no table of one.
-
-    Parameters
-    ----------
-    service : CollectionService
     """
 
     def __init__(self, service: CollectionService) -> None:
@@ -417,7 +407,6 @@ class Collections(Feature):
 
     Parameters
     ----------
-    service : CollectionService
     names_taken : callable
         The names of other tables that a caller's new collection cannot have.
     """

@@ -85,10 +85,8 @@ def serving_respondents(
 
     Parameters
     ----------
-    listen : str
-    service : Respondents
     share : FairShare
-        The process's.
+        The share of the whole process.
 
     Raises
     ------

@@ -127,9 +127,6 @@ class Plan:
 
     Parameters
     ----------
-    campaign : Campaign
-    n_respondents : int
-    confidence : float
     share : float, optional
         Of the cell whose precision it is; the least favourable one, if it is left out.
     """
@@ -263,7 +260,6 @@ class NoisyTest:
     table : (n_rows, n_columns) ndarray of float64
     epsilon_units : int
         Of each row: tables are neighbours if one has a row more, and answers if they differ.
-    level : float
     n_answers : int, optional
         How many of the respondents were, or will be, asked about this table; all by default.
     """

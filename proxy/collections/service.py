@@ -215,13 +215,7 @@ class CollectionLedger(Protocol):
 
 
 class KnownCollection:
-    """A collection with its campaign read, and the key of its tokens.
-
-    Parameters
-    ----------
-    collection : Collection
-    ledger_key : bytes
-    """
+    """A collection with its campaign read, and the key of its tokens."""
 
     def __init__(self, collection: Collection, ledger_key: bytes) -> None:
         self.collection = collection
@@ -277,7 +271,6 @@ class CollectionService:
 
     Parameters
     ----------
-    ledger : CollectionLedger
     path : Path, optional
         The file of counts, which is made with the first collection. None if this server has no
         place for one: then it offers no collections.
@@ -329,11 +322,8 @@ class CollectionService:
 
         Parameters
         ----------
-        caller : Caller
         text : str
             The campaign's one canonical text, with its name.
-        n_respondents_max : int
-        is_by_invitation : bool
         synthetic : collection of str
             The names of synthetic tables that the caller may know of.
 
@@ -411,8 +401,6 @@ class CollectionService:
 
         Parameters
         ----------
-        name : str
-        token : str
         answer : str
             As `local_dp.respondent` makes it.
 
@@ -628,10 +616,6 @@ class Forgetting(Background):
     """A thread that forgets the order of answers to closed collections; a context manager.
 
     Of several processes with one file, one does it.
-
-    Parameters
-    ----------
-    collections : CollectionService
     """
 
     def __init__(self, collections: CollectionService) -> None:

@@ -53,7 +53,6 @@ def check_new_name(name: str, synthetic: Collection[str]) -> None:
 
     Parameters
     ----------
-    name : str
     synthetic : collection of str
         The names of synthetic tables that the creator may know of.
 
@@ -96,17 +95,13 @@ class CollectionStatus:
 
     Parameters
     ----------
-    campaign : Campaign
     digest : str
-        Of the campaign's text.
-    n_respondents_max : int
+        The digest of the campaign's text.
     is_by_invitation : bool
         Whether only tokens that the owner has handed out count.
-    is_closed : bool
     n_respondents : int
         How many have answered: a number that is not private, as an answer hides the row and not
         that somebody took part.
-    opened_by : str
     """
 
     campaign: Campaign

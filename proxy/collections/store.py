@@ -190,14 +190,7 @@ class Emptied(Enum):
 
 
 class Wal:
-    """The WAL of a file, kept short by one of the processes that write it.
-
-    Parameters
-    ----------
-    connection : sqlite3.Connection
-    path : Path
-        Of the file.
-    """
+    """The WAL of a file, kept short by one of the processes that write it."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
@@ -277,7 +270,6 @@ class Counts:
 
     Parameters
     ----------
-    n_respondents : int
     n_answers : mapping of int to int
         By the place of a combination; those without answers are left out.
     chunks : mapping of int to mapping of int to bytes

@@ -157,7 +157,7 @@ class LikeliestShares:
     combination : tuple of str
         The attributes of the combination whose answers they are the likeliest by.
     n_answers : int
-        To that combination.
+        The number of answers to that combination.
     gap : float
         By how much the logarithm of the likelihood may at most be below its greatest.
     """
@@ -266,7 +266,6 @@ class CollectedTable:
 
     Parameters
     ----------
-    given : CollectionEstimates or AnswersToCome
     is_open : bool
         Whether more may answer, so that the same question has another answer later.
     form : CollectedForm, optional

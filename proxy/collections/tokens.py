@@ -30,7 +30,6 @@ class TokenKey:
 
     Parameters
     ----------
-    ledger_key : bytes
     campaign : str
         The digest of the campaign: a token of one collection is none of another.
     """

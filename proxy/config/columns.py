@@ -473,9 +473,9 @@ class Closing:
         Parameters
         ----------
         schema : Schema
-            Of a table that grows.
+            The schema of a table that grows.
         now : datetime
-            With a time zone.
+            The present time, with a time zone.
         """
         if schema.grows is None:
             raise ValueError(f"{schema.table} does not grow")
@@ -548,9 +548,8 @@ def closing_of(section: GrowsSection, schema: Schema, problems: Problems) -> Clo
 
     Parameters
     ----------
-    section : GrowsSection
     schema : Schema
-        Of a table that grows.
+        The schema of a table that grows.
     problems : Problems
         Where problems are recorded.
     """

@@ -82,7 +82,6 @@ class ExtractSettings:
 
     Parameters
     ----------
-    kept : Extract
     folder : Path, optional
         The folder of the file; by default one beside the ledger.
     timeout : float
@@ -133,9 +132,9 @@ def read_extract(  # noqa: PLR0913, PLR0917 - what the file says, and where to s
     kept : tuple of str and float
         The values of `extract` and of `timeout`, or None.
     written : str, optional
-        That of `extract_dir`.
+        The value of `extract_dir`.
     location : TableLocation
-        Of the table's rows.
+        Where the table's rows are.
     folder : Path
         The folder of the configuration file.
     keys : tuple of str

@@ -217,9 +217,6 @@ def best_known(
 
     Parameters
     ----------
-    table : ServedTable
-    parts : sequence of Part
-    outer : OuterSql
     spent : Fraction
         What the statement has spent on the table before it could not be paid further.
     """
@@ -267,13 +264,11 @@ class AnsweredTable:
 
     Parameters
     ----------
-    table : ServedTable or SelfAnswering
-    parts : tuple of AnsweredPart
     settled : tuple of AnsweredPart
         Those that were brought to their targets, as they are; none if the table fell back on its
         history, or answers by itself.
     notes : tuple of str
-        On how they were made.
+        Notes on how the answers were made.
     caveats : tuple of str
         On rows that are left out, and on those whose values count as others.
     warnings : tuple of str

@@ -47,10 +47,8 @@ def at_default_cost(
 
     Parameters
     ----------
-    table : ServedTable
     parts : sequence of Part
         All that a statement asks of the table. Those that name a target stay as they are.
-    payer : Payer
     elsewhere : Fraction
         What the statement has spent on other tables, which counts towards a cost that it names.
     rounds : int
@@ -107,14 +105,10 @@ def within_cost(  # noqa: PLR0913, PLR0917 - what was asked, by whom, and what w
 
     Parameters
     ----------
-    attempt : callable
-    table : ServedTable
     asked : sequence of Part
         What the statement asks of the table.
     parts : tuple of Part
         The same, as `at_default_cost` gave them.
-    payer : Payer
-    elsewhere : Fraction
     said : str, optional
         What `at_default_cost` said. None, if no cost bounds the parts: they are attempted once.
 

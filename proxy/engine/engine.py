@@ -156,9 +156,8 @@ def described(
 
     Parameters
     ----------
-    request : QueryRequest
     planner : Planner
-        Of the caller.
+        The planner of the caller.
     columns : callable
         The columns of a request whose parameters have values.
     is_catalog : bool
@@ -289,8 +288,6 @@ class Engine:
     ----------
     tables : mapping
         The private tables, by name.
-    public : sequence of PublicTable
-    watcher : Watcher
     store : SyntheticStore, optional
         Where synthetic tables are kept; without a store there are none.
     previews : collection of str

@@ -58,11 +58,10 @@ class Cap:
 
     Parameters
     ----------
-    axis : Axis
     level : int
         The last level that is not capped.
     value : float
-        Of that level.
+        The value of that level.
     """
 
     axis: Axis
@@ -104,8 +103,6 @@ def advice(table: TableSnapshot, schema: Schema, wanted: Wanted) -> str | None:
 
     Parameters
     ----------
-    table : TableSnapshot
-    schema : Schema
     wanted : Wanted
         Sums, and how accurately they are asked for in the end.
     """
@@ -230,7 +227,6 @@ class ExplainedBlock:
     ----------
     aggregate : int
         The place of its aggregate in the part.
-    wanted : Wanted
     known : tuple of (Posterior or NotEstimable)
         What the history knows about its rows.
     offers : tuple of Offer
@@ -289,11 +285,8 @@ def explained(
 
     Parameters
     ----------
-    table : TableSnapshot
-    schema : Schema
     parts : sequence of Part
         All that the statement asks of the table.
-    outer : OuterSql
     units : Schema, optional
         Of the table with one row for each unit of this one, if the caller may know of it.
     """

@@ -58,13 +58,10 @@ def opened(
     ----------
     known : ServedTable, EmptyHistory or TableSnapshot
         What the caller may know of the table.
-    schema : Schema
-        The table's.
     parts : sequence of Part
         All of them on this table.
     asked : sequence of Asked
         Their blocks, with the half-widths that are asked for if nothing is known.
-    outer : OuterSql
     """
     if not any(part.is_searched for part in parts):
         return Step()

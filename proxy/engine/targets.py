@@ -62,7 +62,6 @@ class Settled:
 
     Parameters
     ----------
-    parts : list of AnsweredPart
     missed : TargetNotReached, optional
         Why some answer does not meet its target; None if all do.
     """

@@ -185,7 +185,6 @@ class Told:
         What the caller was shown to be left, by private table.
     tallies : tuple of Tally
         What the answer counts for, by private table.
-    result : QueryResult
     """
 
     workload: Workload

@@ -60,8 +60,6 @@ class VisibleTables:
     public : mapping
         Functions that return the rows of public and synthetic tables, by their names in the outer
         SQL.
-    synthetic : tuple of SyntheticRecord
-    planner : Planner
     earlier : mapping
         Earlier generations of the private tables, which AS OF means.
     own : mapping
@@ -237,7 +235,6 @@ def public_relations(
 
     Parameters
     ----------
-    names : sequence of str
     seen : VisibleTables
         What the caller may know of.
     shown : Shown, optional

@@ -36,13 +36,7 @@ _FINAL: Final = re.compile(f"(c=([A-Za-z0-9+/=]+),r=({_NONCE})),p=([A-Za-z0-9+/=
 
 @dataclass(frozen=True, slots=True)
 class Password:
-    """A token that is a password, as far as the server knows it.
-
-    Parameters
-    ----------
-    token_hash : str
-    verifier : Verifier
-    """
+    """A token that is a password, as far as the server knows it."""
 
     token_hash: str
     verifier: Verifier
@@ -54,7 +48,7 @@ class ScramLogin:
     Parameters
     ----------
     salt : bytes
-        That of the user.
+        The user's salt.
     passwords : callable
         Returns the user's passwords as they are when the client's proof has come, and decoys, so
         that an unknown user is as much work as a known one. Called again if none fits and it may

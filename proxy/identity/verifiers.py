@@ -36,7 +36,7 @@ class Verifier:
     Parameters
     ----------
     stored_key, server_key : bytes
-        Of RFC 5802.
+        The keys of RFC 5802.
     """
 
     stored_key: bytes = field(repr=False)
@@ -63,8 +63,7 @@ def sealed_verifier(key: bytes, analyst: str, token: str, shown_as: str) -> Seal
     Parameters
     ----------
     key : bytes
-        The ledger's.
-    analyst, token : str
+        The ledger's key.
     shown_as : str
         The token's hash, which no other credential has: so no seal is used twice.
     """

@@ -61,7 +61,6 @@ class MarginalRows:
     values : (n_cells,) ndarray of float64
     low, high, standard_errors : (n_cells,) ndarray of float64
         NaN where there is none.
-    source : str
     """
 
     columns: tuple[str, ...]
@@ -158,13 +157,10 @@ class ReconcileSettings:
 
     Parameters
     ----------
-    sets : tuple of MarginalSet
     sources : tuple of str
         The source of each set that a table covers.
-    consistency : Consistency
     total : float, optional
         The public number of records.
-    confidence : float
     """
 
     sets: tuple[MarginalSet, ...]

@@ -255,7 +255,7 @@ def summed(present: Sequence[Iterable[Metric]], past: Iterable[Metric] = ()) -> 
     Parameters
     ----------
     present : sequence of iterable of Metric
-        Of each of its processes.
+        The metrics of each process.
     past : iterable of Metric
         What processes had counted that are no more.
     """

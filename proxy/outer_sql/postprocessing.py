@@ -98,7 +98,6 @@ class ShortSql:
         What it takes to be columns of it.
     n_nodes : int
         How many nodes of expressions DuckDB evaluates for a row.
-    n_characters : int
     """
 
     relation: str
@@ -112,7 +111,6 @@ def reach(sql: str, relations: Mapping[str, pa.Table]) -> int | None:
 
     Parameters
     ----------
-    sql : str
     relations : mapping
         What the query can read, by its name.
     """
@@ -336,8 +334,6 @@ class OuterSql:
 
         Parameters
         ----------
-        sql : str
-        relations : mapping
         what : str
             What a refusal calls the query.
 

@@ -71,7 +71,6 @@ class SqlProcesses:
 
         Parameters
         ----------
-        sql : str
         relations : mapping
             What the query can read, by its name.
         seconds : float

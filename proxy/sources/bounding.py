@@ -95,7 +95,6 @@ def numbered_units_sql(schema: Schema, rows: str, kept: str, n_before: int = 0) 
 
     Parameters
     ----------
-    schema : Schema
     rows : str
         The query of all rows.
     kept : str

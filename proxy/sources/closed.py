@@ -53,12 +53,7 @@ def name_sql(name: str) -> str:
 
 
 class Flow:
-    """Batches of rows that are pulled once.
-
-    Parameters
-    ----------
-    batches : iterator of pyarrow.RecordBatch
-    """
+    """Batches of rows that are pulled once."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self._batches = batches
@@ -74,9 +69,8 @@ class Flow:
 
         Parameters
         ----------
-        keep : callable
         schema : pyarrow.Schema
-            Of each batch.
+            The schema of each batch.
 
         Raises
         ------

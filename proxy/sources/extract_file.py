@@ -81,7 +81,7 @@ class ExtractPlace:
     folder : Path
         Made, for this user alone, if it is not there; its parent is.
     key : bytes
-        The ledger's.
+        The ledger's key.
     told : callable
         Is told which table's extract was made, and why.
     """
@@ -100,9 +100,6 @@ class ExtractedSource(DuckDbSource):
 
     Parameters
     ----------
-    schema : Schema
-    location : Location
-    cells : CellsOnDisk
     states : mapping of Path to FileState
         Of the files that it was read from.
     known : (dict, dict)
@@ -141,10 +138,6 @@ def open_extract(
 
     Parameters
     ----------
-    place : ExtractPlace
-    schema : Schema
-    location : Location
-    read : RowsRead
     known_rows : str
         The digest of the rows that the table has to have; an extract of others is made anew. Empty
         if no ledger says so yet.

@@ -255,10 +255,8 @@ def opened(
 
     Parameters
     ----------
-    location : SourceLocation or SourceFiles
     states : mapping of Path to FileState
         The states of the files at that location, in order, and perhaps of others.
-    connection : Connection
     outside : str
         The name under which a database file is attached there.
     empty : mapping of str to bool

@@ -244,7 +244,6 @@ class SourceFiles:
 
     Parameters
     ----------
-    folder : Path
     pattern : str
         Which files of the folder, as ``Path.glob`` takes it; it ends as the name of a file of text
         or of Parquet does. Files and folders whose names begin with a dot or an underscore are left

@@ -72,7 +72,6 @@ def opened(rows: PostgresRows, wanted: Sequence[str], connection: Connection) ->
 
     Parameters
     ----------
-    rows : PostgresRows
     wanted : sequence of str
         The names of the columns to read, in any letter case; what is absent is left out.
     connection : Connection

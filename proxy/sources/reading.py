@@ -78,7 +78,6 @@ class StreamedRows:
 
     Parameters
     ----------
-    schema : Schema
     n_readable : int, optional
         Rows of later levels of the axis along which the table grows are left out.
     """
@@ -140,7 +139,6 @@ def encoded_sql(
 
     Parameters
     ----------
-    schema : Schema
     relation : Relation
         The rows, in the connection's database.
     problems : Problems
@@ -275,10 +273,8 @@ def load(
     ----------
     schema : Schema
         The public columns.
-    location : Location
     states : mapping of Path to FileState
         The state of each file of the location.
-    read : RowsRead
     kept : Cells
         Where they are kept, and whether what is on its way may be in a file.
 

@@ -66,7 +66,6 @@ def digest_of_cells(heading: Sequence[str | int], cells: Iterable[bytes], key: b
         What the rows are of.
     cells : iterable of bytes
         In canonical order.
-    key : bytes
     """
     code = hmac.new(key, canonical_json([*heading]).encode(), hashlib.sha256)
     for some in cells:
@@ -83,7 +82,6 @@ class RowsDigest:
         What the rows are of.
     columns : sequence of str
         What is digested of each batch: whole numbers without NULL. Their order counts.
-    key : bytes
     """
 
     def __init__(self, heading: Sequence[str | int], columns: Sequence[str], key: bytes) -> None:
@@ -130,7 +128,7 @@ class RowSums:
     Parameters
     ----------
     columns : pyarrow.Schema
-        Of integers.
+        The columns, all of integers.
     key_for : callable
         A key of 32 bytes by its purpose.
     """

@@ -208,8 +208,6 @@ def first_line(path: Path, compression: str, encoding: str, delimiters: str) -> 
 
     Parameters
     ----------
-    path : Path
-    compression, encoding : str
     delimiters : str
         The characters after which a field may begin with a quote.
     """

@@ -57,8 +57,6 @@ class Asked:
 
     Parameters
     ----------
-    stream : str
-    what : What
     of : str
         The epoch to release, or who drops the stream.
     arrivals : Arrivals, optional
@@ -96,8 +94,7 @@ class StreamElsewhere(NotedStream):
     Parameters
     ----------
     ledger : Ledger
-        Which has it opened.
-    name : str
+        The ledger, with the stream's opening entry.
     folder : Path, optional
         Where the holder keeps states; None if there is no holder.
     ask : callable
@@ -168,12 +165,7 @@ class Counted:
 
 @dataclass(frozen=True)
 class ReleaseLaw:
-    """The law of the error of one released number, with the interval of that number.
-
-    Parameters
-    ----------
-    count : ReleasedCount
-    """
+    """The law of the error of one released number, with the interval of that number."""
 
     count: ReleasedCount
 
@@ -208,12 +200,7 @@ class ReleaseLaw:
 
 
 class StreamTable:
-    """A stream in SQL: a table that answers by itself, with the epochs that were over just now.
-
-    Parameters
-    ----------
-    stream : ServedStream or StreamElsewhere
-    """
+    """A stream in SQL: a table that answers by itself, with the epochs that were over just now."""
 
     def __init__(self, stream: ServedStream | StreamElsewhere) -> None:
         self._stream = stream

@@ -37,12 +37,7 @@ EVERYBODY: Final = ""
 
 
 class StreamCalls:
-    """The methods of `tacit.v1` for streams.
-
-    Parameters
-    ----------
-    streams : StreamService
-    """
+    """The methods of `tacit.v1` for streams."""
 
     def __init__(self, streams: StreamService) -> None:
         self._streams = streams
@@ -179,12 +174,7 @@ def _carried_out(service: StreamService, statement: StreamStatement, caller: Cal
 
 
 class Streams(Feature):
-    """The streams of a server.
-
-    Parameters
-    ----------
-    service : StreamService
-    """
+    """The streams of a server."""
 
     statements = (CreateStream, DropStream)
 

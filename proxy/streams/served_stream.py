@@ -48,8 +48,7 @@ class NotedStream:
     Parameters
     ----------
     ledger : Ledger
-        Which has it opened.
-    name : str
+        The ledger, with the stream's opening entry.
     folder : Path, optional
         Of the files of states; None where there are none.
     """
@@ -167,8 +166,7 @@ class ServedStream(NotedStream):
     Parameters
     ----------
     ledger : Ledger
-        Which has it opened.
-    name : str
+        The ledger, with the stream's opening entry.
     folder : Path
         Of the files of states; there by now.
     """

@@ -57,13 +57,10 @@ class StreamStatus:
 
     Parameters
     ----------
-    name : str
-    opened : StreamOpened
     n_begun, n_released : int
         Its epochs.
     epsilon_spent : Fraction
         What all of them lose together.
-    is_dropped : bool
     """
 
     name: str
@@ -107,7 +104,6 @@ class StreamService(Mapping[str, StreamTable]):
 
     Parameters
     ----------
-    ledger : Ledger
     folder : Path, optional
         Where states are kept; None where there can be none.
     declared : sequence of str
@@ -387,12 +383,7 @@ RETRY_SECONDS: Final = {"pay": 1.0, "turn": 60.0, "tidy": 60.0}
 
 
 class Turning(Background):
-    """A thread that turns the epochs of streams; a context manager.
-
-    Parameters
-    ----------
-    streams : StreamService
-    """
+    """A thread that turns the epochs of streams; a context manager."""
 
     def __init__(self, streams: StreamService) -> None:
         super().__init__("turning", LOOK_SECONDS)

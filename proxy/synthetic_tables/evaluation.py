@@ -92,11 +92,8 @@ def evaluated(  # noqa: PLR0913 - what is compared with what, and who pays
 
     Parameters
     ----------
-    table : ServedTable
-    payer : Payer
     axes : sequence of Axis
         The columns of the rows.
-    rows : pyarrow.Table
     n_rows : int
         How many rows the private table has, by a noisy estimate.
     epsilon : Fraction
@@ -157,7 +154,6 @@ def grouped(levels: Integers, column: Column) -> Integers:
     Parameters
     ----------
     levels : (n_rows,) ndarray of int64
-    column : Column
 
     Returns
     -------

@@ -83,9 +83,6 @@ def make(
 
     Parameters
     ----------
-    table : ServedTable
-    request : SynthesisRequest
-    payer : Payer
     watch : callable
         Called at every step; an exception from it stops the making. What was charged until then
         stays charged, is in the history, and is used by the next table.

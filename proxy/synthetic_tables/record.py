@@ -44,14 +44,12 @@ class SyntheticRecord:
         Unique among the tables of the same source.
     table : str
         The private table or the collection it was made from, within which its name is unique.
-    method : Method
     epsilon : Fraction
         The most by which making it could increase the private table's cost.
     epsilon_spent : Fraction
         By how much it increased that cost.
     seed : int
         Reproduces the rows, value for value, as long as the model is kept.
-    n_rows : int
     n_bytes : int
         The size of its rows in memory. The store counts both as it writes them.
     columns : tuple of (str, str)

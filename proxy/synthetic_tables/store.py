@@ -68,7 +68,6 @@ class SyntheticStore:
 
     Parameters
     ----------
-    folder : Path
     limits : SyntheticLimits
         Limits on the tables of one analyst.
     """
@@ -158,8 +157,6 @@ class SyntheticStore:
             Its numbers of rows and bytes are set to those of the parts.
         parts : iterable of pyarrow.Table
             The rows. A part is written before the next is asked for.
-        model : mapping
-        replaces : SyntheticRecord, optional
 
         Returns
         -------
@@ -371,9 +368,6 @@ class NamingContext:
 
     Parameters
     ----------
-    analyst : str
-    source : str
-        The private table.
     declared : frozenset of str
         The private and public tables that the maker may know of, in lower case.
     """
@@ -405,7 +399,6 @@ class Names:
         ----------
         order : CreateSynthetic
             If it gives no name, a free one is chosen.
-        maker : NamingContext
         there : mapping
             The existing synthetic tables.
         check : callable

@@ -55,10 +55,8 @@ class SecondLook:
 
     Parameters
     ----------
-    plan : PurchasePlan
-    wanted : tuple of Wanted
     expected : Expected
-        Without the plan.
+        What is expected without the plan.
     n_payments : int
         How many charges there were.
     """
@@ -143,12 +141,7 @@ class Acquired:
 
 
 class Acquisition:
-    """Answers what is wanted of one table, from its history or a purchase. Thread-safe.
-
-    Parameters
-    ----------
-    purchasing : Purchasing
-    """
+    """Answers what is wanted of one table, from its history or a purchase. Thread-safe."""
 
     def __init__(self, purchasing: Purchasing) -> None:
         self._table = purchasing

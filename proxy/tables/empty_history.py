@@ -47,11 +47,8 @@ class EmptyHistory:
 
     Parameters
     ----------
-    info : TableInfo
     extent : Extent
         What of the table is served.
-    gate : Gate
-    strategy : Strategy
     """
 
     def __init__(self, info: TableInfo, extent: Extent, gate: Gate, strategy: Strategy) -> None:

@@ -37,9 +37,9 @@ class Extent:
     Parameters
     ----------
     whole_schema : Schema
-        Of the ledger.
+        The schema of the whole table, as in the ledger.
     schema : Schema
-        Of what is served.
+        The schema of the served rows.
     horizon : Horizon, optional
         Where it ends, if the table grows.
     dropped : tuple of int

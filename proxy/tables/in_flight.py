@@ -46,8 +46,6 @@ class PendingRequest:
 
     Parameters
     ----------
-    wanted : tuple of Wanted
-    payer : Payer
     cap : Fraction, optional
         The most that all of it may cost. What has a cap is bought alone.
     """
@@ -180,7 +178,6 @@ class Purchase:
 
     Parameters
     ----------
-    plan : PurchasePlan
     beside : PromisedPurchases, optional
         What others were buying when it was made; None to buy it whatever they have done since.
     statistics : sequence of PlannedStatistic or PlannedGaussian
@@ -206,7 +203,7 @@ class PromisedPurchases:
     Parameters
     ----------
     own : tuple of Purchase
-        Of this process.
+        The purchases of this process.
     foreign : frozenset of int
         Numbers of charges that other processes have made.
     rows : tuple of PlannedMeasurement

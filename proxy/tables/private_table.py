@@ -38,13 +38,10 @@ class ServedTable:
 
     Parameters
     ----------
-    schema : Schema
     default : AccuracyTarget
         Of counts in a request that names none.
-    gate : Gate
     strategy : Strategy
         How measurements are chosen.
-    watcher : Watcher
     sums : mapping
         The declared targets for sums of measures, by their names.
     gaussian : GaussianOffer, optional

@@ -99,13 +99,10 @@ class Purchasing:
 
     Parameters
     ----------
-    gate : Gate
-    state : TableState
     in_flight : Purchases
         What is being bought just now.
-    watcher : Watcher
     turns : Turns
-        At planning a purchase.
+        The turns at planning a purchase.
     """
 
     gate: Gate
@@ -149,12 +146,7 @@ count of everything.
 
 
 class DirectPurchases:
-    """Buys on one table what was decided elsewhere. Thread-safe.
-
-    Parameters
-    ----------
-    purchasing : Purchasing
-    """
+    """Buys on one table what was decided elsewhere. Thread-safe."""
 
     def __init__(self, purchasing: Purchasing) -> None:
         self._table = purchasing

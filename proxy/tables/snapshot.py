@@ -55,7 +55,7 @@ class SnapshotPrices:
     charges : TableHistory
         What the ledger says.
     pricing : Pricing
-        Of the same charges.
+        The pricing of the same charges.
     """
 
     extent: Extent
@@ -100,7 +100,6 @@ class KnownHistory:
         The estimator of the measurements; only this snapshot uses it.
     ski_rental : SkiRental
         Of what was charged.
-    hindsight : Hindsight
     """
 
     charges: TableHistory
@@ -111,13 +110,7 @@ class KnownHistory:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expected:
-    """What will be known about the wanted rows once the promised measurements have come.
-
-    Parameters
-    ----------
-    forecast : Forecast
-    estimates : tuple of RowEstimates
-    """
+    """What will be known about the wanted rows once the promised measurements have come."""
 
     forecast: Forecast
     estimates: tuple[RowEstimates, ...]
@@ -132,8 +125,6 @@ class TableSnapshot:
         What is served.
     strategy : Strategy
         How measurements are chosen.
-    known : KnownHistory
-    watcher : Watcher
     gaussian : GaussianOffer, optional
         The owner's offer of Gaussian noise.
     """

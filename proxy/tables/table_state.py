@@ -31,16 +31,15 @@ class TableState:
     Parameters
     ----------
     extent : Extent
-        What of it is served.
+        The part of the table that is served.
     gate : Gate
-        Whose history it is.
+        The gate whose history is kept.
     strategy : Strategy
         How measurements are chosen on its snapshots.
-    watcher : Watcher
     gaussian : GaussianOffer, optional
         The owner's offer of Gaussian noise.
     memory : EstimatorMemory, optional
-        For what its estimator keeps.
+        A limit on the memory of the estimator.
     """
 
     def __init__(  # noqa: PLR0913 - all that is known of the table

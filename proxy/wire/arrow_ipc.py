@@ -117,8 +117,6 @@ def sent_table(
 
     Parameters
     ----------
-    messages : iterable of FlightData
-    n_bytes_max : int
     what, hint : str
         What it is, for refusals; and what to do if it is too large.
 

@@ -102,8 +102,6 @@ class Crew:
 
         Parameters
         ----------
-        place : int
-        topic : str
         question : object
             Of types that can be pickled.
         """

@@ -55,7 +55,6 @@ class Orders:
         same. Their addresses have actual ports.
     config : Path
         Where they are from, for the greeting.
-    seat : Seat
     tells_metrics : bool
         Whether anybody asks for metrics.
     """
@@ -86,7 +85,6 @@ class Vitals:
 
     Parameters
     ----------
-    is_ready : bool
     metrics : tuple of Metric
         None, if they are not wanted.
     """
@@ -130,7 +128,6 @@ class WorkerProcess:
     work : callable
         A function of a module, for it is named to the new process. It is given the orders and the
         pipe: it sends `Message` there, and ends when it hears `End`, or when the pipe is closed.
-    orders : Orders
     hear : callable
         Is given every message of the worker, with `Ended` as the last one, in a thread of this
         process.
@@ -233,7 +230,6 @@ class Supervisor:
 
     Parameters
     ----------
-    n_places : int
     begin : callable
         Starts the worker of a place, whose messages go to the function that is given to it.
     roll : Roll

@@ -93,7 +93,6 @@ class ProposedUnit:
 
     Parameters
     ----------
-    column : str
     is_of_table : bool
         Whether it is the key of the table itself, which has one row for each.
     is_primary_key : bool
@@ -117,7 +116,6 @@ def propose(
 
     Parameters
     ----------
-    columns : sequence of NamedColumn
     table : str
         The name of the table in SQL.
     primary_key : sequence of str
@@ -320,7 +318,7 @@ class Draft:
     Parameters
     ----------
     text : str
-        TOML.
+        The draft, as TOML.
     left_open : tuple of str
         The columns whose levels or bounds are left to fill in.
     left_out : tuple of str

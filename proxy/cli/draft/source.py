@@ -303,9 +303,6 @@ class _Pass:
 
     Parameters
     ----------
-    seen : dict
-    units : dict
-    tell : callable
     has_types : bool
         Whether NULLs and keys are columns of their own, beside the values.
     n_rows, n_bytes : int

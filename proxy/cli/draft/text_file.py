@@ -208,8 +208,6 @@ def check_told_apart(
 
     Parameters
     ----------
-    path : Path
-    told : ToldFormat
     has_other_type : bool
         Whether some column is of numbers, dates or truth values, which a name is not.
     comes_again : bool

@@ -54,7 +54,6 @@ def serve_with_workers(
 
     Parameters
     ----------
-    settings : Settings
     config : Path
         Where they are from, for the greeting.
     greet : callable

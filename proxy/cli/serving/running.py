@@ -199,17 +199,7 @@ GRACE_SECONDS: Final = 5.0  # for calls in flight; their purchases are in the le
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A process that takes calls.
-
-    Parameters
-    ----------
-    settings : Settings
-    service : Service
-    metrics : Metrics
-    readiness : Readiness
-    wires : RunningWires
-    metrics_address, respondents_address : str, optional
-    """
+    """A process that takes calls."""
 
     settings: Settings
     service: Service
@@ -238,7 +228,6 @@ def running(settings: Settings, crew: Crew = ALONE) -> Iterator[Running]:
 
     Parameters
     ----------
-    settings : Settings
     crew : Crew
         The workers of the server, if this process is one of several.
 

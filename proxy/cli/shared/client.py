@@ -42,8 +42,6 @@ def disagreement(
 
     Parameters
     ----------
-    host : str
-    port : int
     tls_ca : Path, optional
         The certificate of the authority that the client trusts; None for a client without TLS.
     identity : tuple of Path, optional
@@ -172,7 +170,6 @@ class ServerAddress:
         ``host:port``.
     tls_ca : Path, optional
         The CA certificate (PEM) to trust; if given, TLS is used.
-    token : str, optional
     tls_cert, tls_key : Path, optional
         The client's own certificate and its key (PEM).
     channel : grpc.Channel, optional

@@ -95,7 +95,6 @@ def first_width(answer: Answer, largest: Floats, least: float) -> float:
 
     Parameters
     ----------
-    answer : Answer
     largest : (n_rows,) ndarray of float64
         How large the divisor can be in each row, of at least one. The smallest row decides.
     least : float
@@ -120,7 +119,6 @@ def surest_width(answer: Answer, values: Floats, half_widths: Floats) -> float:
 
     Parameters
     ----------
-    answer : Answer
     values, half_widths : (n_rows,) ndarray of float64
         What is known of the divisor.
     """
@@ -152,7 +150,6 @@ class RelativeTarget:
 
     Parameters
     ----------
-    relative : float
     floor : float
         The half-width that is narrow enough for any answer.
 
@@ -243,7 +240,6 @@ def small_groups(answer: Answer, found: AnsweredPart) -> NDArray[np.bool_]:
 
     Parameters
     ----------
-    answer : Answer
     found : AnsweredPart
         Its part.
     """
@@ -263,7 +259,6 @@ class PartsOfFormula:
 
     Parameters
     ----------
-    part : Part
     answer : Answer
         With a formula and a target.
     blocks : tuple of (int, Asked)
@@ -285,7 +280,6 @@ class PartsOfFormula:
 
         Parameters
         ----------
-        step : Step
         item, found : AnsweredItem and AnsweredPart, optional
             The formula and its part as the history answers them, if it does.
         largest : sequence of (n_rows,) ndarray of float64
@@ -479,7 +473,6 @@ def opening(
     ----------
     asked : sequence of Asked
         With the half-widths that are asked for if nothing is known.
-    parts : sequence of Part
     known : sequence of (sequence of RowEstimate)
         What is known of the rows of each block.
     answered : sequence of (AnsweredPart or None)

@@ -208,9 +208,8 @@ def check_multiplied(
 
     Parameters
     ----------
-    workload : Workload
     database : OuterSql
-        Tries it.
+        Tries the outer SQL.
     public_relations : callable
         What is read beside answers, by its names.
 

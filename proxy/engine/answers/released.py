@@ -234,10 +234,8 @@ def answer_columns(
 
     Parameters
     ----------
-    workload : Workload
     computed : pyarrow.Table, optional
         The result of its outer SQL, if it has any.
-    answered : sequence of AnsweredPart
     """
     if workload.outer is None or computed is None:
         data, receipts = _of_relation(answered[0])
@@ -292,7 +290,6 @@ def released(
 
     Parameters
     ----------
-    workload : Workload
     answered : sequence of AnsweredPart
         Its parts, in order.
     computed : pyarrow.Table, optional

@@ -101,7 +101,6 @@ class LevelLaw:
 
     Parameters
     ----------
-    levels : LevelCounts
     adds : (n_levels,) ndarray of float64
         What each level adds: one to a count.
     confidence : float
@@ -182,8 +181,6 @@ class AnsweredPart:
 
     Parameters
     ----------
-    part : Part
-    aggregates : tuple of AnsweredAggregate
     history : Places
         The measurements that the posteriors' terms refer to.
     outer : OuterSql
@@ -255,11 +252,8 @@ class AnsweredItem:
 
     Parameters
     ----------
-    answer : Answer
     values : (n_rows,) ndarray of float64
         NaN where a formula has no value.
-    source : str
-    epsilon_spent : Fraction
     part : Part
         Determines the confidence of the intervals.
     posteriors : sequence of Posterior

@@ -53,7 +53,6 @@ def box_errors(
     n_points : int
         The minimum number of points. Corners, and midpoints of edges and faces, are always among
         them; the others are random points inside, to sample the formula there.
-    rng : numpy.random.Generator
 
     Returns
     -------
@@ -85,10 +84,8 @@ def quantiles(
 
     Parameters
     ----------
-    formula : QuantileFormula
     counts : (n_cells, n_draws) ndarray of float64
         The count of each cell listed in `formula`.
-    n_groups : int
 
     Returns
     -------

@@ -118,7 +118,6 @@ class PushedDownSource:
     ----------
     schema : Schema
         Of a table that does not grow, each of whose units has one row.
-    engine : Engine
     key : bytes
         The ledger's. What travels to the engine is made of it, and does not tell it.
 

@@ -68,10 +68,8 @@ class Statements:
 
     Parameters
     ----------
-    schema : Schema
     columns : mapping of str to SourceColumn
         The table's columns by their names in lower case; every declared one is there.
-    dialect : Dialect
     few : frozenset of int
         The places of axes whose column is known to have few values. Cells are the same either way.
     """
@@ -165,7 +163,6 @@ class Statements:
 
         Parameters
         ----------
-        table : Expression
         grouping : Grouping
             Which axes, and which of their levels are counted together; of very many runs of levels,
             each level is counted by itself.

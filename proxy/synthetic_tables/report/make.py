@@ -30,7 +30,6 @@ def make_report(table: ServedTable, record: SyntheticRecord, rows: pa.Table) -> 
     ----------
     table : ServedTable
         The private table that the synthetic table was made from.
-    record : SyntheticRecord
     rows : pyarrow.Table
         The rows of the synthetic table.
 
@@ -63,11 +62,8 @@ def judged(
 
     Parameters
     ----------
-    table : ServedTable
-    record : SyntheticRecord
     levels : mapping of str to (n_rows,) ndarray of int64
         The position of each synthetic row's level in each column.
-    comparison : TableComparison
     """
     snapshot = table.snapshot()
     charges = snapshot.charges

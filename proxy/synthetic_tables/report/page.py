@@ -382,13 +382,10 @@ class PairLine:
 
     Parameters
     ----------
-    scope : tuple of str
-    compared : ComparedTable
     checked : CheckedTable, optional
         The pair as it was measured; None if it was measured only with other columns.
     lines : tuple of CountLine
         The largest differences, the largest first: at least one.
-    picture : Markup, optional
     """
 
     scope: Scope
@@ -409,9 +406,6 @@ def render_report(
 
     Parameters
     ----------
-    record : SyntheticRecord
-    comparison : TableComparison
-    verdict : Verdict
     columns : sequence of DeclaredColumn
         The columns of the synthetic table, in its order.
     versions : mapping of str to str

@@ -209,10 +209,8 @@ class PreparedStatement:
 
     Parameters
     ----------
-    text : str
     parameters : mapping
         The SQL types of its parameters by their names: numbers from 1, or words.
-    bound : tuple of Parameter
     """
 
     text: str
@@ -271,7 +269,6 @@ class PackedResult:
         The schema, then every batch.
     n_bytes : int
         The size of these.
-    schema : bytes
     cost : bytes
         What it cost and what is left, as JSON; empty for an answer without a receipt.
     """

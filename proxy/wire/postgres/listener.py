@@ -37,8 +37,6 @@ class ConnectionLimits:
 
     Parameters
     ----------
-    in_all : int
-    of_one_analyst : int
     of_one_address : int
         BI tools connect from one address, for everybody.
     new_in_all, new_of_one_address : int
@@ -107,7 +105,6 @@ class PostgresListener:
         What its connections share.
     listen : str
         ``host:port``; port 0 takes any free one.
-    limits : ConnectionLimits
     crew : Crew
         The processes that share the port, if this is one of several workers. A client that wants a
         statement cancelled may reach any of them; the number of its connection says whose it is.

@@ -58,9 +58,8 @@ class LoggedIn:
     ----------
     presented : PresentedCredentials
         What they showed: it is judged again before each statement.
-    caller : Caller
     settings : SessionSettings
-        Those that they asked for.
+        The settings that the client asked for.
     """
 
     presented: PresentedCredentials
@@ -74,7 +73,6 @@ class Door:
 
     Parameters
     ----------
-    authenticator : PasswordAuthenticator
     tls : ssl.SSLContext, optional
         If there is one, nothing is served without TLS.
     endpoint_hash : bytes, optional

@@ -104,7 +104,6 @@ class Session:
 
     Parameters
     ----------
-    engine : QueryEngine
     caller : callable
         Who is asking; a refusal once their credential is no longer in force.
     working : callable

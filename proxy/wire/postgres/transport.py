@@ -22,12 +22,7 @@ class ConnectionEnded(Exception):
 
 
 class Transport:
-    """One connection's socket. For one thread, but for `is_gone` and `shut`.
-
-    Parameters
-    ----------
-    connection : socket.socket
-    """
+    """One connection's socket. For one thread, but for `is_gone` and `shut`."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
@@ -52,7 +47,6 @@ class Transport:
 
         Parameters
         ----------
-        n_bytes : int
         until : float, optional
             The time on the monotonic clock until which they must have come; None for ever.
 

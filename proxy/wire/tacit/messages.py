@@ -256,7 +256,6 @@ def marginals_request(
 
     Parameters
     ----------
-    message : MarginalsRequest
     named : RequestedTarget
         The message's own target.
     settings : RequestedTarget
