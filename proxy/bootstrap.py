@@ -81,8 +81,6 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED, crew: Crew = ALONE) 
 
     Parameters
     ----------
-    settings : Settings
-    watcher : Watcher
     crew : Crew
         The workers of the server, if this process is one of several.
 
@@ -175,7 +173,7 @@ def _counts_file(settings: Settings) -> Path | None:
 def _collections(
     settings: Settings, ledger: Ledger, names: Sequence[str], crew: Crew
 ) -> CollectionService:
-    """The collections of a server; when a worker opens or closes one, the others know at once."""
+    """The collections of a server; if one worker opens or closes one, the others know at once."""
     tell_others = partial(crew.tell_others, NEWS_OF_COLLECTIONS)
     collections = CollectionService(ledger, _counts_file(settings), names, tell_others)
     if not crew.seat.is_alone:

@@ -1,4 +1,4 @@
-"""The port of a feature: what a folder adds to a server beside the core.
+"""The port of a feature: the interface through which a folder adds tables, statements and chores.
 
 A feature has tables that answer by themselves, views of `data_privacy`, statements that it carries
 out, calls of the gRPC service, and work of its own in the background; each may be none. `bootstrap`
@@ -27,7 +27,6 @@ class View:
 
     Parameters
     ----------
-    schema : pa.Schema
     rows : callable
         The rows that a caller may know of. They are declarations and losses, and no answer.
     """
@@ -77,7 +76,7 @@ class Feature:
         raise NotImplementedError
 
     def columns_of(self, statement: Any) -> pa.Schema:
-        """The columns of a statement's result."""
+        """The columns of the result of one of its statements."""
         raise NotImplementedError
 
     def new_table(self, statement: Any) -> str | None:  # noqa: ARG002 - others need it
@@ -102,7 +101,7 @@ class Feature:
         return None
 
     def close(self) -> None:
-        """Release files and threads; the server ends."""
+        """Release its resources; the server ends."""
 
 
 def calls_of(servicer: object) -> dict[str, Call]:

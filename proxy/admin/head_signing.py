@@ -75,9 +75,11 @@ class HeadSigner:
         if head is not None and not ledger.holds(head):
             raise LedgerSetBack(
                 f"The ledger {self._missing(head)}",
-                hint="Restore the newer ledger. If it is truly gone, record that in this one with "
-                "`tacit audit accept-rollback` and --signed-head; then keep that head under "
-                "another name.",
+                hint=(
+                    "Restore the newer ledger. If it is truly gone, record the loss in this one "
+                    "with `tacit audit accept-rollback` and --signed-head; then rename the file "
+                    "of that head."
+                ),
             )
 
     def sign(self, ledger: SignableLedger) -> None:

@@ -124,7 +124,7 @@ def change_limit(ledger: Ledger, table: str, change: LimitChange, *, by: str) ->
         if history.opened is None:
             raise InvalidRequest(
                 f"The ledger does not know the table {table[:64]!a} yet.",
-                hint="It does once the table has been served for the first time.",
+                hint="Serve the table once: `tacit serve` enters it in the ledger.",
             )
         before = history.limits.get(subject)
         after = change.of(before)
@@ -179,12 +179,10 @@ def limits_of(ledger: Ledger, table: str) -> list[LimitStatus]:
 
 
 def unused_limits(ledger: Ledger, table: str, known: Iterable[Subject] = ()) -> list[str]:
-    """The subjects of limits that no one's spending counts towards, as sentences for the owner.
+    """The limits that no credential's spending counts towards, as sentences for the owner.
 
     Parameters
     ----------
-    ledger : Ledger
-    table : str
     known : iterable of Subject
         Who may spend without a credential.
     """
@@ -255,7 +253,6 @@ class ServedLedgerAdmin:
 
     Parameters
     ----------
-    ledger : Ledger
     tables : sequence of str
         The private tables that are served.
     make_report : callable

@@ -31,7 +31,7 @@ class GrowthStatus:
     Parameters
     ----------
     axis : Axis
-        Along which it grows.
+        The axis along which the table grows.
     horizon : int
         The number of readable levels.
     n_periods : int
@@ -146,7 +146,8 @@ def _opened(ledger: Ledger, table: TableSettings) -> tuple[Gate, Growth]:
     growth = ledger.history(schema.table).growth
     if growth is None:
         raise InvalidRequest(
-            f"The ledger does not know {schema.table} yet.", hint="`tacit serve` enters it."
+            f"The ledger does not know {schema.table} yet.",
+            hint=("Start `tacit serve` once: it enters the table."),
         )
     place = table.extract.file(ledger.key)
     source = GrowingFile(schema, table.read_from, ledger.key, place, is_new=True)
@@ -168,10 +169,12 @@ def _why(gate: Gate, axis: Axis, refusal: SourceUnavailable) -> Exception:
         return refusal
     first, last = changed[0].start, changed[-1].end - 1
     return InvalidRequest(
-        f"Rows of {gate.schema.table} that were closed have changed, between "
-        f"{axis.name} {level_text(axis, first)} and {level_text(axis, last)}.",
-        hint="Restore them, or accept them: `tacit table accept-changes`. Until then nothing is "
-        "measured.",
+        f"Closed rows of {gate.schema.table} have changed, between {axis.name} "
+        f"{level_text(axis, first)} and {level_text(axis, last)}.",
+        hint=(
+            "Restore them, or accept them with `tacit table accept-changes`. Until then nothing "
+            "is measured."
+        ),
     )
 
 
@@ -181,11 +184,10 @@ class GenerationStatus:
 
     Parameters
     ----------
-    number : int
     since : str
         When it began, to the second, in UTC.
     budget : Budget
-        Of all generations together.
+        The budget of all generations together.
     """
 
     number: int
@@ -203,7 +205,7 @@ class GenerationStatus:
 def renew(
     ledger: Ledger, tables: Sequence[TableSettings], *, by: str
 ) -> list[GenerationStatus | None]:
-    """Begin a generation of each table with its present data; None where it is unchanged.
+    """Begin a generation of each table with its present data; None where the data is unchanged.
 
     All of it is read first: if one table cannot go on, none does.
 
@@ -220,9 +222,8 @@ def renew(
         schema = table.schema
         if schema.grows is not None:
             raise InvalidRequest(
-                f"{schema.table} grows: its rows come by {schema.grows}, and it has one "
-                "generation.",
-                hint="`tacit table accept-changes` accepts closed rows that have changed.",
+                f"{schema.table} grows by {schema.grows}, so it has only one generation.",
+                hint="If closed rows have changed, accept them with `tacit table accept-changes`.",
             )
     read = [(table, _data(table, ledger, is_kept=True)) for table in tables]
     begun = [renew_table(ledger, table.schema, table.funds, data, by=by) for table, data in read]
@@ -246,7 +247,8 @@ def generation(ledger: Ledger, table: TableSettings) -> tuple[GenerationStatus, 
     history = ledger.history_now(table.schema.table)
     if history.opened is None:
         raise InvalidRequest(
-            f"The ledger does not know {table.schema.table} yet.", hint="`tacit serve` enters it."
+            f"The ledger does not know {table.schema.table} yet.",
+            hint=("Start `tacit serve` once: it enters the table."),
         )
     known = history.generations.data[-1]
     found = _data(table, ledger, is_kept=False).fingerprint(ledger.key, known)

@@ -27,10 +27,6 @@ _BLOCK_BYTES: Final = 2**30  # of the texts that views point at
 def clean_table(table: pa.Table) -> pa.Table:
     """The same rows; every buffer holds their values, and zeros.
 
-    Parameters
-    ----------
-    table : pyarrow.Table
-
     Returns
     -------
     pyarrow.Table
@@ -52,9 +48,8 @@ def clean_batches(table: pa.Table, n_rows_max: int) -> Iterator[pa.RecordBatch]:
 
     Parameters
     ----------
-    table : pyarrow.Table
     n_rows_max : int
-        Of one batch.
+        The most rows of one batch.
     """
     for i, field in enumerate(table.schema):
         if _has_dictionary(field.type):
@@ -82,7 +77,7 @@ def _has_dictionary(kind: pa.DataType) -> bool:
 
 
 def _clean(array: pa.Array, hidden: Mask | None, *, keeps_dictionary: bool = False) -> pa.Array:
-    """One array; `hidden` are rows that a parent marks as absent."""
+    """One array; `hidden` are the rows that a parent array marks as NULL."""
     kind = array.type
     if isinstance(array, pa.ExtensionArray):
         stored = _clean(array.storage, hidden, keeps_dictionary=keeps_dictionary)

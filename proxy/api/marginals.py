@@ -29,7 +29,6 @@ class MarginalSet:
 
     Parameters
     ----------
-    columns : tuple of str
     importance : float
         How much the error of this marginal matters when a budget is divided.
     """
@@ -49,15 +48,11 @@ class MarginalsRequest:
 
     Parameters
     ----------
-    table : str
-        The private table.
-    sets : tuple of MarginalSet
     target : RequestedTarget
         The target for every cell; with `budget`, only its confidence and its cap count.
     budget : Fraction, optional
         Epsilon to be divided among the tables; 0 to use only what the history knows. None to buy
         what the target needs.
-    consistency : Consistency
     public_total : int, optional
         The number of records, where it is public.
     """
@@ -115,7 +110,6 @@ class MadeMarginals:
     ----------
     data : pyarrow.Table
         One row for each cell of each set; see `proxy.marginals.reconcile`.
-    consistency : Consistency
     epsilon_spent : Fraction
         How much they added to the table's cost.
     confidence : float

@@ -127,7 +127,9 @@ def _upwards(width: float) -> str:
     return f"{float(_UPWARDS.create_decimal_from_float(width)):g}"
 
 
-LEFT_OUT: Final = "The others are in no value, and intervals do not allow for them."
+LEFT_OUT: Final = (
+    "All other rows are left out of every value, and intervals do not account for them."
+)
 
 
 def rows_kept(schema: Schema) -> str | None:

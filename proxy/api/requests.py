@@ -65,7 +65,6 @@ class Belief:
     ----------
     prior : (n + 1,) ndarray of float64
         The probability of each count, from 0 on.
-    loss : Loss
     """
 
     prior: Floats
@@ -150,7 +149,6 @@ class Caller:
     ----------
     payer : Payer
         The account that is charged.
-    role : Role
     tables : tuple of str
         The tables that they may know of; ``*`` for every table. To them, any other table does not
         exist.
@@ -165,7 +163,7 @@ class Caller:
         return EVERY_TABLE in self.tables or table in self.tables
 
 
-LOCAL: Final = Caller(Payer("local"), Role.OWNER, (EVERY_TABLE,))  # the person who runs the process
+LOCAL: Final = Caller(Payer("local"), Role.OWNER, (EVERY_TABLE,))  # the user who runs the process
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +180,7 @@ class QueryRequest:
     parameters : tuple of Parameter
         Values for the parameters of the statement.
     caller : Caller
-        The caller; by default the person who runs the process.
+        The caller; by default the user who runs the process.
     settings : tuple of (str, str)
         What the client has set for its session and changes no answer, by lower-case names; the
         catalog shows it.
@@ -242,12 +240,10 @@ class LimitStatus:
     ----------
     subject : str
         The subject of the limit: ``analyst:ann``, ``group:sales`` or ``each_analyst``.
-    window : str
     limit : Fraction, optional
         None if only single queries are limited.
     spent : Fraction
         What is spent in the window.
-    per_query : Fraction, optional
     """
 
     subject: str
@@ -304,8 +300,8 @@ class Receipt:
     `table` and `budget` are those of the first private table in the statement; without any, it is a
     table that answers by itself, and there is no budget. `notes` are sentences on how the answer
     was made, such as that a column has no interval; `warnings` are those of them that a client is
-    told of unasked, such as that a filter names a value that no row has; `caveats` are those on
-    what of the data is left out or counts as something else; a session is told once.
+    told of unasked, such as that a filter names a value that no row has; `caveats` say which data
+    is left out or counts as something else, and a session is told of them once.
     """
 
     table: str

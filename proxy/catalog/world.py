@@ -6,7 +6,7 @@ Both are read from the text files beside this module, which a test compares with
 
 The tables and views that a caller may know of, as the catalog lists them.
 
-Everything is public: declarations, types, and short texts about columns' values.
+Everything is public: declarations, types, and short texts that say which values columns may hold.
 
 What one caller's catalog is made of: their tables, and facts of the server and their session.
 """
@@ -216,12 +216,8 @@ class ListedTable:
 
     Parameters
     ----------
-    schema, name : str
     number : int
         Its object number, which stays the same as long as its name does.
-    is_view : bool
-    columns : tuple of ListedColumn
-    comment : str, optional
     key : tuple of str
         The columns of its primary key, in order; empty without one.
     """
@@ -370,8 +366,6 @@ class World:
 
     Parameters
     ----------
-    tables : tuple of ListedTable
-    user, version : str
     settings : mapping
         Every setting and its value, by names in lower case.
     """

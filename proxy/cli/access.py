@@ -188,7 +188,13 @@ def set_limit(  # noqa: PLR0913 - one parameter per option
     ] = None,
     clear: Annotated[
         bool,
-        typer.Option("--clear", help="First remove what is set; alone, remove the whole limit."),
+        typer.Option(
+            "--clear",
+            help=(
+                "First remove the limit's present values; with no other option, remove the whole "
+                "limit."
+            ),
+        ),
     ] = False,
     config: ConfigOption = DEFAULT_CONFIG,
 ) -> None:

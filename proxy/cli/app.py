@@ -26,8 +26,6 @@ class Deferred:
 
     Parameters
     ----------
-    module : str
-        The module.
     summary : str
         The first sentence of its help.
     attribute : str
@@ -141,7 +139,7 @@ class Commands(DeferredGroup):
         ),
         "plan-robustness": Deferred(
             "proxy.cli.planning",
-            "How often noise changes what a test of dependence says about a table.",
+            "Show how often noise changes the result of a test of dependence.",
             attribute="robustness",
         ),
         "token": Deferred(
@@ -155,7 +153,7 @@ class Commands(DeferredGroup):
             attribute="limits",
         ),
         "table": Deferred(
-            "proxy.cli.periods", "Move on how far a table is readable, or replace its data."
+            "proxy.cli.periods", "Make more of a growing table readable, or replace a table's data."
         ),
         "audit": Deferred(
             "proxy.cli.audit",

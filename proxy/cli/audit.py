@@ -71,7 +71,7 @@ def verify_ledger(
 
     A ledger cannot show by itself that its last entries are missing, or that all of it was
     rewritten. To detect that, keep the head that this prints, or a head that the owner signed
-    (`tacit audit sign`), where no one who can write the ledger can reach it.
+    (`tacit audit sign`), where those who can write the ledger cannot reach it.
     """
     verdict = _verified(location, read_heads(public_key, signed_heads or ()))
     for warning in verdict.warnings:
@@ -233,8 +233,9 @@ def renewals_told(verdict: Verdict) -> Iterator[str]:
             in_all = float(sum(one.spent for one in tables))
             end = Window(window).end(verdict.at)[: len("2027-01-01")]
             yield (
-                f"{name}: epsilon {float(tables[0].budget):.6g} a {window}, {in_window:.6g} of it "
-                f"spent in the window of the last entry; {renewal_words(end, in_year, in_all)}."
+                f"{name}: epsilon {float(tables[0].budget):.6g} a {window}, {in_window:.6g} of "
+                f"it spent in the {window} of the last entry; "
+                f"{renewal_words(end, in_year, in_all)}."
             )
 
 

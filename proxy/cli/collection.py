@@ -88,8 +88,8 @@ def shares_notes(found: tacit_pb2.EstimateCollectionReply) -> Iterator[str]:
         )
         if basis.likelihood_gap >= GAP_SAID:
             yield (
-                "They are not reached yet: others may be likelier, by a factor of at most "
-                f"exp({basis.likelihood_gap:.3g})."
+                "The search has not converged: other shares may be likelier, by a factor of at "
+                f"most exp({basis.likelihood_gap:.3g})."
             )
     elif found.HasField("half_width_together"):
         yield (
@@ -119,7 +119,9 @@ app = typer.Typer(
     epilog="Start with: tacit collection create survey --attributes survey.toml --epsilon 1",
 )
 
-NameArgument: TypeAlias = Annotated[str, typer.Argument(metavar="NAME", help="A collection.")]
+NameArgument: TypeAlias = Annotated[
+    str, typer.Argument(metavar="NAME", help=("The collection's name."))
+]
 AttributesOption: TypeAlias = Annotated[
     Path,
     typer.Option(
@@ -134,7 +136,9 @@ SizeOption: TypeAlias = Annotated[
 ]
 RespondentEpsilon: TypeAlias = Annotated[
     str,
-    typer.Option(metavar="NUMBER", help="What each respondent loses at most, of their own."),
+    typer.Option(
+        metavar="NUMBER", help=("The most epsilon that each respondent loses, of their own.")
+    ),
 ]
 
 
@@ -145,7 +149,7 @@ def create(  # noqa: PLR0913, PLR0917 - one parameter per option
     attributes: AttributesOption,
     epsilon: RespondentEpsilon,
     respondents: Annotated[
-        int, typer.Option(metavar="N", min=1, help="How many may answer.")
+        int, typer.Option(metavar="N", min=1, help="The most respondents that may answer.")
     ] = 100_000,
     size: SizeOption = 2,
     answers: Annotated[
@@ -187,9 +191,12 @@ def create(  # noqa: PLR0913, PLR0917 - one parameter per option
 @asks_server
 def invite(
     name: NameArgument,
-    n: Annotated[int, typer.Option("-n", metavar="N", min=1, help="How many.")],
+    n: Annotated[int, typer.Option("-n", metavar="N", min=1, help="How many tokens to make.")],
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="A token on each line.")
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help=("Where to write the tokens, one on each line.")
+        ),
     ],
     *,
     server: ServerAddress,
@@ -281,14 +288,20 @@ def respond(  # noqa: PLR0913 - one parameter per option
         ),
     ],
     epsilon_max: Annotated[
-        str, typer.Option(metavar="NUMBER", help="What all your answers may lose together.")
+        str,
+        typer.Option(
+            metavar="NUMBER", help=("The most epsilon that all your answers may lose together.")
+        ),
     ],
     store: Annotated[
-        Path, typer.Option(metavar="FILE", help="Where your answers are kept, to be given again.")
+        Path,
+        typer.Option(
+            metavar="FILE", help=("Where your answers are kept, so that they can be sent again.")
+        ),
     ] = Path("tacit-answers.json"),
     token: Annotated[
         str | None,
-        typer.Option(metavar="TOKEN", help="Yours, of a collection by invitation."),
+        typer.Option(metavar="TOKEN", help="Your token, if the collection is by invitation."),
     ] = None,
     *,
     server: ServerAddress,
@@ -344,7 +357,10 @@ def _given_before(
 @app.command(epilog="Example: tacit collection page site")
 def page(
     folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="Of the page; it is made if it is not there.")
+        Path,
+        typer.Argument(
+            metavar="FOLDER", help=("The folder of the page; it is created if it is missing.")
+        ),
     ],
 ) -> None:
     """Write the modules with which a web page answers collections. Needs no server.

@@ -52,8 +52,10 @@ def init(  # noqa: PLR0913, PLR0917 - one parameter per option
     delimiter: Annotated[
         str | None,
         typer.Option(
-            help="What separates the fields of a text file: ',', ';', '|', tab or another "
-            "character. Asked for if the first line does not surely say it.",
+            help=(
+                "What separates the fields of a text file: ',', ';', '|', tab or another "
+                "character. Needed if the first line does not show it clearly."
+            ),
             metavar="CHARACTER",
         ),
     ] = None,
@@ -71,8 +73,10 @@ def init(  # noqa: PLR0913, PLR0917 - one parameter per option
         bool | None,
         typer.Option(
             "--header/--no-header",
-            help="Whether its first line holds the names of its columns; without, they are "
-            "column_1, column_2 and so on.",
+            help=(
+                "Whether its first line holds the names of its columns; if not, they are called "
+                "column_1, column_2 and so on."
+            ),
             show_default=False,
         ),
     ] = None,

@@ -179,7 +179,7 @@ def format_of(output: Path, chosen: ReportFormat | None) -> ReportFormat:
 
 
 def _write(output: Path, page: bytes) -> None:
-    """Replace a file atomically, so that no one reads half a report."""
+    """Replace a file atomically, so that no reader sees half a report."""
     part = output.with_name(f"{output.name}.part")
     try:
         part.write_bytes(page)
@@ -216,9 +216,9 @@ def accept_rollback(  # noqa: PLR0913 - one parameter per option
     """Continue with a ledger that was set back, such as a restored backup.
 
     What was spent in the missing entries is unknown, and the ledger no longer counts it, but
-    anyone who received those answers still has them. This adds an entry that records the loss,
-    which every audit and report shows from then on. If there is any way to, restore the newer
-    ledger instead; otherwise lower the budgets by what may have been spent.
+    those who received the answers still have them. This adds an entry that records the loss, which
+    every audit and report shows from then on. If there is any way to, restore the newer ledger
+    instead; otherwise lower the budgets by what may have been spent.
 
     Stop every server of the ledger first, and keep the evidence: the mark, signed heads, and the
     files that were replaced.

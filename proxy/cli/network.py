@@ -65,7 +65,6 @@ class Search:
 
     Parameters
     ----------
-    method : Method
     degree : int
         The most parents of a column.
     """
@@ -124,7 +123,7 @@ class Told:
     Parameters
     ----------
     step, line : callable
-        The present step, and what remains to be read.
+        Called with the present step, and with a line that stays on the screen.
     """
 
     step: Callable[[str], None]
@@ -230,8 +229,10 @@ def learn(  # noqa: PLR0913, PLR0917 - one parameter per option
             metavar="N",
             min=1,
             max=DEGREE_MAX,
-            help="The most parents of a column; counts are then by one column more. Default 1, and "
-            f"{DEGREE_OF_ROWS} for a synthetic table.",
+            help=(
+                "The most parents of a column; its tables of counts then have one column more. "
+                f"Default 1, and {DEGREE_OF_ROWS} for a synthetic table."
+            ),
         ),
     ] = None,
     output: Annotated[
@@ -296,7 +297,7 @@ def network_table(network: LearnedNetwork) -> RenderableType:
     )
     joined = {name for arc in network.dag.arcs for name in arc}
     alone = [name for name in network.dag.columns if name not in joined]
-    lines = [f"Nothing is seen of a dependence of {', '.join(alone)}."] if alone else []
+    lines = [f"No dependence was found for {', '.join(alone)}."] if alone else []
     return Group(*([shown] if network.arcs else []), *map(plain, [*lines, about]))
 
 

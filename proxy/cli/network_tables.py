@@ -52,7 +52,6 @@ class Asked:
 
     Parameters
     ----------
-    table : str
     sets : tuple of tuple of str
         The columns of each table of counts.
     epsilon : str
@@ -99,7 +98,9 @@ def table_called(server: ServerAddress, name: str) -> tacit_pb2.Table:
         raise InvalidRequest(
             f"{found[0].name} is a stream: it counts users, and has no columns that depend on each "
             "other.",
-            hint="A network is learned of a private table, a collection or a synthetic table.",
+            hint=(
+                "A network can be learned from a private table, a collection or a synthetic table."
+            ),
         )
     return found[0]
 
@@ -122,7 +123,7 @@ def chosen_columns(table: tacit_pb2.Table, names: Sequence[str]) -> list[tacit_p
     summed = [one.name for one in chosen if one.kind == MEASURE and not table.synthetic_of]
     if summed:
         raise InvalidRequest(
-            f"{summed[0]} is a measure: it is added up, and not counted by.",
+            f"{summed[0]} is a measure: it can be summed, but not counted by.",
             hint="Leave it out of --columns.",
         )
     chosen = chosen or [one for one in table.columns if one.kind != MEASURE]
@@ -141,8 +142,8 @@ def check_free(table: tacit_pb2.Table, epsilon: str) -> None:
     if not _is_nothing(epsilon):
         what = "a synthetic table" if table.synthetic_of else "a collection"
         raise InvalidTarget(
-            f"{table.name} is {what}, which has no budget: --epsilon buys nothing of it.",
-            hint="Leave --epsilon out: to learn from it is free.",
+            f"{table.name} is {what}, which has no budget: --epsilon buys nothing from it.",
+            hint="Leave --epsilon out: learning from it is free.",
         )
 
 
@@ -159,8 +160,8 @@ def asked_of(
     sets = list(combinations(columns, width))
     if len(sets) > N_TABLES_MAX:
         raise TooLarge(
-            f"{len(columns)} columns have {len(sets)} tables of {width}; {N_TABLES_MAX} are asked "
-            "for at a time.",
+            f"{len(columns)} columns have {len(sets)} tables of {width}; at most {N_TABLES_MAX} "
+            "can be asked for at a time.",
             hint="Name fewer in --columns, or lower --degree.",
         )
     for one in sets:
@@ -168,7 +169,7 @@ def asked_of(
         if n_cells > N_CELLS_MAX:
             names = ", ".join(column.name for column in one)
             raise TooLarge(
-                f"The table of {names} has {n_cells} cells; {N_CELLS_MAX} are learned from.",
+                f"The table of {names} has {n_cells} cells; at most {N_CELLS_MAX} are allowed.",
                 hint="Leave out the column with most levels: name the others in --columns.",
             )
     return Asked(table.name, tuple(tuple(one.name for one in own) for own in sets), epsilon)
@@ -196,7 +197,7 @@ def measured_tables(
     except Declined as refusal:
         if _is_nothing(asked.epsilon) and refusal.code == InvalidRequest.code:
             raise InvalidRequest(
-                f"Nothing was measured of some of these columns of {asked.table}.", hint=BUY
+                f"Nothing was measured for some of these columns of {asked.table}.", hint=BUY
             ) from None
         raise
     return MeasuredTables(counts_in(data, asked.sets)), summary
@@ -215,7 +216,7 @@ def counts_in(data: pa.Table, sets: Sequence[Sequence[str]]) -> list[NoisyCounts
     if missing:
         more = f" and {len(missing) - 1} more tables" if len(missing) > 1 else ""
         raise InvalidRequest(
-            f"Nothing was measured of {missing[0]}{more}.",
+            f"Nothing was measured for {missing[0]}{more}.",
             hint=BUY,
         )
     values = data.column("value").to_numpy()
@@ -262,15 +263,13 @@ class AnsweredSource:
 
     Parameters
     ----------
-    estimates : CollectionEstimates
     names : sequence of str
         Attributes; some combination with answers has each `width_max` of them together.
-    width_max : int
 
     Raises
     ------
     InvalidRequest
-        If no one has answered about some of them together.
+        If no respondent has answered about some of them together.
     """
 
     def __init__(
@@ -363,15 +362,15 @@ def check_readable(campaign: Campaign) -> None:
     n_places = n_places_of(campaign)  # older collections may be larger than new ones
     if n_places > N_PLACES_MAX:
         raise TooLarge(
-            f"The answers to {campaign.name} are counted at {n_places} places; a network is "
-            f"learned from {N_PLACES_MAX} at most."
+            f"The answers to {campaign.name} are counted at {n_places} places; a network can be "
+            f"learned from at most {N_PLACES_MAX}."
         )
 
 
 def check_together(
     campaign: Campaign, names: Sequence[str], width: int, covered: Sequence[Scope]
 ) -> None:
-    """Refuse columns that were not asked about together, or are not answered yet.
+    """Refuse columns if some were not asked about together, or have no answers yet.
 
     Raises
     ------
@@ -403,8 +402,8 @@ def simulation(campaign: Campaign, names: Sequence[str]) -> float:
     scope, n_cells = tuple(sorted(names)), campaign.n_cells(tuple(sorted(names)))
     if n_cells > N_COLLECTED_CELLS_MAX:
         raise TooLarge(
-            f"The table of {', '.join(scope)} has {n_cells} cells; of a collection, "
-            f"{N_COLLECTED_CELLS_MAX} are learned from.",
+            f"The table of {', '.join(scope)} has {n_cells} cells; for a collection, at most "
+            f"{N_COLLECTED_CELLS_MAX} are allowed.",
             hint=FEWER,
         )
     holding = [campaign.combinations[place].channel for place in campaign.covering(scope)]

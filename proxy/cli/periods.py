@@ -34,7 +34,7 @@ _MONTH: Final = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
 COMMAND_LINE: Final = "command line"  # the author that the ledger records
 
 app = typer.Typer(
-    no_args_is_help=True, help="Move on how far a table is readable, or replace its data."
+    no_args_is_help=True, help="Make more of a growing table readable, or replace a table's data."
 )
 
 
@@ -120,7 +120,7 @@ def renew(
 
 def _say_begun(table: str, begun: periods.GenerationStatus | None) -> None:
     if begun is None:
-        typer.echo(f"The data of {table} is unchanged.")
+        typer.echo(f"The data of {table} has not changed.")
         return
     typer.echo(f"{table} begins generation {begun.number}, with its data as it is now.")
     budget, renewing_on = begun.budget, ""
@@ -161,9 +161,9 @@ def status(
     ] = None,
     config: ConfigOption = DEFAULT_CONFIG,
 ) -> None:
-    """Show how far tables are readable, and whether their data is unchanged.
+    """Show how far tables are readable, and whether their data has changed.
 
-    Exits with 1 if some is not: nothing is measured of such a table.
+    Exits with 1 if some has: nothing is measured of such a table.
     """
     settings = load(config)
     chosen = settings.tables if table is None else [_named(settings, table)]
@@ -191,7 +191,7 @@ def _show_generation(ledger: Ledger, table: TableSettings) -> bool:
     name = table.schema.table
     typer.echo(f"{name} is in generation {found.number}, since {found.since} UTC.")
     if not is_same:
-        typer.echo(f"  its data was replaced since: `tacit table renew {name}` goes on with it")
+        typer.echo(f"  its data has been replaced since: accept it with `tacit table renew {name}`")
     return not is_same
 
 

@@ -27,7 +27,8 @@ from proxy.reporting.report import drawn_with_matplotlib
 
 N_ROWS_SHOWN_MAX: Final = 40
 TELLS_NOTHING: Final = (
-    "That tells nothing: a share is from 0 to 1. Plan for more respondents, or a larger epsilon."
+    "Such an interval says nothing: a share is from 0 to 1. Plan for more respondents, or a "
+    "larger epsilon."
 )
 
 app = typer.Typer()
@@ -39,7 +40,8 @@ app = typer.Typer()
 def plan_collection(  # noqa: PLR0913, PLR0917 - one parameter per option
     attributes: AttributesOption,
     epsilon: Annotated[
-        str | None, typer.Option(metavar="NUMBER", help="What each respondent loses at most.")
+        str | None,
+        typer.Option(metavar="NUMBER", help=("The most epsilon that each respondent loses.")),
     ] = None,
     respondents: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="How many will answer.")
@@ -47,18 +49,23 @@ def plan_collection(  # noqa: PLR0913, PLR0917 - one parameter per option
     width: Annotated[
         float | None,
         typer.Option(
-            "--half-width", metavar="SHARE", help="How far the share of a cell may be off."
+            "--half-width",
+            metavar="SHARE",
+            help=("The half-width of a cell's share: how far it may be from the truth."),
         ),
     ] = None,
     confidence: Annotated[
-        float, typer.Option(metavar="NUMBER", help="With which probability it is not.")
+        float,
+        typer.Option(metavar="NUMBER", help=("The probability of staying within the half-width.")),
     ] = CONFIDENCE,
     share: Annotated[
         float | None,
         typer.Option(
             metavar="SHARE",
-            help="What a typical cell has, if you know it: the plan is for that, "
-            "and not for the least favourable share.",
+            help=(
+                "The share of a typical cell, if you know it; without it, the plan is for the "
+                "least favourable share."
+            ),
         ),
     ] = None,
     size: SizeOption = PAIR,
@@ -127,8 +134,9 @@ def _drawer(out: Path) -> Callable[[Plan], bytes]:
 N_BYTES_MAX: Final = 2**16  # 256 counts of 200 digits
 HINT: Final = "Write counts separated by commas, a line for each row of the table."
 ALL_ANSWER: Final = (
-    "Respondents' noise is as if all of them had been asked about this table. Where each is asked "
-    "about one pair of several, it is larger: say with --answers how many are asked about this one."
+    "The respondents' noise is computed as if all of them were asked about this table. If each "
+    "is asked about one pair of several, the noise is larger: say with --answers how many are "
+    "asked about this one."
 )
 WHOSE = {NoiseKind.CENTRAL: "a server's", NoiseKind.LOCAL: "the respondents'"}
 
@@ -144,10 +152,13 @@ def plan_robustness(  # noqa: PLR0913, PLR0917 - options of a command
         Path,
         typer.Argument(
             metavar="FILE",
-            help="Counts separated by commas, a line for each row; whole, unless released.",
+            help=(
+                "A file of counts separated by commas, a line for each row; whole numbers, "
+                "unless they are a release."
+            ),
         ),
     ],
-    epsilon: Annotated[str, typer.Option(metavar="NUMBER", help="Of the noise.")],
+    epsilon: Annotated[str, typer.Option(metavar="NUMBER", help="The epsilon of the noise.")],
     released: Annotated[
         NoiseKind | None,
         typer.Option(help="The counts are a release with a server's, or with respondents' noise."),
@@ -162,14 +173,18 @@ def plan_robustness(  # noqa: PLR0913, PLR0917 - options of a command
         ),
     ] = None,
     level: Annotated[
-        float, typer.Option(metavar="NUMBER", help="How often the test rejects what is true.")
+        float,
+        typer.Option(
+            metavar="NUMBER",
+            help=("The level of the test: how often it rejects independence that holds."),
+        ),
     ] = LEVEL,
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="FILE", help="Also draw it, into a file that ends in .svg."),
     ] = None,
 ) -> None:
-    """How often noise changes what a test of dependence says about a table.
+    """Show how often noise changes the result of a test of dependence.
 
     The test is the usual one (likelihood ratio), which knows nothing of noise. Nothing is spent. If
     it changes its mind often, use DP_CHI2_TEST, which knows the noise, or more epsilon.
@@ -182,9 +197,9 @@ def plan_robustness(  # noqa: PLR0913, PLR0917 - options of a command
         typer.echo(_outcome(flips[NoiseKind.CENTRAL], "Without noise,"))
     else:
         doubt = test.doubt(released)
-        typer.echo(_outcome(doubt, "Of the release,"))
+        typer.echo(_outcome(doubt, "In the release,"))
         typer.echo(
-            f"Of the table without noise it would say otherwise with probability "
+            "On the table without noise the test would say otherwise with probability "
             f"{doubt.probability:.3g} (+- {doubt.standard_error:.2g}), if nothing else is known."
         )
     if answers is None and released is not NoiseKind.CENTRAL:
@@ -218,11 +233,13 @@ def counts_in(path: Path) -> Floats:
     except OSError as error:
         raise InvalidRequest(f"{path} cannot be read: {error.strerror}.") from None
     if len(content) > N_BYTES_MAX:
-        raise TooLarge(f"{path} has more than {N_BYTES_MAX} bytes: it is no table of counts.")
+        raise TooLarge(
+            f"{path} has more than {N_BYTES_MAX} bytes: it is too large for a table of counts."
+        )
     try:
         lines = content.decode("utf-8-sig").splitlines()
     except UnicodeDecodeError:
-        raise InvalidRequest(f"{path} is no text in UTF-8.", hint=HINT) from None
+        raise InvalidRequest(f"{path} is not text in UTF-8.", hint=HINT) from None
     rows = [
         [_count(path, (at, place), one) for place, one in enumerate(line.split(","), start=1)]
         for at, line in enumerate(lines, start=1)
@@ -252,8 +269,8 @@ def _count(path: Path, where: tuple[int, int], text: str) -> float:
 def _outcome(flip: Flip, of_which: str) -> str:
     what = "a dependence" if flip.is_dependent else "no dependence"
     return (
-        f"{of_which} the test finds {what}: its statistic is {flip.statistic:.4g}, and "
-        f"{flip.critical:.4g} is critical."
+        f"{of_which} the test finds {what}: its statistic is {flip.statistic:.4g}, and the "
+        f"critical value is {flip.critical:.4g}."
     )
 
 

@@ -7,7 +7,7 @@ connection was lost; SET in SQL is the session's.
 Words of SQL, tables, columns and the prompt's own commands are completed. Names come from the
 catalog, which holds what the caller may know of; completion asks no server.
 
-The history is a file in the user's state folder that no one else may read, because statements name
+The history is a file in the user's state folder that only the user may read: statements name
 what somebody wanted to know.
 """
 
@@ -161,10 +161,8 @@ class Sitting:
 
     Parameters
     ----------
-    server : ServerAddress
     settings : mapping of str to str
         The accuracy to begin with, by the names of `SETTINGS`.
-    output : OutputFormat
     """
 
     def __init__(

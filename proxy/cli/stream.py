@@ -44,7 +44,9 @@ app = typer.Typer(
 @app.command(epilog="Example: tacit stream observe visits ids.txt")
 @asks_server
 def observe(
-    stream: Annotated[str, typer.Argument(metavar="STREAM", help="As in CREATE STREAM.")],
+    stream: Annotated[
+        str, typer.Argument(metavar="STREAM", help=("The stream's name, as in CREATE STREAM."))
+    ],
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="Ids, one a line; - for the standard input.")
     ] = STANDARD_INPUT,
@@ -74,14 +76,18 @@ def plan(  # noqa: PLR0913 - one parameter per option
     universe: Annotated[
         int, typer.Option(min=1, max=UNIVERSE_MAX, help="The number of users there can be.")
     ],
-    epsilon: Annotated[str, typer.Option(metavar="NUMBER", help="What an epoch may lose.")],
+    epsilon: Annotated[
+        str, typer.Option(metavar="NUMBER", help=("The epsilon that an epoch may lose."))
+    ],
     predicates: Annotated[
         int,
         typer.Option(
             min=0,
             max=N_PREDICATES_MAX,
-            help="How many the stream declares; each has a part of epsilon as large as that of "
-            "all users.",
+            help=(
+                "How many predicates the stream declares; each gets as large a part of epsilon "
+                "as the count of all users."
+            ),
         ),
     ] = 0,
     half_width: Annotated[
@@ -109,7 +115,10 @@ def plan(  # noqa: PLR0913 - one parameter per option
     if exact < EPSILON_MIN:
         raise InvalidTarget(
             "Epsilon leaves too little for each predicate.",
-            hint=f"Everybody and each of them need 1/{EPSILON_MIN.denominator}.",
+            hint=(
+                "The count of all users and each predicate need at least "
+                f"1/{EPSILON_MIN.denominator}."
+            ),
         )
     if not 0 < half_width < universe:
         raise InvalidTarget(
@@ -181,6 +190,6 @@ def _id(place: int, line: str) -> int:
     found = int(line) if ID.fullmatch(line.strip()) else ID_MAX + 1
     if not -ID_MAX - 1 <= found <= ID_MAX:
         raise InvalidRequest(
-            f"Line {place} is no whole number of 64 bits.", hint="Write one id a line."
+            f"Line {place} is not a whole number of 64 bits.", hint="Write one id a line."
         )
     return found

@@ -1,14 +1,14 @@
 """Collections as a feature: tables, `data_privacy.collections`, calls, their order forgotten.
 
-A collection is a table of its answers at one moment. No answer is read before
-a statement asks: anybody may answer, and statements about other tables must not wait for that. One
-whose attributes are no columns is not among the tables: other statements go on, and its own service
-says what is wrong. Where counts cannot be read, those who ask for them are told so.
+A collection is a table of the estimates that its answers give at one moment. No answer is read
+before a statement asks: anybody may answer, and statements about other tables must not wait for
+that. One whose attributes are no columns is not among the tables: other statements go on, and its
+own service says what is wrong. Where counts cannot be read, those who ask for them are told so.
 
 The calls of `tacit.v1`: messages to the service's values and back. Owners and analysts call
 `Tacit`, like everybody with a credential. Respondents call `Respondents`, which has no other
 methods, and asks for no credential. Plans of collections and of noise are computed from public
-numbers alone. Larger ones are made where no one else waits for them: `tacit plan-collection` and
+numbers alone. Larger ones are made on the analyst's own machine: `tacit plan-collection` and
 `tacit plan-robustness`.
 """
 
@@ -53,7 +53,6 @@ class CollectionCalls:
 
     Parameters
     ----------
-    collections : CollectionService
     names_taken : callable
         The names that a caller's new collection cannot have.
     """
@@ -148,12 +147,7 @@ class CollectionCalls:
 
 
 class RespondentsService(tacit_pb2_grpc.RespondentsServicer):
-    """What respondents call.
-
-    Parameters
-    ----------
-    collections : CollectionService
-    """
+    """What respondents call."""
 
     def __init__(self, collections: CollectionService) -> None:
         self._collections = collections
@@ -212,7 +206,7 @@ def _message(status: CollectionStatus) -> tacit_pb2.Collection:
 
 N_ATTRIBUTES_MAX: Final = 32
 N_COUNTS_MAX: Final = 64  # of a table that is simulated: up to here, a second or two
-N_CELLS_MAX: Final = 1024  # larger campaigns are planned where no one else waits
+N_CELLS_MAX: Final = 1024  # larger campaigns are planned on the analyst's machine
 
 
 class PlanningCalls:
@@ -271,7 +265,7 @@ def _table(counts: Sequence[float], n_columns: int) -> Floats:
             hint="Do it on your own machine: tacit plan-robustness.",
         )
     if not counts or n_columns < 1 or len(counts) % n_columns:
-        raise InvalidRequest(f"{len(counts)} counts are no rows of {n_columns} columns.")
+        raise InvalidRequest(f"{len(counts)} counts do not make whole rows of {n_columns} columns.")
     return np.array(counts, dtype=np.float64).reshape(-1, n_columns)
 
 
@@ -298,7 +292,7 @@ def _attributes(asked: Sequence[tacit_pb2.PlannedAttribute], size: int) -> tuple
     try:
         return tuple(Attribute(one.name, tuple(range(one.levels))) for one in asked)
     except ValueError as error:
-        raise InvalidRequest(f"This is no attribute: {error}.") from None
+        raise InvalidRequest(f"This is not a valid attribute: {error}.") from None
 
 
 def _plan_message(plan: Plan) -> tacit_pb2.PlanCollectionReply:
@@ -334,7 +328,7 @@ VIEW_SCHEMA: Final = pa.schema(
     ]
 )
 N_KEPT_MAX: Final = 1024
-BYTES_OF_PLACE: Final = 32  # of memory: counts as they are stored, tallies, and shares
+BYTES_OF_PLACE: Final = 32  # for each place read: stored counts, tallies, and shares
 BYTES_KEPT_MAX: Final = BYTES_OF_PLACE * N_PLACES_MAX  # one of the largest, or many
 
 
@@ -370,10 +364,6 @@ class CollectedTables(Mapping[str, CollectedTable]):
     """The collections of a service, by name, as tables. Thread-safe.
 
     Names are those of the ledger, also where there is no table of one.
-
-    Parameters
-    ----------
-    service : CollectionService
     """
 
     def __init__(self, service: CollectionService) -> None:
@@ -417,7 +407,6 @@ class Collections(Feature):
 
     Parameters
     ----------
-    service : CollectionService
     names_taken : callable
         The names of other tables that a caller's new collection cannot have.
     """

@@ -5,7 +5,7 @@
     POST /collections/NAME/answers      {"counted_before": false}, once the answer is durable
 
 A token comes as ``Authorization: Bearer TOKEN``. Pages of any origin may call: there are no cookies
-nor credentials here that a page could misuse, and anyone who has a token may answer from anywhere.
+nor credentials here that a page could misuse, and anybody with a token may answer from anywhere.
 Refusals are ``{"code", "message", "hint"}``.
 
 It listens on loopback only; a reverse proxy of the owner's adds TLS, and should not log addresses.
@@ -85,10 +85,8 @@ def serving_respondents(
 
     Parameters
     ----------
-    listen : str
-    service : Respondents
     share : FairShare
-        The process's.
+        The share of the whole process.
 
     Raises
     ------
@@ -161,7 +159,7 @@ def _body(environ: WSGIEnvironment) -> str:
     """The body, in limited time; its length has to be said before."""
     length = environ.get("CONTENT_LENGTH") or ""
     if not (length.isascii() and length.isdecimal()) or len(length) > len(str(N_CHARACTERS_MAX)):
-        raise InvalidRequest("A request says the length of its body.")
+        raise InvalidRequest("A request must state the length of its body.")
     if int(length) > N_CHARACTERS_MAX:
         raise InvalidRequest(f"An answer is at most {N_CHARACTERS_MAX} characters long.")
     return _read(environ["wsgi.input"], int(length))
@@ -177,7 +175,7 @@ def _read(source: Any, n_bytes: int) -> str:
     try:
         return found.decode()
     except UnicodeDecodeError:
-        raise InvalidRequest("The body of a request is no text.") from None
+        raise InvalidRequest("The body of a request is not text.") from None
 
 
 def _status(refused: Refused) -> HTTPStatus:

@@ -7,7 +7,8 @@ A plan for a collection: of epsilon, respondents and precision, two determine th
 How much a test of dependence is worth on noisy counts, of a server's noise and of respondents'.
 
 Before a release for a table that is public or made up, and after it for the release. No data is
-read. What is simulated protects no one, so that the same question has the same answer.
+read. The simulation's noise protects no one's data, so it has a fixed seed: the same question has
+the same answer.
 """
 
 from collections.abc import Sequence
@@ -107,7 +108,7 @@ def designed_campaign(
         views = views_of([one.name for one in attributes], min(size, len(attributes)))
         return planned_campaign(name, attributes, views, epsilon_units=units, n_answered=n_answered)
     except ValueError as error:
-        raise InvalidRequest(f"This is no campaign: {error}.") from None
+        raise InvalidRequest(f"This is not a valid campaign: {error}.") from None
 
 
 N_GIVEN: Final = 2
@@ -126,9 +127,6 @@ class Plan:
 
     Parameters
     ----------
-    campaign : Campaign
-    n_respondents : int
-    confidence : float
     share : float, optional
         Of the cell whose precision it is; the least favourable one, if it is left out.
     """
@@ -262,7 +260,6 @@ class NoisyTest:
     table : (n_rows, n_columns) ndarray of float64
     epsilon_units : int
         Of each row: tables are neighbours if one has a row more, and answers if they differ.
-    level : float
     n_answers : int, optional
         How many of the respondents were, or will be, asked about this table; all by default.
     """

@@ -26,7 +26,7 @@ argument for who may submit is in docs/threat_model.md.
 What a closing left behind is cleared away: the order in which answers came, after a crash.
 
 A closing does it itself (`traces`). Where the process ends before, or the disk is full, or the file
-is a backup from before the closing, it is found here, and no one has to close anything again.
+is a backup from before the closing, this is found here, and the closing need not be repeated.
 """
 
 import logging
@@ -81,8 +81,8 @@ def check_owner(caller: Caller, name: str) -> None:
 def name_taken(name: str) -> NameTaken:
     """The refusal of a name that something has."""
     return NameTaken(
-        f"{name} is the name of something else here, or this campaign was opened before.",
-        hint="Choose another name: that of a collection stays its own, also once it is closed.",
+        f"The name {name} is taken here, or this campaign was opened before.",
+        hint="Choose another name: a collection keeps its name, even when closed.",
     )
 
 
@@ -103,7 +103,7 @@ def unknown_to_respondent(name: str) -> UnknownName:
 def check_taken(name: str, outcome: Outcome | None) -> None:
     """Raise InvalidRequest or TooLarge if an answer comes too late, or is one too many."""
     if outcome is Outcome.CLOSED:
-        raise InvalidRequest(f"{name} takes no answers any more.")
+        raise InvalidRequest(f"{name} is closed and takes no more answers.")
     if outcome is Outcome.FULL:
         raise TooLarge(f"{name} has as many answers as its owner asked for.")
 
@@ -111,8 +111,8 @@ def check_taken(name: str, outcome: Outcome | None) -> None:
 def no_place() -> StoreUnavailable:
     """The refusal of a server that was given no place for answers."""
     return StoreUnavailable(
-        "This server has no place for answers.",
-        hint="Its owner has to say where, in the configuration: collections_file under [server].",
+        "This server has no file for answers.",
+        hint="Its owner can name one in the configuration: collections_file under [server].",
     )
 
 
@@ -179,7 +179,7 @@ def _existing(path: Path) -> CountStore:
     """The file that collections have already: a new one would forget all answers."""
     if not path.exists():
         raise CannotStart(
-            f"The ledger has collections, and the answers to them, {path}, are gone.",
+            f"The ledger has collections, but the file of their answers, {path}, is missing.",
             hint="Restore the file from a backup.",
         )
     return CountStore(path)
@@ -215,13 +215,7 @@ class CollectionLedger(Protocol):
 
 
 class KnownCollection:
-    """A collection with its campaign read, and the key of its tokens.
-
-    Parameters
-    ----------
-    collection : Collection
-    ledger_key : bytes
-    """
+    """A collection with its campaign read, and the key of its tokens."""
 
     def __init__(self, collection: Collection, ledger_key: bytes) -> None:
         self.collection = collection
@@ -246,7 +240,7 @@ def counts_of(known: KnownCollection, store: CountStore) -> Counts:
         counts.digest,
     ):
         raise StoreUnavailable(
-            f"The counts of {known.campaign.name} are not those with which it was closed.",
+            f"The counts of {known.campaign.name} have changed since it was closed.",
             hint="The server's owner has to restore the file of counts from a backup.",
         )
     return counts
@@ -277,7 +271,6 @@ class CollectionService:
 
     Parameters
     ----------
-    ledger : CollectionLedger
     path : Path, optional
         The file of counts, which is made with the first collection. None if this server has no
         place for one: then it offers no collections.
@@ -312,7 +305,7 @@ class CollectionService:
         if taken:
             raise CannotStart(
                 f"{taken[0]} is the name of a collection in this ledger.",
-                hint="Give the table another name: what respondents answered keeps its own.",
+                hint="Give the table another name: a collection keeps its name.",
             )
         self._kept = KeptCounts(path, has_some=bool(ledger.collections.by_name))
 
@@ -329,11 +322,8 @@ class CollectionService:
 
         Parameters
         ----------
-        caller : Caller
         text : str
             The campaign's one canonical text, with its name.
-        n_respondents_max : int
-        is_by_invitation : bool
         synthetic : collection of str
             The names of synthetic tables that the caller may know of.
 
@@ -360,14 +350,14 @@ class CollectionService:
                 text, n_respondents_max, is_by_invitation, caller.payer.analyst
             )
         except ValueError as error:
-            raise InvalidRequest(f"This is no collection: {error}.") from None
+            raise InvalidRequest(f"This is not a valid collection: {error}.") from None
         check_size(campaign)
         self._kept.make(has_some=bool(self._ledger.collections.by_name))
 
         def build(book: CollectionBook) -> CollectionOpened:
             taken = {one.lower() for one in (*book.by_name, *self._ledger.streams.streams)}
             if campaign.name.lower() in taken:
-                raise ValueError("a name that SQL does not tell from another")
+                raise ValueError("SQL cannot distinguish the name from another")
             return opened
 
         try:
@@ -390,10 +380,10 @@ class CollectionService:
         return [known.tokens.invitation() for _ in range(n)]
 
     def assignment(self, name: str, token: str, *, is_for_kept: bool = False) -> Assignment:
-        """What a respondent is asked; for anyone who has a token, without a credential.
+        """The questions for a respondent; a token is enough, without a credential.
 
-        Refused where an answer would not be counted, so that no one loses epsilon for nothing. A
-        token that was counted gets it again; and with `is_for_kept` everybody does, who has an
+        Refused if an answer would not be counted, so that no respondent loses epsilon for nothing.
+        A token that was counted gets it again; and with `is_for_kept` everybody does, who has an
         answer from before and wants to know whether it was counted.
         """
         known = self._admitted(name, token)
@@ -411,8 +401,6 @@ class CollectionService:
 
         Parameters
         ----------
-        name : str
-        token : str
         answer : str
             As `local_dp.respondent` makes it.
 
@@ -514,7 +502,7 @@ class CollectionService:
 
     def read_again(self) -> None:
         """Another process of this server has written to the ledger."""
-        with suppress(LedgerUnavailable):  # it is read again by anyone who asks, too
+        with suppress(LedgerUnavailable):  # every question reads it again, too
             self._ledger.refresh()
 
     @property
@@ -628,10 +616,6 @@ class Forgetting(Background):
     """A thread that forgets the order of answers to closed collections; a context manager.
 
     Of several processes with one file, one does it.
-
-    Parameters
-    ----------
-    collections : CollectionService
     """
 
     def __init__(self, collections: CollectionService) -> None:

@@ -2,8 +2,8 @@
 
 How large a collection may be: at how many places its answers are counted, of all combinations.
 
-Respondents decide which of them have answers, so anyone who opens a campaign makes its servers hold
-that many numbers, and anyone who reads its counts is sent them.
+Respondents decide which of them have answers. So opening a campaign makes its servers hold that
+many numbers, and reading its counts sends that many.
 
 What a new collection may be called: a table's name that SQL needs no quotes for, and no other's.
 
@@ -53,7 +53,6 @@ def check_new_name(name: str, synthetic: Collection[str]) -> None:
 
     Parameters
     ----------
-    name : str
     synthetic : collection of str
         The names of synthetic tables that the creator may know of.
 
@@ -70,7 +69,7 @@ def check_new_name(name: str, synthetic: Collection[str]) -> None:
     if name.casefold() in {one.casefold() for one in synthetic}:
         raise NameTaken(
             f"{name} is the name of a synthetic table.",
-            hint="Take another name: this one would mean the collection from now on.",
+            hint="Take another name: this one would then stand for the collection.",
         )
 
 
@@ -96,17 +95,13 @@ class CollectionStatus:
 
     Parameters
     ----------
-    campaign : Campaign
     digest : str
-        Of the campaign's text.
-    n_respondents_max : int
+        The digest of the campaign's text.
     is_by_invitation : bool
         Whether only tokens that the owner has handed out count.
-    is_closed : bool
     n_respondents : int
         How many have answered: a number that is not private, as an answer hides the row and not
         that somebody took part.
-    opened_by : str
     """
 
     campaign: Campaign

@@ -19,7 +19,7 @@ that are free again is not this module's business.
 What the answers to one collection are counted as, at one moment, as the file has it.
 
 Counts are kept as they are stored, a chunk at a time, and those without an answer are left out:
-anyone who asks about a few combinations of a wide campaign makes no numbers of all others.
+a question about a few combinations of a wide campaign does not expand all others.
 
 Of a collection there is, for each combination, how many answers counted at each place of its
 channel's output, and the set of spent tokens, as keyed digests. No answer is here, nor who gave it,
@@ -27,8 +27,8 @@ nor when. The order of the last answers is in the file and its WAL until a colle
 both are cleared of it (`traces`); docs/threat_model.md says what follows.
 
 Many answers share one sync to the disk, and those that do are written together or not at all. A
-token counts once, whatever comes with it the second time, so that anyone who got no acknowledgement
-sends the same again.
+token counts once, whatever comes with it the second time, so a respondent without an
+acknowledgement sends the same again.
 
 Who only reads has a connection of their own, and does not wait behind a commit, or while the file
 is laid out anew.
@@ -155,7 +155,7 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
         for one in ("application_id", "user_version", "journal_mode")
     ]
     if found != [APPLICATION_ID, VERSION, "wal"]:
-        raise _cannot_open(path, "it is no file of counts that this Tacit can use")
+        raise _cannot_open(path, "it is not a file of counts that this version of Tacit can use")
     (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     if verdict != "ok":
         raise _cannot_open(path, "it is damaged")
@@ -164,7 +164,7 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
         " (SELECT COUNT(*) FROM spent WHERE spent.collection = collections.id)"
     ).fetchone()
     if contradicting is not None:
-        raise _cannot_open(path, "it has another number of answers than of tokens")
+        raise _cannot_open(path, "its number of answers differs from its number of tokens")
 
 
 def _cannot_open(path: Path, why: str) -> CannotStart:
@@ -190,14 +190,7 @@ class Emptied(Enum):
 
 
 class Wal:
-    """The WAL of a file, kept short by one of the processes that write it.
-
-    Parameters
-    ----------
-    connection : sqlite3.Connection
-    path : Path
-        Of the file.
-    """
+    """The WAL of a file, kept short by one of the processes that write it."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
@@ -277,7 +270,6 @@ class Counts:
 
     Parameters
     ----------
-    n_respondents : int
     n_answers : mapping of int to int
         By the place of a combination; those without answers are left out.
     chunks : mapping of int to mapping of int to bytes
@@ -533,7 +525,7 @@ class CountStore:
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
-        """Turn errors of SQLite into refusals; its text quotes nothing stored."""
+        """Turn errors of SQLite into refusals; their texts reveal nothing that is stored."""
         if self._is_lost:
             raise _unavailable(
                 "writing failed, and what is on the disk is not known until a restart"

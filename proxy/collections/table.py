@@ -1,7 +1,7 @@
 """What the answers to a collection say: as a table that is asked in SQL, and as cells of a call.
 
-As a table it is free, as each respondent has paid on their own. What is asked of it are counts of
-respondents, and sums of their answers, over columns that some combination of its campaign has
+As a table it is free, as each respondent has paid on their own. It answers counts of
+respondents, and sums of their levels, over columns that some combination of its campaign has
 together (`local_dp.estimates`). Intervals hold for the respondents; each says how it was found.
 Columns that no combination has together have no answer, or that of a model where the statement
 falls back on one.
@@ -74,7 +74,7 @@ def estimated_shares(
     Raises
     ------
     InvalidRequest
-        If the attributes were not asked about together, or no one has answered.
+        If the attributes were not asked about together, or have no answers yet.
     InvalidTarget, TooLarge
     """
     scope = shown_scope(estimates, attributes)
@@ -157,7 +157,7 @@ class LikeliestShares:
     combination : tuple of str
         The attributes of the combination whose answers they are the likeliest by.
     n_answers : int
-        To that combination.
+        The number of answers to that combination.
     gap : float
         By how much the logarithm of the likelihood may at most be below its greatest.
     """
@@ -174,7 +174,7 @@ def likeliest_shares(estimates: CollectionEstimates, attributes: Sequence[str]) 
     Raises
     ------
     InvalidRequest
-        If the attributes were not asked about together, or no one has answered.
+        If the attributes were not asked about together, or have no answers yet.
     TooLarge, TooSlow
     """
     scope, campaign = shown_scope(estimates, attributes), estimates.campaign
@@ -200,8 +200,8 @@ FREE: Final = (
     "of these respondents."
 )
 MODELLED: Final = (
-    "No one was asked about {} together: the table of greatest entropy that agrees with what was "
-    "asked stands for it, and has no interval."
+    "Nobody was asked about {} together: the answer comes from the table of greatest entropy "
+    "that agrees with the answers there are, and has no interval."
 )
 TESTED: Final = (
     "{}: tested on the {} answers about {}. The tables that it is compared with are drawn, "
@@ -266,7 +266,6 @@ class CollectedTable:
 
     Parameters
     ----------
-    given : CollectionEstimates or AnswersToCome
     is_open : bool
         Whether more may answer, so that the same question has another answer later.
     form : CollectedForm, optional
@@ -360,7 +359,7 @@ class CollectedTable:
             If no combination has all columns of a block; it lists the combinations.
         TooLarge
         """
-        del payer  # no one pays
+        del payer  # it is free
         answers, modelled = [], []
         for one in wanted:
             found = self._answered(one.block, fallback)
@@ -428,7 +427,7 @@ class CollectedTable:
         return OwnAnswer(rows, RANDOMIZED, intervals)
 
     def _range(self, block: QueryBlock) -> tuple[float, float]:
-        """The public range of the query: each respondent adds one coefficient."""
+        """The public range of a block's answers: each respondent adds one coefficient."""
         low, high = coefficient_range(block.query)
         if block.partition is not None:  # or nothing, where they are in another group
             low, high = min(low, Fraction(0)), max(high, Fraction(0))

@@ -3,7 +3,7 @@
 A token is 64 hexadecimal digits. A respondent makes one of fresh entropy; or, for a collection by
 invitation, the owner hands out tokens that prove by their second half that this server made them.
 Nothing is kept of tokens that were handed out, and of spent ones a digest under a key that is not
-in the file of counts: anyone who has that file cannot tell whether a token is spent.
+in the file of counts: that file alone does not show whether a token is spent.
 """
 
 import hmac
@@ -30,7 +30,6 @@ class TokenKey:
 
     Parameters
     ----------
-    ledger_key : bytes
     campaign : str
         The digest of the campaign: a token of one collection is none of another.
     """
@@ -63,6 +62,6 @@ def check_token(token: str) -> None:
     """Raise InvalidRequest unless a text is of the form of a token; it is not quoted."""
     if not TOKEN.fullmatch(token):
         raise InvalidRequest(
-            "This is no respondent's token.",
-            hint="It is 64 hexadecimal digits, fresh at random, and the same when you try again.",
+            "This is not a respondent's token.",
+            hint="A token is 64 random hexadecimal digits; send the same one when you try again.",
         )

@@ -196,7 +196,7 @@ def check_same_people(
         if not (of_first.separate or of_second.separate):
             problems.add(
                 ("tables", second.table, "budget"),
-                f"is about the same {second.unit} and data as {first.table}: what both spend adds "
-                'up. Let them share one, as [budgets.NAME] and budget = "NAME" in both, or say why '
-                'not: separate_budget = "..."',
+                f"is about the same {second.unit} and data as {first.table}, so their spending "
+                'adds up. Let them share one, as [budgets.NAME] and budget = "NAME" in both, '
+                'or say why not: separate_budget = "..."',
             )

@@ -274,7 +274,10 @@ class TimestampColumn(ColumnSection):
     def axis(self, name: str) -> Axis:
         """Every step of the range; a day alone is its first step as low, its last as high."""
         if self.time_zone is not None and not is_time_zone(self.time_zone):
-            raise ValueError(f"{name}: time_zone {self.time_zone!r} is no zone, as Europe/Oslo is")
+            raise ValueError(
+                f"{name}: time_zone {self.time_zone!r} is not a time zone; write one such as "
+                "Europe/Oslo"
+            )
         low, high = _midnight(self.low), _midnight(self.high)
         if not isinstance(self.high, dt.datetime):
             high += STEPS["day"] - STEPS[self.step]
@@ -442,7 +445,7 @@ class GrowsSection(Section):
     @model_validator(mode="after")
     def _says_one_thing(self) -> Self:
         if (self.closed_through is None) == (self.closed_after is None):
-            raise ValueError("should say closed_through or closed_after, one of them")
+            raise ValueError("should have either closed_through or closed_after")
         return self
 
 
@@ -470,9 +473,9 @@ class Closing:
         Parameters
         ----------
         schema : Schema
-            Of a table that grows.
+            The schema of a table that grows.
         now : datetime
-            With a time zone.
+            The present time, with a time zone.
         """
         if schema.grows is None:
             raise ValueError(f"{schema.table} does not grow")
@@ -536,7 +539,7 @@ def read_level(axis: Axis, written: str) -> dt.date | int:
     except ValueError:
         example = _EXAMPLES[type(axis)]
         raise InvalidRequest(
-            f"{written} is no level of {axis.name}.", hint=f"Write it as {example}."
+            f"{written} is not a level of {axis.name}.", hint=f"Write it as {example}."
         ) from None
 
 
@@ -545,9 +548,8 @@ def closing_of(section: GrowsSection, schema: Schema, problems: Problems) -> Clo
 
     Parameters
     ----------
-    section : GrowsSection
     schema : Schema
-        Of a table that grows.
+        The schema of a table that grows.
     problems : Problems
         Where problems are recorded.
     """

@@ -82,7 +82,6 @@ class ExtractSettings:
 
     Parameters
     ----------
-    kept : Extract
     folder : Path, optional
         The folder of the file; by default one beside the ledger.
     timeout : float
@@ -133,9 +132,9 @@ def read_extract(  # noqa: PLR0913, PLR0917 - what the file says, and where to s
     kept : tuple of str and float
         The values of `extract` and of `timeout`, or None.
     written : str, optional
-        That of `extract_dir`.
+        The value of `extract_dir`.
     location : TableLocation
-        Of the table's rows.
+        Where the table's rows are.
     folder : Path
         The folder of the configuration file.
     keys : tuple of str
@@ -152,20 +151,25 @@ def read_extract(  # noqa: PLR0913, PLR0917 - what the file says, and where to s
         TIMEOUT_SECONDS if timeout is None else timeout,
     )
     if timeout is not None and found.kept is not Extract.NONE:
-        problems.add((*keys, "timeout"), "is of statements that count rows where they are")
+        problems.add((*keys, "timeout"), "is for tables whose rows are counted where they are")
     if is_spark and found.kept is not Extract.NONE:
-        problems.add((*keys, "extract"), 'is "none" of a table in Spark, which stays there')
+        problems.add(
+            (*keys, "extract"), 'must be "none" for a table in Spark, which is counted where it is'
+        )
     if found.folder is not None and found.kept is not Extract.FILE:
         problems.add((*keys, "extract_dir"), 'goes with extract = "file"')
     if found.folder is not None and not found.folder.is_dir():
         problems.add((*keys, "extract_dir"), "should be an existing directory")
     is_still = is_spark or (isinstance(location, PostgresRows) and location.immutable)
     if isinstance(location, PostgresRows) and location.query and found.kept is Extract.NONE:
-        problems.add((*keys, "extract"), "counts a table where it is; source_query is read out")
+        problems.add(
+            (*keys, "extract"),
+            "counts a table where it is, but the rows of a source_query are read out",
+        )
     if found.kept is Extract.NONE and not is_still:
         problems.add(
             (*keys, "extract"),
-            "counts rows where they are, which is for a table in a database that is immutable",
+            "counts rows where they are, so the table must be in a database, and immutable",
         )
     return found
 
@@ -177,10 +181,10 @@ def check_counted_there(
     if extract.kept is not Extract.NONE:
         return
     if schema.rows_per_unit_max > 1:
-        what = "needs rows to be chosen by a secret key, which goes to no engine: extract them"
+        what = "needs rows to be chosen by a secret key, which no engine is given: extract the rows"
         problems.add((*keys, "rows_per_unit_max"), what)
     if schema.grows is not None:
-        problems.add((*keys, "grows"), "needs rows to be read up to a horizon: extract them")
+        problems.add((*keys, "grows"), "needs rows to be read up to a horizon: extract the rows")
 
 
 NO_FILE: Final = "names no file"
@@ -245,7 +249,10 @@ def read_location(
         problems.add((*keys, "sources"), "goes with view")
     if not has_source:
         _note(("source_table", *OF_POSTGRES, *OF_SPARK), "goes with source", values, keys, problems)
-        what = "goes with source; of a view, say it of a source, as in {file = .., delimiter = ..}"
+        what = (
+            "goes with source; for a view, set it for each of its sources, as in {file = .., "
+            "delimiter = ..}"
+        )
         _note(TEXT_KEYS, what, values, keys, problems)
     # If both are given, both are read, so that neither hides the other's problems.
     view = _read_view(values, folder, keys, problems) if has_view else None
@@ -308,7 +315,7 @@ def _read_files(
     except ValueError as error:
         return str(error)
     if source_table is not None:
-        return "names several files; source_table is of one .duckdb file"
+        return "names several files; source_table is for a single .duckdb file"
     return found if found.names else NO_FILE
 
 
@@ -383,12 +390,18 @@ def _read_source(
     if section is None:
         return None
     if is_postgres(section.file):
-        problems.add(keys, "is in PostgreSQL; a view is over files, and source_query a view there")
+        problems.add(
+            keys,
+            "is in PostgreSQL, but a view reads files; use source_query for a query in PostgreSQL",
+        )
         return None
     path = folder / section.file
     text = read_text_format(values, path, keys, problems)
     if text is not None and text.decimal != ".":
-        what = "is for columns; in a view they are text: CAST(replace(x, ',', '.') AS DOUBLE)"
+        what = (
+            "is not for a view, in which columns are text: write CAST(replace(x, ',', '.') AS "
+            "DOUBLE)"
+        )
         problems.add((*keys, "decimal"), what)
     found = _read_files(path, section.table, text)
     if isinstance(found, str):

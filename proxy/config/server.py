@@ -57,7 +57,6 @@ class ServerSettings:
     ----------
     listen : str
         ``host:port``; port 0 for any free one.
-    tls : TlsFiles, optional
     allow_anonymous : bool
         Whether calls without a credential count as calls of the analyst ``anonymous``.
     metrics_listen : str, optional

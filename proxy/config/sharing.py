@@ -1,4 +1,4 @@
-"""The configuration's choices: whether a table shows its history, and synthetic rows."""
+"""The configuration's choices about showing a table's history and preview rows."""
 
 from enum import StrEnum
 

@@ -1,6 +1,6 @@
-"""What the configuration says about one private table, checked and complete.
+"""The configuration's settings for one private table, checked and complete.
 
-`per_unit` makes a second table of it, with one row for each unit, that no one has to write. The
+`per_unit` makes a second table of it, with one row for each unit; no file of it is needed. The
 second is a private table like any other, about the same units and read from the same data, so both
 spend from one budget: the one that the first names, or one that gets the first's name. That costs
 add up is the ledger's work; that the columns are the same in all rows of a unit is checked when the
@@ -121,7 +121,9 @@ def _expanded(
     """A table and that of its units, both with the budget that they share."""
     name, keys = table.schema.table, ("tables", table.schema.table, "per_unit")
     if units_table(name).casefold() in names:
-        problems.add(keys, f"makes a table {units_table(name)}, and there is one by that name")
+        problems.add(
+            keys, f"makes a table {units_table(name)}, but a table of that name exists already"
+        )
     schema = _schema(table, problems)
     if schema is None or isinstance(table.location, UnitRows | SparkTable):
         return
@@ -149,9 +151,13 @@ def _schema(table: TableSettings, problems: Problems) -> Schema | None:
     """The schema of the table of units; None with problems."""
     schema, keys = table.schema, ("tables", table.schema.table, "per_unit")
     if schema.unit is None:
-        problems.add(keys, "is about the rows of a unit; say which column that is, as unit")
+        problems.add(keys, "needs a unit: name the column that says whom a row is about, as unit")
     elif schema.rows_per_unit_max == 1:
-        problems.add(keys, "is for units with several rows; here COUNT(*) is of units already")
+        problems.add(
+            keys,
+            "is for units with several rows; here each unit has one row, so COUNT(*) counts "
+            "units already",
+        )
     if schema.grows is not None:
         problems.add(
             keys,
@@ -180,7 +186,7 @@ def _axes(table: TableSettings, problems: Problems) -> Iterator[Axis]:
     for place, name in enumerate(table.per_unit):
         if name not in known:
             hint = suggestion(name, known) or f"It has {listed(list(known))}."
-            problems.add(keys, f"names {name}, which is no column of the table. {hint}")
+            problems.add(keys, f"names {name}, which is not a column of the table. {hint}")
         elif name in table.per_unit[:place]:
             problems.add(keys, f"names {name} twice")
         else:

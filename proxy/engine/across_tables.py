@@ -14,7 +14,7 @@ or counts as OTHER is said likewise, once it was bought.
 The best that is known, where a statement cannot be paid and says that it will do.
 
 Every answer is estimated from the history as it is, with the interval that it really has, which is
-wider than the target; unknown rows are NULL. Nothing is charged. Only callers who
+wider than the target; rows without any known answer are NULL. Nothing is charged. Only callers who
 may see a table's history get such answers: the widths show what was asked before.
 
 Brings a statement's parts on each of its private tables to their targets.
@@ -148,7 +148,7 @@ def share_of(some: Posterior, every: Posterior, confidence: float) -> tuple[floa
 
 
 def _counted(table: ServedTable, *, only_cut: bool) -> Posterior | None:
-    """What the history says about the units of the whole table; None if they were never counted."""
+    """The history's count of the units of the whole table; None if they were never counted."""
     schema = table.info.schema
     groups_max = schema.groups_per_unit
     wanted = Wanted(_EVERYBODY, table.info.default, groups_max=groups_max, only_cut=only_cut)
@@ -166,12 +166,12 @@ _STAND_IN: Final = Posterior(0.0, law_of_noise(np.zeros(0)))  # for what nothing
 
 @dataclass(frozen=True, eq=False)
 class BestKnownPart(AnsweredPart):
-    """A part with only some rows known.
+    """A part with some rows known, the others unknown.
 
     Parameters
     ----------
     unknown : tuple of ndarray of bool
-        For each aggregate, its unknown rows.
+        For each aggregate, its rows without any known answer.
     """
 
     unknown: tuple[Flags, ...] = ()
@@ -187,7 +187,7 @@ class BestKnownPart(AnsweredPart):
         return np.where(self.unknown[aggregate], np.nan, super().values(aggregate))
 
     def unknown_rows(self, aggregate: int) -> Flags:
-        """The rows of an aggregate's blocks that are not known."""
+        """The rows of an aggregate's blocks without any known answer."""
         return self.unknown[aggregate]
 
     def _lost(self, answer: Answer) -> Flags:
@@ -217,9 +217,6 @@ def best_known(
 
     Parameters
     ----------
-    table : ServedTable
-    parts : sequence of Part
-    outer : OuterSql
     spent : Fraction
         What the statement has spent on the table before it could not be paid further.
     """
@@ -267,13 +264,11 @@ class AnsweredTable:
 
     Parameters
     ----------
-    table : ServedTable or SelfAnswering
-    parts : tuple of AnsweredPart
     settled : tuple of AnsweredPart
         Those that were brought to their targets, as they are; none if the table fell back on its
         history, or answers by itself.
     notes : tuple of str
-        On how they were made.
+        Notes on how the answers were made.
     caveats : tuple of str
         On rows that are left out, and on those whose values count as others.
     warnings : tuple of str

@@ -25,10 +25,10 @@ N_FIRST_MAX: Final = 8  # subqueries of one statement, those inside others among
 N_VALUES_MAX: Final = 10_000  # of one of them
 N_SHOWN_MAX: Final = 5
 ASKED_FIRST: Final = (
-    "Asked first: its noisy answer is put into the statement, which is priced here with a value "
-    "that stands in for it."
+    "Asked first: its noisy answer is put into the statement. This plan prices the statement "
+    "with a stand-in value."
 )
-_GIVEN: Final = "the answers are for this value, and their intervals do not allow for its noise."
+_GIVEN: Final = "the answers are for this value, and their intervals do not include its noise."
 LEAST_CAP: Final = Fraction(1, 2**40)  # what is left of a cap that is used up: free answers fit
 
 

@@ -80,7 +80,7 @@ def run_batch(
     table, empty_history = table_named(tables[0]), empty_history_named(tables[0])
     if table.extent.ended_on:
         raise InvalidRequest(
-            f"Nothing is measured of {tables[0]}: its data was replaced.",
+            f"Nothing is measured for {tables[0]}: its data was replaced.",
             hint="Leave AS OF out, or ask the statements one by one.",
         )
     cap = _cap(request.target.epsilon_cap, workloads)
@@ -194,7 +194,8 @@ def _check_rows(workloads: Sequence[Workload]) -> None:
     for aggregate in (one for part in parts for one in part.aggregates):
         if aggregate.groups_max is not None:
             raise InvalidRequest(
-                f"A batch does not plan {aggregate.sql}, which shares nothing with other answers.",
+                f"A batch does not plan {aggregate.sql}, because it shares no measurement with "
+                "other answers.",
                 hint="Ask it by itself, and plan the other statements together.",
             )
 

@@ -21,7 +21,7 @@ Found = TypeVar("Found")
 
 N_WIDENED_MAX: Final = 4
 WIDENED: Final = 1.03  # times what is lacking
-SHARE_OF_LEFT: Final = Fraction(1, 20)  # of the remaining budget, that a statement costs at most
+SHARE_OF_LEFT: Final = Fraction(1, 20)  # a statement costs at most this share of the rest
 SHARE_FOR_LEAST: Final = Fraction(1, 10)  # the same, where it has a price that no width is below
 NOTE: Final = (
     "The statement names no half_width, relative or epsilon, so it may spend epsilon {cost:.3g} on "
@@ -29,8 +29,8 @@ NOTE: Final = (
 )
 
 LEAST_NOTE: Final = (
-    "The statement names no half_width, relative or epsilon, so it may spend epsilon {cost:.3g} on "
-    "{table}: nothing is known of it for less."
+    "The statement names no half_width, relative or epsilon, so it may spend epsilon {cost:.3g} "
+    "on {table}: no answer about it costs less."
 )
 
 
@@ -48,10 +48,8 @@ def at_default_cost(
 
     Parameters
     ----------
-    table : ServedTable
     parts : sequence of Part
         All that a statement asks of the table. Those that name a target stay as they are.
-    payer : Payer
     elsewhere : Fraction
         What the statement has spent on other tables, which counts towards a cost that it names.
     rounds : int
@@ -109,14 +107,10 @@ def within_cost(  # noqa: PLR0913, PLR0917 - what was asked, by whom, and what w
 
     Parameters
     ----------
-    attempt : callable
-    table : ServedTable
     asked : sequence of Part
         What the statement asks of the table.
     parts : tuple of Part
         The same, as `at_default_cost` gave them.
-    payer : Payer
-    elsewhere : Fraction
     said : str, optional
         What `at_default_cost` said. None, if no cost bounds the parts: they are attempted once.
 

@@ -156,9 +156,8 @@ def described(
 
     Parameters
     ----------
-    request : QueryRequest
     planner : Planner
-        Of the caller.
+        The planner of the caller.
     columns : callable
         The columns of a request whose parameters have values.
     is_catalog : bool
@@ -234,7 +233,7 @@ def _check_name(desk: SyntheticTableService, name: str | None, caller: Caller) -
     if name is not None and name.casefold() in names:
         raise NameTaken(
             f"{name} is the name of a synthetic table.",
-            hint="Take another name: this one would mean the new table from now on.",
+            hint="Take another name: this one would then stand for the new table.",
         )
 
 
@@ -258,7 +257,7 @@ def explain_other(desk: SyntheticTableService, statement: Statement, caller: Cal
 
 
 def columns_of_other(features: Features, statement: Statement) -> pa.Schema:
-    """The columns of the result of a statement other than a query.
+    """The columns of the result of a statement that is not a query.
 
     Raises
     ------
@@ -289,12 +288,10 @@ class Engine:
     ----------
     tables : mapping
         The private tables, by name.
-    public : sequence of PublicTable
-    watcher : Watcher
     store : SyntheticStore, optional
         Where synthetic tables are kept; without a store there are none.
     previews : collection of str
-        The private tables that show a few synthetic rows.
+        The private tables for which a few synthetic rows are shown.
     features : sequence of Feature
         With their tables that answer by themselves, their views, and the statements that they carry
         out.
@@ -410,7 +407,7 @@ class Engine:
     def _with_stand_ins(
         self, request: QueryRequest, seen: VisibleTables
     ) -> tuple[QueryRequest, list[Workload]]:
-        """The request with values in place of subqueries asked first, and all workloads."""
+        """The request with values in place of the subqueries asked first, and all workloads."""
         before: list[Workload] = []
         while True:
             try:

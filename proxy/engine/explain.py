@@ -58,11 +58,10 @@ class Cap:
 
     Parameters
     ----------
-    axis : Axis
     level : int
         The last level that is not capped.
     value : float
-        Of that level.
+        The value of that level.
     """
 
     axis: Axis
@@ -104,8 +103,6 @@ def advice(table: TableSnapshot, schema: Schema, wanted: Wanted) -> str | None:
 
     Parameters
     ----------
-    table : TableSnapshot
-    schema : Schema
     wanted : Wanted
         Sums, and how accurately they are asked for in the end.
     """
@@ -202,7 +199,9 @@ EXPLANATION_SCHEMA = pa.schema(
         pa.field("half_width_known", pa.float64()),  # null: not determined by the history
         pa.field("half_width_promised", pa.float64()),  # null: seen once it is asked
         pa.field("candidate", pa.string()),  # null: nothing needs to be measured
-        pa.field("noise", pa.string()),  # "laplace" or "gaussian"
+        pa.field(
+            "noise", pa.string()
+        ),  # "laplace" or "gaussian": the noise that the candidate measures with
         pa.field("columns", pa.string()),  # the columns whose queries the candidate answers
         pa.field("chosen", pa.bool_(), nullable=False),
         pa.field("epsilon", pa.float64(), nullable=False),
@@ -228,9 +227,8 @@ class ExplainedBlock:
     ----------
     aggregate : int
         The place of its aggregate in the part.
-    wanted : Wanted
     known : tuple of (Posterior or NotEstimable)
-        What the history says about its rows.
+        What the history knows about its rows.
     offers : tuple of Offer
         What could be bought for it.
     advice : str, optional
@@ -287,11 +285,8 @@ def explained(
 
     Parameters
     ----------
-    table : TableSnapshot
-    schema : Schema
     parts : sequence of Part
         All that the statement asks of the table.
-    outer : OuterSql
     units : Schema, optional
         Of the table with one row for each unit of this one, if the caller may know of it.
     """
@@ -337,7 +332,8 @@ def build_explanation(
 ) -> Explanation:
     """The explanation as a table: one row per candidate of an aggregate; at least one row.
 
-    Its epsilon is the first round's or the whole search's forecast, whichever is more.
+    Its epsilon is the price of the first round or the foreseen price of a search, whichever is
+    more.
     """
     left = {budget.table: budget.left for budget in budgets}
     rows: list[dict[str, Any]] = []

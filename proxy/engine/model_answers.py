@@ -53,8 +53,6 @@ class ModelFallback:
 
     Parameters
     ----------
-    service : SyntheticTableService
-    outer : OuterSql
     public : sequence of (PublicTable, PublicRelation)
         The public tables.
     """
@@ -84,7 +82,6 @@ class ModelFallback:
 
         Parameters
         ----------
-        request : QueryRequest
         workload : Workload
             The planned statement, on its one private table.
         schema : pyarrow.Schema
@@ -178,8 +175,6 @@ class Previews:
     ----------
     allowed : collection of str
         The private tables whose owner allows them.
-    service : SyntheticTableService
-    outer : OuterSql
     """
 
     def __init__(
@@ -200,13 +195,12 @@ class Previews:
 
         Parameters
         ----------
-        request : QueryRequest
         refusal : PrivateRows
             Why the statement is not answered from private rows.
         tables : mapping
             The private tables that the caller may know of.
         synthetic : sequence of SyntheticRecord
-            The synthetic ones.
+            The synthetic tables.
 
         Raises
         ------

@@ -28,8 +28,8 @@ from proxy.tables import AS_IT_IS, OwnAnswer, OwnCells, SelfAnswering
 
 NO_PLACES: Final = NoisePlaces(History(), ())
 WIDER: Final = (
-    "{} is known less well than was asked for: to within {:.4g}. {} answers by itself, so nothing "
-    "can be bought that would make it narrower."
+    "{} is known less well than was asked for: to within {:.4g}. {} answers by itself, so no "
+    "purchase can make the interval narrower."
 )
 
 
@@ -100,7 +100,7 @@ def _check(table: SelfAnswering, part: Part) -> None:
     _cells(table, part)  # or a refusal
     if part.consistency is not None:
         raise UnsupportedSql(
-            f"{name} is {kind}, and the option consistency does not apply to it.",
+            f"{name} is {kind}, and its counts are made to agree only in its own way.",
             hint="Leave the option consistency out.",
         )
 

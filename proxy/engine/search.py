@@ -58,13 +58,10 @@ def opened(
     ----------
     known : ServedTable, EmptyHistory or TableSnapshot
         What the caller may know of the table.
-    schema : Schema
-        The table's.
     parts : sequence of Part
         All of them on this table.
     asked : sequence of Asked
         Their blocks, with the half-widths that are asked for if nothing is known.
-    outer : OuterSql
     """
     if not any(part.is_searched for part in parts):
         return Step()
@@ -186,12 +183,12 @@ def _largest(
     return sizes
 
 
-FACTOR_MAX: Final = 2.0**20  # of the width asked for; beyond it no one is helped
+FACTOR_MAX: Final = 2.0**20  # times the width asked for; a wider answer is of no use
 SECONDS_MAX: Final = 0.5  # of a refusal's time: it comes without advice rather than late
 N_TRIED_MAX: Final = 3  # factors; each takes as long as planning the request
 FIRST_GUESS: Final = 1.001  # times what is lacking: most prices are in inverse proportion
-AIMED: Final = 0.97  # of the remaining budget, for the price of the next guess
-CLOSE: Final = 0.9  # of the remaining budget: no narrower width is worth another look
+AIMED: Final = 0.97  # the next guess costs this share of the remaining budget
+CLOSE: Final = 0.9  # a price above this share of the budget left ends the search
 WIDER: Final = 2.0  # times a guess that may not be paid
 
 

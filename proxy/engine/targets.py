@@ -10,7 +10,7 @@ stopping depended on noise gets a higher confidence for that (`planner.workload`
 
 Before each round, the first included, it is priced what the search will probably ask for in the
 end; a search that cannot be paid so far ends before the round. And until a search is known to end,
-whatever the truth is within the noisy intervals, it spends at most a tenth of the remaining budget.
+whatever the truth is within the noisy intervals, it spends at most a tenth of the budget left.
 What a search paid for is given, with the intervals that it bought, also when it ends short of its
 targets.
 """
@@ -43,11 +43,13 @@ from proxy.outer_sql.postprocessing import OuterSql
 from proxy.tables import ANSWER_SECONDS, EmptyHistory, ServedTable, note_if_large
 
 N_ROUNDS_MAX: Final = 256  # budgets and deadlines end a search before
-UNSURE_SHARE: Final = Fraction(1, 10)  # of the remaining budget, for a search that may not end
-WORTH_A_LOOK: Final = 4  # times less than that share is still worth another round
+UNSURE_SHARE: Final = Fraction(
+    1, 10
+)  # a search that may not end spends at most this share of the rest
+WORTH_A_LOOK: Final = 4  # times that share: up to there another round is tried
 UNSURE: Final = (
-    "It will probably cost epsilon {:.3g} and may cost more than the {:.3g} that was left: until "
-    "the price is sure, a search spends a tenth of the remaining budget."
+    "It will probably cost epsilon {:.3g} and may cost more than the {:.3g} that was left: "
+    "until the price is sure, a search spends at most a tenth of the remaining budget."
 )
 N_WIDENED_MAX: Final = 3
 WIDENED: Final = 1.03  # times what is lacking: prices are about in inverse proportion to widths
@@ -60,7 +62,6 @@ class Settled:
 
     Parameters
     ----------
-    parts : list of AnsweredPart
     missed : TargetNotReached, optional
         Why some answer does not meet its target; None if all do.
     """
@@ -91,8 +92,8 @@ def settle(  # noqa: PLR0913 - the request, the payer, and what they may see
     LedgerUnavailable, SourceUnavailable
         What was charged is kept, and completed at the next request.
     TargetNotReached
-        Before anything is charged, if a look at the answers would take too large a share of what
-        is left.
+        Before anything is charged, if a look at the answers would cost too large a share of the
+        remaining budget.
     """
     cap = _cap(table, parts, payer, elsewhere)
     search = _Search(table, parts, payer, outer, cap, empty_history)
@@ -216,7 +217,7 @@ class _Search:
         The price is not foreseen for an answer that does not narrow as its parts do. The forecast
         of the first round that may be the last one is kept; until then, each is compared with the
         one before. A look that was wider than the table's defaults is little but noise, and
-        foretells nothing: an average of a skewed column may be a hundredth of its first estimate.
+        foretells nothing: an average of a skewed column may be a hundredth of the first estimate.
         """
         is_searched = any(part.is_searched for part in self._parts)
         guide = self._empty_history or self._table
@@ -247,7 +248,7 @@ class _Search:
         return False
 
     def _is_as_foreseen(self, needed: Fraction) -> bool:
-        """Whether the price of the search has hardly changed."""
+        """Whether the price of the search stays about the same."""
         if self._n_with_targets == 0 or _may_cost_more(self._parts):
             return True
         # What was free tells nothing of prices.

@@ -1,9 +1,10 @@
 """Answers counted for the ledger, and free answers that are given again.
 
 An answer is one linear query of a statement, with all its rows. Its plain price is what Laplace
-noise would have cost for the same accuracy without a history, at the target that applied when
-its search ended. A statement that ends without reaching its target gave no answer. The counts are
-written to the ledger periodically; a crash may lose some of them, but no charge and no answer.
+noise would have cost for the same accuracy without a history: the accuracy of the target that
+applied when its search ended. A statement that ends without reaching its target gave no answer. The
+counts are written to the ledger periodically; a crash may lose some of them, but no charge and no
+answer.
 
 Answers that were free, given again as they are while nothing has changed that they rest on.
 
@@ -184,7 +185,6 @@ class Told:
         What the caller was shown to be left, by private table.
     tallies : tuple of Tally
         What the answer counts for, by private table.
-    result : QueryResult
     """
 
     workload: Workload

@@ -60,8 +60,6 @@ class VisibleTables:
     public : mapping
         Functions that return the rows of public and synthetic tables, by their names in the outer
         SQL.
-    synthetic : tuple of SyntheticRecord
-    planner : Planner
     earlier : mapping
         Earlier generations of the private tables, which AS OF means.
     own : mapping
@@ -112,7 +110,7 @@ class VisibleTables:
         if table is None:
             return unknown_table(name, list(self.tables))
         return InvalidRequest(
-            f"{name} is {table.info.kind}: its answers are free, and cannot be bought.",
+            f"{name} is {table.info.kind}: its answers are free, and cannot be bought in a batch.",
             hint="Ask its SELECT statements one by one.",
         )
 
@@ -237,7 +235,6 @@ def public_relations(
 
     Parameters
     ----------
-    names : sequence of str
     seen : VisibleTables
         What the caller may know of.
     shown : Shown, optional

@@ -150,7 +150,6 @@ class LedgerAuthenticator:
 
     Parameters
     ----------
-    ledger : AccessLedger
     allow_anonymous : bool
         Whether a call without credentials is a call of the analyst ``anonymous``, to whom every
         table is open. A call that presents credentials is checked by them all the same.
@@ -256,7 +255,7 @@ class KnownCallers:
     Parameters
     ----------
     book : AccessBook
-        That state; anyone who has another one needs other callers.
+        That state; each state needs callers of its own.
     """
 
     def __init__(self, book: AccessBook) -> None:

@@ -9,7 +9,7 @@ it. It is kept under the call's own context object, which every part of one call
 other call does, whichever thread runs it. A call without a caller is a programming error.
 
 Methods that take one message are served as methods that take a stream of one message: otherwise
-gRPC would wait for that message first, with a thread for each call, no matter who makes it.
+gRPC would wait for that message first, with a thread for each call, even of a stranger.
 """
 
 import logging
@@ -215,7 +215,7 @@ class IdentityInterceptor(grpc.ServerInterceptor):
 
 
 class FailureLog:
-    """Logs rejected credentials, one line a second at most, so that no one can fill the disk.
+    """Logs rejected credentials, one line a second at most, so that strangers cannot fill the disk.
 
     The metrics count how many there were.
     """

@@ -47,9 +47,6 @@ class Grant:
 
     Parameters
     ----------
-    analyst : str
-    groups : sequence of str
-    role : Role
     tables : sequence of str
         ``*`` for every table, including tables that are added later.
     expires : str, optional

@@ -1,4 +1,4 @@
-"""Which role may call which method. A method that is not listed here may be called by no one.
+"""Says which role may call which method. A method that is not listed here may not be called.
 
 Auditors read what was spent and on what; they may not query, so their credentials cannot spend
 anything. Collectors tell streams who came, and do nothing else: they read nothing.

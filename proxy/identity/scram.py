@@ -1,7 +1,7 @@
 """The server's side of SCRAM-SHA-256 (RFC 5802, 5929, 7677): two messages of a client, two answers.
 
     client  n,,n=,r=NONCE                             which mechanism, and its nonce
-    server  r=NONCE+OURS,s=SALT,i=4096                the same for every name, known or not
+    server  r=NONCE+OURS,s=SALT,i=4096                the same for a known and an unknown user
     client  c=BINDING,r=NONCE+OURS,p=PROOF            that it knows the token
     server  v=SIGNATURE                               that the server has the verifier
 
@@ -36,13 +36,7 @@ _FINAL: Final = re.compile(f"(c=([A-Za-z0-9+/=]+),r=({_NONCE})),p=([A-Za-z0-9+/=
 
 @dataclass(frozen=True, slots=True)
 class Password:
-    """A token that is a password, as far as the server knows it.
-
-    Parameters
-    ----------
-    token_hash : str
-    verifier : Verifier
-    """
+    """A token that is a password, as far as the server knows it."""
 
     token_hash: str
     verifier: Verifier
@@ -54,11 +48,11 @@ class ScramLogin:
     Parameters
     ----------
     salt : bytes
-        That of the user.
+        The user's salt.
     passwords : callable
         Returns the user's passwords as they are when the client's proof has come, and decoys, so
-        that no one is as much work as somebody. Called again if none fits and it may have been
-        issued since, as `refresh` says.
+        that an unknown user is as much work as a known one. Called again if none fits and it may
+        have been issued since, as `refresh` says.
     refresh : callable
         Looks for tokens that were just issued; whether it did.
     endpoint_hash : bytes, optional
@@ -164,7 +158,7 @@ class _Begun:
 
     nonce: str
     binding: bytes
-    messages: str  # everything that the proof covers but the last part
+    messages: str  # the messages that the proof is about, without the last part
 
 
 def _fitting(passwords: Iterable[Password], proof: bytes, about: bytes) -> Password | None:

@@ -36,7 +36,7 @@ class Verifier:
     Parameters
     ----------
     stored_key, server_key : bytes
-        Of RFC 5802.
+        The keys of RFC 5802.
     """
 
     stored_key: bytes = field(repr=False)
@@ -44,7 +44,7 @@ class Verifier:
 
 
 def salt_of(analyst: str) -> bytes:
-    """The salt for the tokens of a name, known or not.
+    """The salt for the tokens of a user's name, known or not.
 
     >>> salt_of("ann").hex()
     '40758f9271ea0dec13d0d451e993802d'
@@ -63,8 +63,7 @@ def sealed_verifier(key: bytes, analyst: str, token: str, shown_as: str) -> Seal
     Parameters
     ----------
     key : bytes
-        The ledger's.
-    analyst, token : str
+        The ledger's key.
     shown_as : str
         The token's hash, which no other credential has: so no seal is used twice.
     """

@@ -234,7 +234,7 @@ def make_marginals(
     _check_size(request, known, table)
     spent, sources = Fraction(0), [SOURCE_HISTORY] * len(request.sets)
     if is_raw and request.budget is None:
-        yield f"measuring what is missing of {len(request.sets)} tables"
+        yield f"measuring the missing counts of {len(request.sets)} tables"
         spent, sources = _bought_rows(table, request, target, payer)
     else:
         added = _to_add(table, request, target, known)
@@ -313,7 +313,7 @@ def _total(request: MarginalsRequest) -> float | None:
 
 
 def _check_covered(sets: Sequence[MarginalSet], scopes: Sequence[Scope]) -> None:
-    """Refuse columns without a known or planned measurement."""
+    """Refuse columns about which nothing is known and nothing will be bought."""
     asked = {name for one in sets for name in one.columns}
     unknown = sorted(asked - {name for scope in scopes for name in scope})
     if unknown or not scopes:

@@ -61,7 +61,6 @@ class MarginalRows:
     values : (n_cells,) ndarray of float64
     low, high, standard_errors : (n_cells,) ndarray of float64
         NaN where there is none.
-    source : str
     """
 
     columns: tuple[str, ...]
@@ -133,8 +132,8 @@ _NO_INTERVAL: Final = (
     "No cell has an interval: the correction of cells below zero depends on the noise."
 )
 _NO_JOINT: Final = (
-    "Tables that agree and are nowhere negative may still not fit any one population; global "
-    "consistency makes them marginals of one joint table."
+    "Tables that agree and are nowhere negative may still not come from any single population; "
+    "global consistency makes them marginals of one joint table."
 )
 _MODELLED: Final = (
     "Tables with source 'model' were not measured: they are the most even tables that agree with "
@@ -158,13 +157,10 @@ class ReconcileSettings:
 
     Parameters
     ----------
-    sets : tuple of MarginalSet
     sources : tuple of str
         The source of each set that a table covers.
-    consistency : Consistency
     total : float, optional
         The public number of records.
-    confidence : float
     """
 
     sets: tuple[MarginalSet, ...]
@@ -274,7 +270,7 @@ def _rows(  # noqa: PLR0913, PLR0917 - everything that describes the cells of a 
     highest: float,
     source: str,
 ) -> MarginalRows:
-    """The cells of a set, with intervals of the values possible there."""
+    """The cells of a set, with intervals cut to the values that are possible there."""
     cells = in_order(values, one.columns)
     nothing = np.full(cells.size, np.nan)
     if error is None:

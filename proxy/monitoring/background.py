@@ -16,9 +16,9 @@ class Background:
     Parameters
     ----------
     name : str
-        Of the thread.
+        The thread's name.
     seconds : float
-        Between two looks.
+        The time between two looks.
     """
 
     def __init__(self, name: str, seconds: float) -> None:

@@ -2,7 +2,7 @@
 
 The engine reports which stage of an answer it is in and what kind of answer it gave; the firewall
 reports how each call ended. Nothing depends on who listens: Prometheus
-(`proxy.monitoring.metrics`), a test or no one.
+(`proxy.monitoring.metrics`), a test, or no listener.
 
 No event contains SQL, a result or a name that a client chose. The listener measures times itself.
 """

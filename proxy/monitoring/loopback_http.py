@@ -31,7 +31,6 @@ def serving_http(
     ----------
     listen : str
         ``host:port`` of loopback, with an IPv6 host in brackets; port 0 takes any free one.
-    app : WSGIApplication
     setting : str
         The key under `[server]` that says so, for what an owner reads.
     n_requests_max : int

@@ -91,7 +91,7 @@ CALL_CODES: Final = REFUSAL_CODES | {OK_CODE, INTERNAL_CODE, CANCELLED_CODE, NO_
 
 
 class _Timed:
-    """A stage under way; subtracts its time from the stage around it."""
+    """A stage under way; subtracts its time from the time of the stage around it."""
 
     __slots__ = ("_clock", "_histogram", "_inner", "_outer", "_started")
 
@@ -241,7 +241,7 @@ class Metrics:
 
 
 COUNTED: Final = frozenset({"counter", "histogram"})
-ADDED: Final = frozenset({"tacit_purchases_in_flight"})  # gauges of each process
+ADDED: Final = frozenset({"tacit_purchases_in_flight"})  # gauges of each process's own work
 LEAST: Final = frozenset({"tacit_ledger_writable"})
 ENTRIES: Final = "tacit_ledger_entries"
 CREATED: Final = "_created"  # of a series that was begun in several processes, the first
@@ -255,7 +255,7 @@ def summed(present: Sequence[Iterable[Metric]], past: Iterable[Metric] = ()) -> 
     Parameters
     ----------
     present : sequence of iterable of Metric
-        Of each of its processes.
+        The metrics of each process.
     past : iterable of Metric
         What processes had counted that are no more.
     """

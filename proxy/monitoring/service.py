@@ -125,8 +125,6 @@ class LedgerWatch:
 
     Parameters
     ----------
-    ledger : WatchedLedger
-    readiness : Readiness
     keep_up : callable
         Other periodic work; called after every refresh, with whether the ledger is sound.
     """
@@ -294,8 +292,6 @@ def watching(
 
     Parameters
     ----------
-    service : WatchedService
-    metrics : Metrics
     readiness : Readiness
         Set ready at the start and ended at the exit.
     metrics_listen : str, optional

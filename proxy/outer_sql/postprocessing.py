@@ -1,6 +1,6 @@
-"""SQL on answers and public tables: where it runs, and which of it is short whatever it says.
+"""Runs SQL on answers and public tables, and decides which of it is sure to be short.
 
-Which SQL is short whatever it says: a small grammar, and the size of its input.
+Which SQL is sure to be short: a small grammar, and a limit on the size of the tables read.
 
 SQL that callers wrote runs in a process of its own, since one call may take a gigabyte or an hour.
 What this grammar makes cannot, so it needs none:
@@ -98,7 +98,6 @@ class ShortSql:
         What it takes to be columns of it.
     n_nodes : int
         How many nodes of expressions DuckDB evaluates for a row.
-    n_characters : int
     """
 
     relation: str
@@ -112,7 +111,6 @@ def reach(sql: str, relations: Mapping[str, pa.Table]) -> int | None:
 
     Parameters
     ----------
-    sql : str
     relations : mapping
         What the query can read, by its name.
     """
@@ -336,8 +334,6 @@ class OuterSql:
 
         Parameters
         ----------
-        sql : str
-        relations : mapping
         what : str
             What a refusal calls the query.
 
@@ -376,7 +372,7 @@ def _refusal(ended: SqlEnded, what: str) -> Refused:
     if ended.kind == BINDING and _OF_A_NAME.search(reason):
         return UnknownName(
             f"The {what} refers to an unknown name: {reason}.",
-            hint="A SELECT sees the columns of its FROM, under the names that they have there.",
+            hint="A SELECT can name only the columns of its FROM, as they are called there.",
         )
     return UnsupportedSql(
         f"The {what} cannot be computed: {reason}.",

@@ -71,7 +71,6 @@ class SqlProcesses:
 
         Parameters
         ----------
-        sql : str
         relations : mapping
             What the query can read, by its name.
         seconds : float
@@ -267,7 +266,7 @@ class _Kept:
         return id(table) in self._tables
 
     def add(self, tables: Sequence[pa.Table], used: Collection[int]) -> list[int]:
-        """Keep further tables as far as they fit; the ids of the tables that make room.
+        """Keep further tables as far as they fit; returns the ids of the tables dropped for them.
 
         Those in `used` stay: the statement reads them.
         """

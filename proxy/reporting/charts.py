@@ -80,7 +80,6 @@ def inline(figure: Figure, name: str, label: str) -> Markup:
 
     Parameters
     ----------
-    figure : Figure
     name : str
         A unique name within the page, of letters, digits and hyphens.
     label : str

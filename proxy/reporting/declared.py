@@ -31,7 +31,6 @@ class DeclaredColumn:
 
     Parameters
     ----------
-    name, kind, sql_type : str
     n_levels : int
         The number of levels.
     fields : mapping
@@ -133,7 +132,6 @@ class DeclaredTable:
 
     Parameters
     ----------
-    neighbours : str
     unit : str or None
         The column of the privacy unit.
     rows_per_unit_max : int
@@ -144,10 +142,8 @@ class DeclaredTable:
         The most groups of a statement in which one unit is counted.
     separate_budget : str
         Why it has a budget of its own beside another table about the same units.
-    n_records_max : int
     version : str
         The version of Tacit that wrote the declaration.
-    columns : tuple of DeclaredColumn
     """
 
     neighbours: str
@@ -230,7 +226,7 @@ def query_text(block: QueryBlock, declared: DeclaredTable | None) -> str:
 def unit_count_text(
     block: QueryBlock, declared: DeclaredTable | None, *, only_cut: bool = False
 ) -> str:
-    """A count of the units with a row in each group of a block; perhaps of the cut ones only."""
+    """A count of the units with a row in each group of a block, or of the cut units only."""
     rows = query_text(block, declared)
     unit = "unit" if declared is None or declared.unit is None else declared.unit
     count = f"COUNT(DISTINCT {unit})"

@@ -47,11 +47,8 @@ class CollectionReport:
 
     Parameters
     ----------
-    opened : CollectionOpened
-    opened_at : str
     closed : CollectionClosed, optional
         How many answered; None while it is open.
-    closed_at : str
     found : CollectionVerdict, optional
         What the auditor computed; None if it did not come to it.
     """
@@ -94,10 +91,8 @@ class ReportedEpoch:
 
     Parameters
     ----------
-    name : str
     begun_by : int
         The number of the entry by which it was paid for.
-    begun_at : str
     spent : Fraction
         What all epochs up to this one lose together.
     noisy_ones : tuple of int
@@ -119,8 +114,6 @@ class Users:
     ----------
     predicate : str, optional
         That held when they came; None of everybody.
-    noisy_ones : int
-    estimate, low, high : float
     """
 
     predicate: str | None
@@ -136,11 +129,6 @@ class StreamReport:
 
     Parameters
     ----------
-    name : str
-    opened : StreamOpened
-    opened_at : str
-    epochs : tuple of ReportedEpoch
-    is_dropped : bool
     found : StreamVerdict, optional
         What the auditor computed; None if it did not come to it.
     """
@@ -306,7 +294,6 @@ class AnswerCounts:
 
     Parameters
     ----------
-    n_free, n_paid : int
     plain_units_free, plain_units_paid : int
         The price of each answer by itself at its requested accuracy, added up, in units of 2**-40
         epsilon.
@@ -396,7 +383,6 @@ class RenewingBudget:
 
     Parameters
     ----------
-    window : str
     renews_on : str
         The day on which it renews next.
     spent, spent_in_year, spent_in_all : Fraction
@@ -483,8 +469,6 @@ class LedgerReport:
         The signed heads that the ledger was compared with; the verdict reports differences.
     credentials : tuple of (Credential, str)
         Each credential that was issued, with its state at that time: in force, expired or revoked.
-    collections : tuple of CollectionReport
-    streams : tuple of StreamReport
     """
 
     verdict: Verdict

@@ -76,7 +76,6 @@ def read_report(
     ----------
     entries : iterable of Entry
         The entries that the verdict is about, from the first on.
-    verdict : Verdict
     heads : sequence of SignedHead
         The signed heads that the verdict took into account.
     progress : callable, optional
@@ -437,7 +436,6 @@ def make_report(
     ----------
     entries : iterable of Entry
         All of them, in order.
-    format : ReportFormat
     verdict : Verdict
         What the auditor found about these entries. If the ledger is not valid, the report says so
         first, and then adds up the valid entries before the first invalid one.

@@ -46,7 +46,6 @@ def change(entry: Entry, body: Body, before: Limit | None) -> RuleChange | None:
 
     Parameters
     ----------
-    entry : Entry
     body : Body
         The contents of the entry.
     before : Limit, optional

@@ -169,9 +169,6 @@ class Shift:
 
     Parameters
     ----------
-    share : FairShare
-    analyst : str
-    times : CallTimes
     is_gone : callable
         Whether the client no longer waits for the answer.
     """

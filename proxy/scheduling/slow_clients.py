@@ -66,7 +66,7 @@ class SlowClientGuard:
             del self._waiting[wait]
 
     def reading(self, messages: Iterator[Item], context: grpc.ServicerContext) -> Iterator[Item]:
-        """The messages of a client; each must arrive within a limit."""
+        """The messages of a client; each must arrive within a time limit."""
         while True:
             with waiting(), self.waiting_for(context, SECONDS_TO_SEND_MAX):
                 message = next(messages, None)
@@ -75,7 +75,7 @@ class SlowClientGuard:
             yield message
 
     def sending(self, pieces: Iterator[Item], context: grpc.ServicerContext) -> Iterator[Item]:
-        """The pieces of an answer; the client must take each within a limit."""
+        """The pieces of an answer; the client must take each within a time limit."""
         for piece in pieces:
             with self.waiting_for(context, SECONDS_TO_TAKE_MAX):
                 yield piece

@@ -55,8 +55,6 @@ def packed_detail(
 
     Parameters
     ----------
-    refusal : Refused
-    status : grpc.StatusCode
     text : str
         Of the status, as it is sent.
     text_bytes : int

@@ -48,7 +48,6 @@ class SourceColumn:
         The SQL that names it.
     type_name : str
         Its type, without parameters.
-    is_csv : bool
     decimal_places : int, optional
         The digits behind the point, if it is a DECIMAL.
     missing : str
@@ -81,12 +80,10 @@ def number_sql(
 
     Parameters
     ----------
-    axis : NumericAxis or MeasureAxis
     value : str
         SQL for the number as a double, NULL if it is not finite.
     place : int
         The axis's place in the schema.
-    column : SourceColumn
     """
     if isinstance(axis, NumericAxis) and column.decimal_places is not None:
         search, last = _among_decimals(axis, column.sql, column.decimal_places)

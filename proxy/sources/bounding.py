@@ -1,12 +1,12 @@
-"""Rows of units: so many of each are kept, or one is made of the values that all share.
+"""Bounds the rows of each unit: keeps a limited number of them, or makes one row of shared columns.
 
 *Which rows are kept*, by the unit's own rows and a key. Of a unit with more rows, those come first
 that have the smallest keyed digests of the unit, the row, and its number among the unit's identical
 rows; of a table that grows, before that, those of the first levels of its axis, so that rows that
 come later change nothing. First those at each level of an axis are kept, where they are bounded
 too, and of these those in all. So another unit's rows change nothing, the same rows are kept
-whenever the same data is read with the same key, and no one without the key can tell, or arrange,
-which rows these are. Proof: accountant/proofs/units.md, "Bounding".
+whenever the same data is read with the same key, and without the key it is impossible to tell, or
+arrange, which rows these are. Proof: accountant/proofs/units.md, "Bounding".
 
 *One row for each unit*: the attributes that are the same in all of a unit's rows. All of its rows
 are looked at, before any are left out or bounded, so whether a unit has a row, and which, depends
@@ -26,7 +26,7 @@ from proxy.sources.problems import Problems
 UNIT = "unit_of_row"  # the column of encoded rows that says whose they are
 UNIT_NUMBER = "unit_number"  # the same in the snapshot, without the unit itself
 UNIT_DIGEST = "unit_digest"
-UNIT_WAS_CUT = "unit_was_cut"  # 1 for units that have rows left out
+UNIT_WAS_CUT = "unit_was_cut"  # 1 for units with rows that were left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,6 @@ def numbered_units_sql(schema: Schema, rows: str, kept: str, n_before: int = 0) 
 
     Parameters
     ----------
-    schema : Schema
     rows : str
         The query of all rows.
     kept : str

@@ -53,12 +53,7 @@ def name_sql(name: str) -> str:
 
 
 class Flow:
-    """Batches of rows that are pulled once.
-
-    Parameters
-    ----------
-    batches : iterator of pyarrow.RecordBatch
-    """
+    """Batches of rows that are pulled once."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self._batches = batches
@@ -74,14 +69,13 @@ class Flow:
 
         Parameters
         ----------
-        keep : callable
         schema : pyarrow.Schema
-            Of each batch.
+            The schema of each batch.
 
         Raises
         ------
         Exception
-            What stopped the batches, if something did, instead of the error that followed.
+            The error that stopped the batches, if any, instead of the errors that it caused.
         """
         try:
             keep(self.reader(schema))

@@ -186,7 +186,7 @@ class DuckDbSource:
     def _read(
         self, scope: Scope, cells: GroupedCells, sql: str, beside: Sequence[str] = ()
     ) -> list[NDArray[np.int64]]:
-        """The columns of a scope's cells, and of further columns."""
+        """The columns read from some cells: those of a scope, and those in `beside`."""
         columns = [self._column[name] for name in scope]
         with _readable(), self._cells.reading([*columns, *beside]) as cursor:
             for name, table in cells.tables.items():

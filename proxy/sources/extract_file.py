@@ -46,7 +46,7 @@ SETTLED_NS: Final = 2 * 10**9
 
 
 class WhyMade(StrEnum):
-    """Why an extract was made: which digest differed, and nothing about contents."""
+    """Why an extract was made: which of two things differed, without their contents."""
 
     ABSENT = "absent"  # there was none
     DAMAGED = "damaged"  # it is not what was written under this key
@@ -81,7 +81,7 @@ class ExtractPlace:
     folder : Path
         Made, for this user alone, if it is not there; its parent is.
     key : bytes
-        The ledger's.
+        The ledger's key.
     told : callable
         Is told which table's extract was made, and why.
     """
@@ -100,9 +100,6 @@ class ExtractedSource(DuckDbSource):
 
     Parameters
     ----------
-    schema : Schema
-    location : Location
-    cells : CellsOnDisk
     states : mapping of Path to FileState
         Of the files that it was read from.
     known : (dict, dict)
@@ -141,10 +138,6 @@ def open_extract(
 
     Parameters
     ----------
-    place : ExtractPlace
-    schema : Schema
-    location : Location
-    read : RowsRead
     known_rows : str
         The digest of the rows that the table has to have; an extract of others is made anew. Empty
         if no ledger says so yet.
@@ -247,7 +240,10 @@ def _written(  # noqa: PLR0913, PLR0917 - as `open_extract`
         chunks.close()
         raise ConfigurationInvalid(
             f"The extract of {schema.table} cannot be written to {place.folder}.",
-            hint="Is there room? The folder is extract_dir of the table, or beside the ledger.",
+            hint=(
+                "Is there free space? The folder is the table's extract_dir, or is beside the "
+                "ledger."
+            ),
         ) from None
     except BaseException:
         chunks.close()
@@ -287,7 +283,7 @@ def _opened(
 def _digests(header: Mapping[str, Any]) -> Mapping[str, Any]:
     """The digests of the data and of the rows, by how they are made.
 
-    A file of an earlier release has one of each, and may hold rows that no one has any more.
+    A file of an earlier release has one of each, and may hold rows that were deleted since.
     """
     earlier = {DigestKind.CELLS.name: (header.get("data"), header.get("rows"))}
     found: Mapping[str, Any] = header.get("digests", earlier)
@@ -317,7 +313,7 @@ def _as_json(states: States) -> list[dict[str, Any]]:
 
 
 def _key(place: ExtractPlace, salt: bytes) -> bytes:
-    """The key of one file: no one else's, since its salt was drawn for it."""
+    """The key of one file alone, since its salt was drawn for it."""
     made: bytes = HKDF(SHA256(), 32, salt, MAGIC).derive(place.key)
     return made
 
@@ -326,7 +322,7 @@ def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError:
-        raise ConfigurationInvalid(f"The folder {folder} cannot be made.") from None
+        raise ConfigurationInvalid(f"The folder {folder} cannot be created.") from None
 
 
 @contextmanager
@@ -355,4 +351,4 @@ def _new_file(folder: Path, part: Path | None) -> int:
             part.unlink()  # left by a process that was killed
         return os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except OSError:
-        raise ConfigurationInvalid(f"No file can be made in {folder}.") from None
+        raise ConfigurationInvalid(f"No file can be created in {folder}.") from None

@@ -1,7 +1,7 @@
 """Source files as something that DuckDB can select from, and the fingerprint of their bytes.
 
-The format of a file is what its owner says about it, not guessed from its rows or its folder: text
-is UTF-8 with commas, double quotes and one header line unless other is said, and an empty field is
+The owner declares the format of a file; it is not guessed from its rows or its folder. By default
+text is UTF-8 with commas, double quotes and one header line, and an empty field is
 NULL. DuckDB reads UTF-8; text in another encoding is decoded into memory first, and never into a
 file.
 
@@ -62,8 +62,8 @@ def check_base_table(location: SourceLocation, catalog: str, connection: Connect
     if len(found) != 1:
         if _spelled(wanted, "duckdb_views", "view_name", catalog, connection):
             raise ConfigurationInvalid(
-                f"{location.path}: {wanted} is a view, which may give other rows while the file "
-                "stays the same.",
+                f"{location.path}: {wanted} is a view, and a view's rows can change while the "
+                "file stays the same.",
                 hint=STORED,
             )
         raise ConfigurationInvalid(
@@ -77,7 +77,7 @@ def check_base_table(location: SourceLocation, catalog: str, connection: Connect
     ).fetchall()
     if is_generated:
         raise ConfigurationInvalid(
-            f"{location.path}: {wanted} has a generated column, which may give other values while "
+            f"{location.path}: {wanted} has a generated column, and its values can change while "
             "the file stays the same.",
             hint=STORED,
         )
@@ -185,7 +185,7 @@ def reachable(states: Mapping[Path, FileState]) -> Iterator[str]:
 def decoded(
     locations: Iterable[SourceLocation | SourceFiles], states: Mapping[Path, FileState]
 ) -> Iterator[Mapping[Path, FileState]]:
-    """The states of files; those that are not UTF-8 are in memory as text meanwhile.
+    """The states of files; inside the block, texts that are not UTF-8 are in memory.
 
     Raises
     ------
@@ -211,7 +211,7 @@ def _in_memory(state: FileState, encoding: str) -> Iterator[str]:
     """The path of a file's text as UTF-8, in memory."""
     if not hasattr(os, "memfd_create"):
         raise ConfigurationInvalid(
-            f"{state.path} is in {encoding}, which is read on Linux only.",
+            f"{state.path} is in {encoding}, which can be read on Linux only.",
             hint="Write it as UTF-8, as `iconv -t utf-8` does.",
         )
     with open(os.memfd_create("text"), "wb") as file:  # noqa: PTH123 - a file without a path
@@ -255,10 +255,8 @@ def opened(
 
     Parameters
     ----------
-    location : SourceLocation or SourceFiles
     states : mapping of Path to FileState
         The states of the files at that location, in order, and perhaps of others.
-    connection : Connection
     outside : str
         The name under which a database file is attached there.
     empty : mapping of str to bool
@@ -365,8 +363,8 @@ def _top_names(nodes: Sequence[tuple[str, int]]) -> Iterator[str]:
 
 def _unlike(path: Path) -> ConfigurationInvalid:
     return ConfigurationInvalid(
-        f"{path} has not the columns of the files before it.",
-        hint="The files of one table have the same columns, in the same order.",
+        f"{path} does not have the columns of the files before it.",
+        hint="All files of a table must have the same columns, in the same order.",
     )
 
 
@@ -419,7 +417,7 @@ def csv_relation(
 
 
 def _field(name: str, written: str, empty: Mapping[str, bool]) -> str:
-    """SQL for a field; NULL and an empty text were told apart if any column wants that."""
+    """SQL for a field; NULL and an empty text are distinguished only if some column wants that."""
     if not empty:
         return name
     has_null = empty.get(written.casefold())
@@ -436,7 +434,10 @@ def _names(location: Path, state: FileState, text: TextFormat) -> list[str]:
     if not any(header):
         raise ConfigurationInvalid(
             f"{location} must begin with a line of distinct column names; it has none.",
-            hint="Without such a line, say header = false: columns are column_1, column_2 and on.",
+            hint=(
+                "If the file has no such line, set header = false: columns are then called "
+                "column_1, column_2 and so on."
+            ),
         )
     return header
 
@@ -454,8 +455,10 @@ def check_distinct(label: str, names: Iterable[str]) -> None:
         if name and before != place:
             raise ConfigurationInvalid(
                 f"{label} must have distinct column names; columns {before} and {place} share one.",
-                hint="Names that differ only in letter case count as equal. Rename one in the file;"
-                " of a file of text without a line of names, say header = false.",
+                hint=(
+                    "Names that differ only in letter case count as equal. Rename one in the "
+                    "file; for a text file without a line of names, set header = false."
+                ),
             )
 
 

@@ -68,7 +68,9 @@ class SparkTable:
         if self.version is not None and self.version < 0:
             raise ValueError("has versions from 0")
         if not self.tls and not self.address.startswith(LOCAL):
-            raise ValueError("is on another machine; rows' counts go there by TLS alone")
+            raise ValueError(
+                "is on another machine, so counts of rows may be sent there only by TLS"
+            )
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -105,21 +107,21 @@ class SparkTable:
                 token = self.token_file.read_text(encoding="utf-8").strip()
             except (OSError, UnicodeError):
                 raise ConfigurationInvalid(
-                    f"The file {self.token_file} of a token cannot be read.",
+                    f"The token file {self.token_file} cannot be read.",
                     hint="It should hold the token as one line of text.",
                 ) from None
         given = [f"use_ssl={str(self.tls).lower()}"]
         if token:
             if not self.tls:
                 raise ConfigurationInvalid(
-                    f"{self.label} is reached without TLS, which shows a token to others.",
-                    hint="Without `tls = false`, or without the token.",
+                    f"{self.label} is reached without TLS, so others could read the token.",
+                    hint="Remove `tls = false`, or remove the token.",
                 )
             given.append(f"token={quote(token, safe='')}")
         return f"{SCHEME}{self.address}/;{';'.join(given)}"
 
 
-HIDDEN: Final = (".", "_")  # how names of other tools' own files begin
+HIDDEN: Final = (".", "_")  # how the names of other tools' own files begin
 
 
 class Extract(StrEnum):
@@ -242,7 +244,6 @@ class SourceFiles:
 
     Parameters
     ----------
-    folder : Path
     pattern : str
         Which files of the folder, as ``Path.glob`` takes it; it ends as the name of a file of text
         or of Parquet does. Files and folders whose names begin with a dot or an underscore are left
@@ -260,7 +261,7 @@ class SourceFiles:
             raise ValueError(f"a pattern must end in .parquet, {' or '.join(OF_TEXT)}")
         _check_text(self.kind, self.text)
         if Path(self.pattern).is_absolute() or ".." in Path(self.pattern).parts:
-            raise ValueError("a pattern is of files in its folder")
+            raise ValueError("a pattern matches files in one folder only")
 
     @property
     def kind(self) -> SourceKind:
@@ -332,7 +333,7 @@ class PostgresRows:
 
     def __post_init__(self) -> None:
         if (self.table is None) == (self.query is None):
-            raise ValueError("rows of PostgreSQL need source_table or source_query, one of them")
+            raise ValueError("rows of PostgreSQL need either source_table or source_query")
         if not (self.table or self.query or "").strip():
             raise ValueError("a table has a name, and a query a text")
         if self.server.schema != DEFAULT_SCHEMA:
@@ -350,7 +351,7 @@ class PostgresRows:
 
     @property
     def what(self) -> str:
-        """What is read there, as text: it tells apart the relations of a database."""
+        """The table or the query, as text: it distinguishes sources in one database."""
         return f"table {self.table}" if self.query is None else f"query {self.query.strip()}"
 
     @property

@@ -48,15 +48,11 @@ def open_rows(  # noqa: PLR0913, PLR0917 - what is read, and how it is kept
 
     Parameters
     ----------
-    schema : Schema
-    location : Location
-    read : RowsRead
     place : ExtractPlace, optional
         Where they are kept; by default in memory.
     known_rows : str
-        The digest of the rows that the ledger expects, which shows whether an extract is old.
+        The digest of the rows that the table must have; an extract with another one is old.
         Empty if no ledger says so yet.
-    extracted : Extracted
     """
     if place is None:
         return DuckDbSource(schema, location, read)
@@ -110,7 +106,6 @@ class GrowingFile:
     ----------
     schema : Schema
         With the axis along which the table grows.
-    location : Location
     key : bytes
         The ledger's, of the digests by which some rows of a unit are kept.
     place : ExtractPlace, optional
@@ -165,15 +160,12 @@ def table_rows(  # noqa: PLR0913, PLR0917 - what is read, and how it is kept
 
     Parameters
     ----------
-    schema : Schema
-    location : TableLocation
     key : bytes
-        The ledger's.
+        The ledger's key.
     place : ExtractPlace or StaysThere, optional
         Where they are kept; by default in memory.
     known_rows : str
         The digest of the rows of the generation that a ledger has come to; empty if it has none.
-    extracted : Extracted
     """
     if isinstance(place, StaysThere):
         return _there(schema, location, place, key)

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from adbc_driver_manager.dbapi import Cursor
 
 STREAM: Final = "streamed"
-KIND: Final = (
-    b"POSTGRESQL:type"  # what the driver says about a column; of a domain, what it is made of
-)
+KIND: Final = b"POSTGRESQL:type"  # the driver's type of a column; for a domain, its base type
 MODIFIER: Final = b"POSTGRESQL:typmod"
 ONE_SNAPSHOT: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 DECIMAL_DIGITS_MAX: Final = 38
@@ -45,7 +43,7 @@ PRIMARY_KEY: Final = (
 )
 
 SAID: Final = {
-    "22000": "a row of it fails, as the server's log says",
+    "22000": "reading a row fails; the server's log says why",
     "22003": "a number in it is beyond what a double holds",
     "25006": "source_query writes, which a read-only transaction refuses",
     "42501": "the user may not read it",
@@ -74,7 +72,6 @@ def opened(rows: PostgresRows, wanted: Sequence[str], connection: Connection) ->
 
     Parameters
     ----------
-    rows : PostgresRows
     wanted : sequence of str
         The names of the columns to read, in any letter case; what is absent is left out.
     connection : Connection
@@ -221,7 +218,9 @@ def _wanted(rows: PostgresRows, schema: pa.Schema, wanted: Sequence[str]) -> lis
     folded = {name.casefold() for name in wanted}
     found = [one for one in schema if one.name.casefold() in folded]
     if len({one.name.casefold() for one in found}) != len(found):
-        raise InvalidRequest(f"{rows.label} has two columns that differ in letter case only.")
+        raise InvalidRequest(
+            f"{rows.label} has two columns whose names differ in letter case only."
+        )
     return found
 
 
@@ -298,7 +297,7 @@ def refusal(
         return ConfigurationInvalid(f"{rows.label} cannot be read: {CANNOT_CONNECT}.", hint=HINT)
     if not code or code.startswith(LOST):
         return ConnectionLost(
-            f"{rows.label} cannot be read: the connection was lost, or the server has no room.",
+            f"{rows.label} cannot be read: the connection was lost, or the server is out of space.",
             hint=HINT,
         )
     said = SAID.get(code, f"PostgreSQL refuses (SQLSTATE {code})")

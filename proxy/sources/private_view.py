@@ -119,7 +119,6 @@ def materialise(
 
     Parameters
     ----------
-    view : PrivateView
     table : str
         The private table that the view defines.
     states : mapping of Path to FileState

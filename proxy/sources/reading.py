@@ -74,11 +74,10 @@ from proxy.sources.text_format import IS_PARQUET, fault_of, what_file_is
 
 
 class StreamedRows:
-    """The kept rows of one table, and the columns where a value had another type.
+    """The kept rows of one table, and the columns in which a value had another type.
 
     Parameters
     ----------
-    schema : Schema
     n_readable : int, optional
         Rows of later levels of the axis along which the table grows are left out.
     """
@@ -140,7 +139,6 @@ def encoded_sql(
 
     Parameters
     ----------
-    schema : Schema
     relation : Relation
         The rows, in the connection's database.
     problems : Problems
@@ -220,7 +218,7 @@ def _unlike(axis: Axis, column: SourceColumn, view: str | None) -> str:
     """That a column is of another type, and what to do about it."""
     unlike = f"is {column.type_name} in the source, which does not fit the declared kind"
     if isinstance(axis, TimestampAxis) and column.type_name == ZONED:
-        return f"{unlike} without a time_zone, on whose clock its moments are read"
+        return f"{unlike} without a time_zone; name the zone of its moments"
     return f"{unlike}; the view may give CAST({axis.name} AS {axis.sql_type})" if view else unlike
 
 
@@ -253,7 +251,7 @@ def _set_up(
 
 
 N_ROWS_AT_ONCE = 2**17
-N_PARTS = 64  # of the units; one is in memory at a time
+N_PARTS = 64  # parts of the units; one is in memory at a time
 PART = "part_of_units"
 TYPES = {"TINYINT": pa.int8(), "SMALLINT": pa.int16(), "INTEGER": pa.int32()}
 
@@ -275,10 +273,8 @@ def load(
     ----------
     schema : Schema
         The public columns.
-    location : Location
     states : mapping of Path to FileState
         The state of each file of the location.
-    read : RowsRead
     kept : Cells
         Where they are kept, and whether what is on its way may be in a file.
 
@@ -310,7 +306,7 @@ def load(
     if flow.n_rows > schema.n_records_max:
         raise ConfigurationInvalid(
             f"{location.label} holds more records than tables.{schema.table}.n_records_max allows.",
-            hint="Declare a public upper bound that is surely true.",
+            hint="Declare a larger public upper bound.",
         )
 
 
@@ -448,7 +444,7 @@ def _check_units(
     (found,) = connection.execute(
         f"SELECT count(*) > count({UNIT}), count({UNIT}) > count(DISTINCT {UNIT}) FROM encoded"  # noqa: S608 - a fixed name
     ).fetchall()
-    rule = "every row should be about a unit"
+    rule = "every row should name a unit"
     if not has_several:
         rule = "it should have one row for each unit; or declare rows_per_unit_max"
     for is_wrong, what in zip(found, ("NULL", "a value twice"), strict=True):
@@ -485,8 +481,8 @@ def read_into(kept: Cells, schema: Schema, location: Location, read: RowsRead) -
         changed = files.states_of(location.files) != states
     except duckdb.OutOfMemoryException:
         raise ConfigurationInvalid(
-            f"{location.label} takes more memory than there is.",
-            hint="Declare fewer columns, or serve it where there is more memory.",
+            f"{location.label} takes more memory than is available.",
+            hint="Declare fewer columns, or serve it on a machine with more memory.",
         ) from None
     except (duckdb.Error, csv.Error, OSError, UnicodeError, Damaged):
         # The driver's text may quote a row, so it is dropped.
@@ -527,14 +523,15 @@ def unreadable(location: Location) -> ConfigurationInvalid:
         what = f"{location.label} cannot be read as {each[0].kind}."
         return ConfigurationInvalid(what, hint=HINTS.get(each[0].kind))
     return ConfigurationInvalid(
-        f"{location.label} cannot be read: a file is missing, or is not what its name says."
+        f"{location.label} cannot be read: a file is missing, or its format is not the one that "
+        "its name says."
     )
 
 
 def wrong_with(path: Path, location: SourceLocation | SourceFiles) -> tuple[str, str] | None:
     """What is wrong with one file of a location, and what to do; None if nothing seems to be.
 
-    It reads the file once more, and quotes nothing from it.
+    It reads the file once more, and reveals nothing of its contents.
     """
     if not path.exists():
         return (

@@ -1,10 +1,10 @@
 """Keyed digests of rows as they are served, in the two ways that ledgers know.
 
 A digest says by how it begins in which way it was made, and is compared with one of the same way
-alone: anyone who compares passes the digest that is known. New ones are of sums: of each row a
-keyed block, added up, so that rows need no order and are seen once. Old ones are of the sorted
-cells (cells.py). Nothing here reads rows by itself. Proof: accountant/proofs/refinement.md, "The
-digest of rows".
+alone: the caller of a comparison passes the known digest. New ones are of sums: of each row a keyed
+block, added up, so that rows need no order and are seen once. Old ones are of the sorted cells
+(cells.py). Nothing here reads rows by itself.
+Proof: accountant/proofs/refinement.md, "The digest of rows".
 """
 
 import hashlib
@@ -66,7 +66,6 @@ def digest_of_cells(heading: Sequence[str | int], cells: Iterable[bytes], key: b
         What the rows are of.
     cells : iterable of bytes
         In canonical order.
-    key : bytes
     """
     code = hmac.new(key, canonical_json([*heading]).encode(), hashlib.sha256)
     for some in cells:
@@ -83,7 +82,6 @@ class RowsDigest:
         What the rows are of.
     columns : sequence of str
         What is digested of each batch: whole numbers without NULL. Their order counts.
-    key : bytes
     """
 
     def __init__(self, heading: Sequence[str | int], columns: Sequence[str], key: bytes) -> None:
@@ -130,7 +128,7 @@ class RowSums:
     Parameters
     ----------
     columns : pyarrow.Schema
-        Of integers.
+        The columns, all of integers.
     key_for : callable
         A key of 32 bytes by its purpose.
     """

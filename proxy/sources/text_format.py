@@ -1,7 +1,7 @@
 """How a text file of rows is written: its delimiter, decimal sign, encoding, and its first line.
 
-The format of a file is what its owner says about it, and otherwise what its name says: commas, or
-tabs in a `.tsv` file, points, UTF-8 and a line of names. It is never taken from its rows.
+The owner declares the format of a file. Otherwise its name decides: commas, or tabs in a `.tsv`
+file, points, UTF-8 and a line of names. The format is never taken from the rows.
 """
 
 import codecs
@@ -208,8 +208,6 @@ def first_line(path: Path, compression: str, encoding: str, delimiters: str) -> 
 
     Parameters
     ----------
-    path : Path
-    compression, encoding : str
     delimiters : str
         The characters after which a field may begin with a quote.
     """
@@ -258,8 +256,8 @@ def what_file_is(path: Path) -> tuple[str, str] | None:
 def fault_of(path: Path, text: TextFormat) -> tuple[str, str] | None:
     """What is wrong with a file that could not be read as it is said to be, and what to do.
 
-    It looks at the whole file, and says neither a value nor its place. None if nothing seems
-    to be wrong.
+    It looks at the whole file, and reveals nothing of its contents, nor where the problem is. None
+    if nothing seems to be wrong.
     """
     compression = compression_of(path)
     if compression == NOT_COMPRESSED and (known := what_file_is(path)) is not None:
@@ -269,7 +267,7 @@ def fault_of(path: Path, text: TextFormat) -> tuple[str, str] | None:
             while stream.read(BYTES_AT_ONCE):
                 pass
     except OSError:
-        return f"is not a {compression} file, or is not whole", "Compress it again."
+        return f"is not a {compression} file, or is cut short", "Compress it again."
     try:
         with text_of(path, compression, text.encoding) as lines:
             return _fault_in(lines, text)
@@ -297,14 +295,14 @@ def _fault_in(lines: TextIO, text: TextFormat) -> tuple[str, str] | None:
     except csv.Error:
         return (
             "has a double quote that begins or ends inside of a field",
-            "A field in quotes is quoted as a whole, and a quote in it is written twice.",
+            "Quote a field as a whole, and write a quote inside it twice.",
         )
     if not n_fields:
-        return "has no line", "A file of text begins with a line of names."
+        return "has no lines", "A file of text begins with a line of names."
     if len(ends - {""}) > 1:
         return (
-            "has lines that end in different ways",
-            "Write all ends alike, as `dos2unix` does.",
+            "has different line endings",
+            "Use the same line ending everywhere, as `dos2unix` does.",
         )
     return None
 

@@ -1,10 +1,10 @@
-"""A stream as a table, no matter which process holds its states.
+"""A stream as a table, answered by whichever process holds its states.
 
-A stream whose states this process does not hold: the process that does is asked for what needs one.
+If this process does not hold a stream's states, it asks the process that does.
 
 Of several workers the first holds all states, since a state is one file of one process. What
 follows from the ledger is answered here; arrivals and releases go to that one, which says nothing
-but that it is done, or why not: what was released is read from the ledger. Where no one holds
+but that it is done, or why not: what was released is read from the ledger. If no process holds
 states, all of that is refused.
 
 A stream as a table: COUNT(DISTINCT user) for each of its epochs that is over; free, as paid for.
@@ -12,7 +12,7 @@ A stream as a table: COUNT(DISTINCT user) for each of its epochs that is over; f
 What was paid when an epoch began covers its release too, so asking costs nothing, and the answer of
 an epoch is the same for ever. WHERE one of its predicates is answered from the estimator of that.
 How many users came in several epochs together is not known, nor for how many two predicates held:
-no one can tell who came again.
+no process can tell who came again.
 """
 
 from collections.abc import Callable, Sequence
@@ -57,8 +57,6 @@ class Asked:
 
     Parameters
     ----------
-    stream : str
-    what : What
     of : str
         The epoch to release, or who drops the stream.
     arrivals : Arrivals, optional
@@ -96,10 +94,9 @@ class StreamElsewhere(NotedStream):
     Parameters
     ----------
     ledger : Ledger
-        Which has it opened.
-    name : str
+        The ledger, with the stream's opening entry.
     folder : Path, optional
-        Where the holder keeps states; None if no one does.
+        Where the holder keeps states; None if there is no holder.
     ask : callable
         Has something done by the holder, after which the ledger here has what follows from it;
         raises its refusals.
@@ -136,7 +133,7 @@ class StreamElsewhere(NotedStream):
         if epoch.is_open:
             raise StoreUnavailable(
                 f"The release of the epoch {name} of the stream {self.name} is not known yet.",
-                hint="Ask again in a moment: it is the same for ever.",
+                hint="Ask again in a moment: once known, it never changes.",
             )
         return epoch
 
@@ -168,12 +165,7 @@ class Counted:
 
 @dataclass(frozen=True)
 class ReleaseLaw:
-    """The law of the error of one released number, with the interval of that number.
-
-    Parameters
-    ----------
-    count : ReleasedCount
-    """
+    """The law of the error of one released number, with the interval of that number."""
 
     count: ReleasedCount
 
@@ -208,12 +200,7 @@ class ReleaseLaw:
 
 
 class StreamTable:
-    """A stream in SQL: a table that answers by itself, with the epochs that were over just now.
-
-    Parameters
-    ----------
-    stream : ServedStream or StreamElsewhere
-    """
+    """A stream in SQL: a table that answers by itself, with the epochs that were over just now."""
 
     def __init__(self, stream: ServedStream | StreamElsewhere) -> None:
         self._stream = stream
@@ -237,8 +224,10 @@ class StreamTable:
             schema,
             AS_IT_IS,
             kind=STREAM,
-            comment=f"Stream. COUNT(DISTINCT {opened.column}){each}, from a state that is private "
-            f"by itself; epsilon {float(epsilon_of(opened)):.6g} an epoch, with its release.",
+            comment=(
+                f"Stream. COUNT(DISTINCT {opened.column}){each}, from a state that is itself "
+                f"private; epsilon {float(epsilon_of(opened)):.6g} an epoch, with its release."
+            ),
         )
 
     @property
@@ -279,11 +268,11 @@ class StreamTable:
         asked = [self._asked(one) for one in wanted]
         names = {row.epoch for one in asked for row in one if row is not None}
         epochs = {name: self._stream.release(name) for name in sorted(names)}
-        absent = Posterior(0.0, law_of_noise(np.empty(0)))
+        no_users = Posterior(0.0, law_of_noise(np.empty(0)))
 
         def answered(row: Counted | None) -> Posterior:
             if row is None:
-                return absent
+                return no_users
             count = epochs[row.epoch].count(row.predicate)
             return Posterior(count.n_users, ReleaseLaw(count))
 
@@ -302,7 +291,7 @@ class StreamTable:
         """
         del block, question
         raise UnsupportedSql(
-            f"{self._stream.name} is a stream: tests of independence are not answered on it.",
+            f"{self._stream.name} is a stream, and streams have no tests of independence.",
             hint=f"Ask for COUNT(DISTINCT {self._stream.history.opened.column}), which is free.",
         )
 
@@ -312,7 +301,7 @@ class StreamTable:
         return epoch_of(self._stream.name, history.opened, name, history.released[name])
 
     def _asked(self, wanted: Wanted) -> list[Counted | None]:
-        """What each row of a block counts; None of a row that counts no one.
+        """What each row of a block counts; None for a row that counts no users.
 
         Raises
         ------
@@ -322,7 +311,7 @@ class StreamTable:
         name, opened = self._stream.name, self._stream.history.opened
         if wanted.groups_max is None or wanted.only_cut:
             raise UnsupportedSql(
-                f"{name} is a stream: only COUNT(DISTINCT user) is answered on it.",
+                f"{name} is a stream, and only its distinct users can be counted.",
                 hint=f"Ask for COUNT(DISTINCT {opened.column}), which is free.",
             )
         if not self._epochs:
@@ -359,8 +348,8 @@ class StreamTable:
         if inside.size > 1:
             name, column = self._stream.name, self._stream.history.opened.column
             raise UnsupportedSql(
-                f"How many users came to {name} in several epochs together is not known.",
-                hint=f"Ask for COUNT(DISTINCT {column}) with GROUP BY {EPOCH}, or of one.",
+                f"The number of users that came to {name} in several epochs together is not known.",
+                hint=f"Ask for COUNT(DISTINCT {column}) with GROUP BY {EPOCH}, or for one epoch.",
             )
         does_not_hold, holds = row[inside[0]]
         if does_not_hold and not holds:
@@ -371,7 +360,8 @@ class StreamTable:
         name, opened = self._stream.name, self._stream.history.opened
         return UnsupportedSql(
             f"{name} counts its users, and those who came while a predicate held: "
-            f"{', '.join(opened.predicates)}. Others, and several together, are not known.",
+            f"{', '.join(opened.predicates)}. Other predicates, and several together, are not "
+            "known.",
             hint=f"Ask for COUNT(DISTINCT {opened.column}) WHERE {opened.predicates[0]}, or "
             "without WHERE; what is to be counted is declared in CREATE STREAM.",
         )

@@ -37,12 +37,7 @@ EVERYBODY: Final = ""
 
 
 class StreamCalls:
-    """The methods of `tacit.v1` for streams.
-
-    Parameters
-    ----------
-    streams : StreamService
-    """
+    """The methods of `tacit.v1` for streams."""
 
     def __init__(self, streams: StreamService) -> None:
         self._streams = streams
@@ -80,8 +75,11 @@ def arrivals(sent: pa.Table, opened: StreamOpened) -> Arrivals:
     if column not in named or len(set(named)) < len(named) or set(named) - {column, *truths}:
         also = f" and may have {', '.join(truths)}" if truths else ""
         raise InvalidRequest(
-            f"An upload to this stream has the column {column}{also}, and no other.",
-            hint=f"Leave the others out, or rename: a table of the one column {column}.",
+            f"An upload to this stream must have the column {column}{also}, and no other.",
+            hint=(
+                "Remove or rename the others; the least is a table with the single column "
+                f"{column}."
+            ),
         )
     ids = _whole(sent.column(column), column)
     where = {name: _truth(sent.column(name), name) for name in truths if name in named}
@@ -93,20 +91,20 @@ def _whole(ids: pa.ChunkedArray, name: str) -> NDArray[np.int64]:
     if not pa.types.is_integer(ids.type):
         raise InvalidRequest(
             f"Users are whole numbers, and the column {name} is of {ids.type}.",
-            hint="Give each of them a number, the same whenever they come.",
+            hint="Give each user a number, the same at every visit.",
         )
     _check_given(ids)
     try:
         found: NDArray[np.int64] = ids.cast(pa.int64()).to_numpy()
     except pa.ArrowInvalid:
-        raise InvalidRequest("An id is no whole number of 64 bits with a sign.") from None
+        raise InvalidRequest("An id is not a signed whole number of 64 bits.") from None
     return found
 
 
 def _truth(values: pa.ChunkedArray, name: str) -> NDArray[np.bool_]:
     if not pa.types.is_boolean(values.type):
         what = "Whether users left" if name == LEFT else f"The predicate {name}"
-        raise InvalidRequest(f"{what} is true or false, and not of {values.type}.")
+        raise InvalidRequest(f"{what} must be true or false, not {values.type}.")
     _check_given(values)
     found: NDArray[np.bool_] = values.to_numpy()
     return found
@@ -114,7 +112,7 @@ def _truth(values: pa.ChunkedArray, name: str) -> NDArray[np.bool_]:
 
 def _check_given(values: pa.ChunkedArray) -> None:
     if values.null_count:
-        raise InvalidRequest("A value is NULL: no one of the upload was noted.")
+        raise InvalidRequest("A value is NULL, so no user of the upload was counted.")
 
 
 VIEW: Final = "streams"
@@ -176,12 +174,7 @@ def _carried_out(service: StreamService, statement: StreamStatement, caller: Cal
 
 
 class Streams(Feature):
-    """The streams of a server.
-
-    Parameters
-    ----------
-    service : StreamService
-    """
+    """The streams of a server."""
 
     statements = (CreateStream, DropStream)
 
@@ -197,7 +190,7 @@ class Streams(Feature):
         return _carried_out(self.service, statement, caller)
 
     def columns_of(self, statement: StreamStatement) -> pa.Schema:
-        """The columns of the reply about the stream."""
+        """The columns of the statement's result."""
         return _columns_of(statement)
 
     def new_table(self, statement: StreamStatement) -> str | None:
@@ -213,7 +206,7 @@ class Streams(Feature):
         try:
             stream = self.service.observed(caller, table)
         except UnknownName as unknown:
-            said = f"{unknown.message} Rows are taken for streams alone."
+            said = f"{unknown.message} Only streams accept uploads."
             raise UnknownName(said, hint=unknown.hint) from None
         opened, rows = stream.history.opened, sent()
         stream.observe(arrivals(rows, opened))

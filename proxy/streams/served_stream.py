@@ -9,11 +9,11 @@ All of a stream is in its entry, so a restart needs nothing else but the files o
     the ledger notes the epoch  ->  its state gets a file  ->  arrivals draw bits anew
     the epoch is over  ->  a number is drawn  ->  the ledger has it  ->  the state is erased
 
-One lock is held over each of these, so no one is observed while an epoch is released. Epochs begin
-and end by the clock (`Turning`), never with an arrival, which waits for that instead: or the ledger
-would tell that somebody came. A file that is gone is never made again: that would be a second state
-of an epoch, and a second look (streams/proofs/pan_privacy.md). Nor is one made of an epoch that is
-over: it would say that no one came.
+One lock is held over each of these, so no arrival is observed while an epoch is released. Epochs
+begin and end by the clock (`Turning`), never with an arrival, which waits for that instead: or the
+ledger would tell that somebody came. A file that is gone is never made again: that would be a
+second state of an epoch, and a second look (streams/proofs/pan_privacy.md). Nor is one made of an
+epoch that is over: it would say that no user came.
 """
 
 import secrets
@@ -48,8 +48,7 @@ class NotedStream:
     Parameters
     ----------
     ledger : Ledger
-        Which has it opened.
-    name : str
+        The ledger, with the stream's opening entry.
     folder : Path, optional
         Of the files of states; None where there are none.
     """
@@ -77,7 +76,7 @@ class NotedStream:
     def ended(self) -> tuple[str, ...]:
         """The epochs that are over, or end when they are asked for, in order."""
         if self.is_due:
-            self._read_again()  # another process may have begun it
+            self._read_again()  # another process may have begun one
         begun = self.history.released
         now = self._present_epoch()  # after that: none of those begun is later
         return tuple(one for one in begun if one != now or not self.is_by_clock)
@@ -98,7 +97,7 @@ class NotedStream:
         return self.history.opened.epoch_at(self._ledger.now())
 
     def _read_again(self) -> None:
-        """See what others have written; nothing to do where all releases are written."""
+        """Read what other processes have written; nothing to do if this one writes all releases."""
 
     def _epoch(self, name: str) -> Epoch:
         history = self.history
@@ -167,8 +166,7 @@ class ServedStream(NotedStream):
     Parameters
     ----------
     ledger : Ledger
-        Which has it opened.
-    name : str
+        The ledger, with the stream's opening entry.
     folder : Path
         Of the files of states; there by now.
     """
@@ -186,7 +184,7 @@ class ServedStream(NotedStream):
         Raises
         ------
         Refused
-            Then no one was noted.
+            Then no user was counted.
         """
         self._await_epoch()
         with self._lock:
@@ -396,8 +394,12 @@ class ServedStream(NotedStream):
         if not self.is_by_clock:
             another = "drop the stream, and create another one"
         return StoreUnavailable(
-            f"The state of the epoch {name} of the stream {self.name} is gone, or is another one.",
-            hint=f"It is not made again, as two states are two looks; {another}.",
+            f"The state of the epoch {name} of the stream {self.name} is missing, or is not the "
+            "one written for it.",
+            hint=(
+                "It cannot be made again, because a second state would be a second look at the "
+                f"users; {another}."
+            ),
         )
 
     def _erase(self, name: str) -> None:
@@ -415,7 +417,7 @@ class ServedStream(NotedStream):
 
 def _budget_spent(stream: str) -> InvalidRequest:
     return InvalidRequest(
-        f"The budget of the stream {stream} leaves no other epoch.",
+        f"The budget of the stream {stream} does not pay for another epoch.",
         hint="What was released is still answered; an owner may create another stream.",
     )
 
@@ -429,14 +431,14 @@ def _ends_now(stream: str) -> StoreUnavailable:
 
 def _not_begun(stream: str) -> StoreUnavailable:
     return StoreUnavailable(
-        f"An epoch of the stream {stream} has come, and the ledger cannot be written.",
-        hint="Send the call again once it can: no one is noted before an epoch is paid for.",
+        f"An epoch of the stream {stream} is due, but the ledger cannot be written.",
+        hint="Send the call again once it can: no user is counted before an epoch is paid for.",
     )
 
 
 def _not_kept(stream: str) -> StoreUnavailable:
-    """The refusal where the disk did not take a write; the server's log has no more of it."""
+    """The refusal when the disk took no write; the server's log says no more."""
     return StoreUnavailable(
-        f"The state of the stream {stream} cannot be kept: the disk is full, or refuses.",
-        hint="Nothing is lost but what this call brought; send it again once there is room.",
+        f"The state of the stream {stream} cannot be kept: the disk is full, or refuses to write.",
+        hint="Only this call's users are lost; send it again once there is space.",
     )

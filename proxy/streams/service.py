@@ -5,10 +5,10 @@ What may be known of a stream: how it counts, and what its epochs lost. No numbe
 All of it is in the ledger, so it can be said about a stream that was dropped, and by a server that
 cannot keep states.
 
-The streams of one server: who may create, observe and drop one, and the list of all.
+Keeps the streams of one server, and decides who may create, observe and drop one.
 
 To a caller, streams that they may not know of do not exist. Streams are in the ledger; their states
-are in a folder beside it, which no one but the server's user may read. Of several workers the first
+are in a folder beside it, which only the server's user may read. Of several workers the first
 holds them, and the others ask that one.
 
 Epochs turn by the clock: what is over is released, and what has come is begun, without a call.
@@ -53,17 +53,14 @@ from streams import erase_file
 
 @dataclass(frozen=True, slots=True)
 class StreamStatus:
-    """A stream, as those see it who open its name.
+    """A stream, as a caller who may open it sees it.
 
     Parameters
     ----------
-    name : str
-    opened : StreamOpened
     n_begun, n_released : int
         Its epochs.
     epsilon_spent : Fraction
         What all of them lose together.
-    is_dropped : bool
     """
 
     name: str
@@ -107,7 +104,6 @@ class StreamService(Mapping[str, StreamTable]):
 
     Parameters
     ----------
-    ledger : Ledger
     folder : Path, optional
         Where states are kept; None where there can be none.
     declared : sequence of str
@@ -140,7 +136,9 @@ class StreamService(Mapping[str, StreamTable]):
         if taken:
             raise CannotStart(
                 f"{taken[0]} is the name of a stream in this ledger, now or before.",
-                hint="Give the table another name: what a stream lost stays under its own.",
+                hint=(
+                    "Give the table another name: the ledger keeps a stream's loss under its name."
+                ),
             )
         if self._holds_states:
             crew.answer(STATES, self._done)
@@ -171,7 +169,7 @@ class StreamService(Mapping[str, StreamTable]):
         def build(book: StreamBook, _at: str) -> StreamOpened:
             known = {name.casefold() for name in (*book.streams, *ledger.collections.by_name)}
             if order.name.casefold() in known | self._declared:
-                raise ValueError("a name that SQL does not tell from another")
+                raise ValueError("SQL cannot distinguish the name from another")
             _check_room([one.opened for one in book.streams.values() if not one.is_dropped], opened)
             return opened
 
@@ -180,7 +178,7 @@ class StreamService(Mapping[str, StreamTable]):
         except ValueError:
             raise NameTaken(
                 f"{order.name} is the name of a table, a collection or a stream, now or before.",
-                hint="Take another name: what a stream lost stays in the ledger under its own.",
+                hint="Take another name: the ledger keeps a stream's loss under its name.",
             ) from None
         stream = self._streams[order.name]
         try:
@@ -188,7 +186,10 @@ class StreamService(Mapping[str, StreamTable]):
         except (StoreUnavailable, LedgerUnavailable) as refusal:
             raise StoreUnavailable(
                 f"{order.name} is created, and its first epoch has no state yet: {refusal.message}",
-                hint=f"{refusal.hint or ''} It gets one by itself; do not create it again.".strip(),
+                hint=(
+                    f"{refusal.hint or ''} It gets a state without your help; do not create the "
+                    "stream again."
+                ).strip(),
             ) from refusal
         finally:
             self._tell_others()
@@ -204,8 +205,8 @@ class StreamService(Mapping[str, StreamTable]):
         stream = self.find(caller, name)
         if caller.role not in WHO_OBSERVES:
             raise NotAllowed(
-                f"Only collectors and owners report who comes to the stream {name}: the reporter "
-                "decides what is counted.",
+                f"Only collectors and owners may report arrivals to the stream {name}, because "
+                "the reports decide what it counts.",
                 hint="Call with a collector's credential that opens this stream alone.",
             )
         return stream
@@ -348,7 +349,7 @@ class StreamService(Mapping[str, StreamTable]):
     def _kept_in(self) -> tuple[Ledger, Path]:
         if self._ledger is None or self._folder is None:
             raise InvalidRequest(
-                "This server keeps no states of streams.",
+                "This server has no folder for the states of streams.",
                 hint="They are files beside the ledger: streams need a ledger in a file, by path "
                 "and not by url, and are asked on the server that has it.",
             )
@@ -370,8 +371,8 @@ def _check_room(there_are: Sequence[StreamOpened], another: StreamOpened) -> Non
     left = N_BITS_MAX - sum(one.n_places * one.n_estimators for one in there_are)
     if another.n_places * another.n_estimators > left:
         raise TooLarge(
-            f"The states of all streams have at most {N_BITS_MAX} bits, of which {max(0, left)} "
-            "are left.",
+            f"The states of all streams may have at most {N_BITS_MAX} bits together; "
+            f"{max(0, left)} are left.",
             hint="Observe a sample (bits => 1000000), or drop a stream that is over.",
         )
 
@@ -382,12 +383,7 @@ RETRY_SECONDS: Final = {"pay": 1.0, "turn": 60.0, "tidy": 60.0}
 
 
 class Turning(Background):
-    """A thread that turns the epochs of streams; a context manager.
-
-    Parameters
-    ----------
-    streams : StreamService
-    """
+    """A thread that turns the epochs of streams; a context manager."""
 
     def __init__(self, streams: StreamService) -> None:
         super().__init__("turning", LOOK_SECONDS)

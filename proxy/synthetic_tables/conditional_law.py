@@ -120,7 +120,6 @@ class LawQuestion:
 
     Parameters
     ----------
-    columns : tuple of str
     given : tuple of (str, str)
         Columns and values.
     """
@@ -137,7 +136,6 @@ class ModelLaw:
     ----------
     data : pyarrow.Table
         One row for each combination of the columns' values, with its share.
-    way : LawBasis
     n_rows : float, optional
         The effective number of rows drawn, or the number of rows counted; None if exact.
     """
@@ -171,8 +169,6 @@ def asked_law(
         the same answer.
     axes : sequence of Axis
         The axes of its columns.
-    question : LawQuestion
-    model : Model
     rows : callable
         Reads the table's rows.
 

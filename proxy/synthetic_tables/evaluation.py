@@ -1,9 +1,9 @@
 """An honest score of a synthetic table: how far its rows are from the private ones, bought.
 
-The fit of a model says how well its rows agree with the measurements, and nothing about anything
-else. Here noisy distances of pairs of columns are bought, whether these were measured before or
-not; the rows are public, and are the numbers that the private counts are compared with. A score is
-of rows alone: it makes no table better, and no count is known from it.
+The fit of a model says how well its rows agree with what was measured, and nothing about the rest.
+Here noisy distances of pairs of columns are bought, whether these were measured before or not; the
+rows are public, and are the numbers that the private counts are compared with. A score is of rows
+alone: it makes no table better, and no count is known from it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -92,11 +92,8 @@ def evaluated(  # noqa: PLR0913 - what is compared with what, and who pays
 
     Parameters
     ----------
-    table : ServedTable
-    payer : Payer
     axes : sequence of Axis
         The columns of the rows.
-    rows : pyarrow.Table
     n_rows : int
         How many rows the private table has, by a noisy estimate.
     epsilon : Fraction
@@ -157,7 +154,6 @@ def grouped(levels: Integers, column: Column) -> Integers:
     Parameters
     ----------
     levels : (n_rows,) ndarray of int64
-    column : Column
 
     Returns
     -------

@@ -4,7 +4,7 @@ Respondents have spent their own epsilon, so everything about their answers is p
 there is no budget, no gate and no history. The pairwise method takes the tables as it takes what a
 history knows; the method privbayes chooses parents by the tables themselves.
 
-A synthetic table does not change when more people answer: its record says how many had.
+A synthetic table does not change when more people answer: its record says how many had answered.
 """
 
 import math
@@ -78,7 +78,7 @@ def _check_free(order: CreateSynthetic, name: str) -> None:
     if order.epsilon or order.evaluate:
         asked = "epsilon" if order.epsilon else "evaluate"
         raise InvalidTarget(
-            f"{name} is a collection, which has no budget: {asked} buys nothing of it.",
+            f"{name} is a collection, which has no budget: {asked} buys nothing from it.",
             hint="Write epsilon => 0: what respondents have answered is free.",
         )
     bought = {
@@ -91,8 +91,8 @@ def _check_free(order: CreateSynthetic, name: str) -> None:
     for option, is_given in bought.items():
         if is_given:
             raise InvalidRequest(
-                f"{option} says what is bought of a private table; {name} is a collection, whose "
-                "tables are there already.",
+                f"{option} says what to buy from a private table; {name} is a collection, whose "
+                "tables exist already.",
                 hint=f"Leave {option} out.",
             )
 
@@ -110,7 +110,7 @@ def planned(table: CollectedTable, request: SynthesisRequest) -> tuple[PlannedSt
 
 
 def make_of_answers(table: CollectedTable, request: SynthesisRequest, watch: Watch) -> MadeTable:
-    """Make a synthetic table from all answers until now. Free.
+    """Make a synthetic table from the answers given until now. Free.
 
     Raises
     ------
@@ -218,8 +218,8 @@ class AnsweredTables:
         sizes = campaign.sizes(scope)
         if math.prod(sizes) > N_CELLS_MAX:
             raise TooLarge(
-                f"A table of {', '.join(scope)} has {math.prod(sizes)} cells; what depends on what "
-                f"is told of {N_CELLS_MAX} at most.",
+                f"A table of {', '.join(scope)} has {math.prod(sizes)} cells; dependence is "
+                f"tested on at most {N_CELLS_MAX}.",
                 hint="Leave a column out, or use method => 'pairwise'.",
             )
         cells = np.arange(math.prod(sizes)).reshape(sizes)
@@ -241,8 +241,8 @@ class AnsweredTables:
         self._work += n_times * work
         if work > N_SIMULATED_MAX or self._work > N_SIMULATED_IN_ALL_MAX:
             raise TooLarge(
-                f"To tell what depends on what in {self._table.campaign.name} takes too many "
-                f"simulated answers about {', '.join(scope)}.",
+                f"Testing dependence in {self._table.campaign.name} takes too many simulated "
+                f"answers about {', '.join(scope)}.",
                 hint="Name fewer columns, or use method => 'pairwise'.",
             )
 

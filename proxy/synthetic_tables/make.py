@@ -83,9 +83,6 @@ def make(
 
     Parameters
     ----------
-    table : ServedTable
-    request : SynthesisRequest
-    payer : Payer
     watch : callable
         Called at every step; an exception from it stops the making. What was charged until then
         stays charged, is in the history, and is used by the next table.
@@ -223,7 +220,7 @@ def _network(
 ) -> _Fitted:
     if not request.epsilon:
         raise InvalidRequest(
-            "A history does not determine a network: privbayes needs an epsilon.",
+            "A history does not determine a network, so privbayes needs an epsilon.",
             hint="Give one, or make a table from history alone with the method pairwise.",
         )
     budget = spending.budget_of(request.epsilon)

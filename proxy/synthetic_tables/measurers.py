@@ -65,7 +65,6 @@ class NetworkMeasurer:
 
     Parameters
     ----------
-    spending : LaplaceSpending
     n_columns : int
         How many columns there are; at most one choice is made for each.
     """
@@ -121,8 +120,6 @@ class GateMeasurer:
 
     Parameters
     ----------
-    spending : LaplaceSpending
-    columns : sequence of Column
     of : Stratified, optional
         The rows that are counted; all by default.
     """
@@ -204,7 +201,6 @@ class Stratified:
 
     Parameters
     ----------
-    stratum : Stratum
     place : int
         Of the stratum among all, which are measured one after the other.
     n_strata : int

@@ -70,7 +70,7 @@ def decoded(axes: Sequence[Axis], rows: NDArray[np.int32], rng: np.random.Genera
     rows : (n_rows, n_columns) ndarray of int32
         The position of each row's level in each column.
     rng : numpy.random.Generator
-        For the values inside bins.
+        Draws the values inside bins.
     """
     columns = [_values(axis, rows[:, place], rng) for place, axis in enumerate(axes)]
     return pa.table(columns, schema=pa.schema([(one.name, arrow_type(one)) for one in axes]))

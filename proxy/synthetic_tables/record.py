@@ -44,20 +44,18 @@ class SyntheticRecord:
         Unique among the tables of the same source.
     table : str
         The private table or the collection it was made from, within which its name is unique.
-    method : Method
     epsilon : Fraction
         The most by which making it could increase the private table's cost.
     epsilon_spent : Fraction
         By how much it increased that cost.
     seed : int
         Reproduces the rows, value for value, as long as the model is kept.
-    n_rows : int
     n_bytes : int
         The size of its rows in memory. The store counts both as it writes them.
     columns : tuple of (str, str)
         Names and SQL types, in order.
     unknown : tuple of str
-        Columns without a known distribution; they are drawn uniformly.
+        Columns about which nothing was known; they are drawn uniformly.
     tables : tuple of tuple of str
         The columns of every noisy table that it is based on.
     n_charges : int

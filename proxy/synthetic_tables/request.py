@@ -32,11 +32,8 @@ class SynthesisRequest:
 
     Parameters
     ----------
-    table : str
-        The private table.
     epsilon : Fraction
         The most by which it may increase the table's cost; 0 for a table from history alone.
-    method : Method
     columns : tuple of str
         The columns, in the order of the result; empty for every column.
     n_rows : int, optional
@@ -159,13 +156,12 @@ class MadeTable:
 
     Parameters
     ----------
-    rows : pyarrow.Table
     method : Method
         The one that was used, never `AUTO`.
     epsilon_spent : Fraction
         By how much it increased the table's cost.
     unknown : tuple of str
-        Columns without a known distribution; they are drawn uniformly.
+        Columns about which nothing is known; they are drawn uniformly.
     tables : tuple of sorted scopes
         The noisy tables of the history that it is based on.
     model : mapping
@@ -177,7 +173,7 @@ class MadeTable:
     evaluation : Evaluation, optional
         None if none was bought.
     generation : int
-        Of the private table.
+        The generation of the private table.
     n_respondents : int, optional
         Of a collection: how many had answered; None of a private table.
     """

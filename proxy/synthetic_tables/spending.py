@@ -47,8 +47,6 @@ class LaplaceSpending:
 
     Parameters
     ----------
-    table : ServedTable
-    payer : Payer
     epsilon : Fraction
         The most that all of it may cost.
     watch : callable
@@ -118,7 +116,6 @@ def product_partition(
 
     Parameters
     ----------
-    scope : tuple of str
     labels : mapping of str to ndarray of int64
         The group of each level, of each axis.
     outside : ndarray of bool, optional
@@ -158,7 +155,6 @@ class GaussianBudget:
 
     Parameters
     ----------
-    terms : GaussianTerms
     opening : Fraction
         The epsilon that the first charge pays for the terms; 0 once they are paid for.
     budget : Fraction

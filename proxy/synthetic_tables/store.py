@@ -68,7 +68,6 @@ class SyntheticStore:
 
     Parameters
     ----------
-    folder : Path
     limits : SyntheticLimits
         Limits on the tables of one analyst.
     """
@@ -158,8 +157,6 @@ class SyntheticStore:
             Its numbers of rows and bytes are set to those of the parts.
         parts : iterable of pyarrow.Table
             The rows. A part is written before the next is asked for.
-        model : mapping
-        replaces : SyntheticRecord, optional
 
         Returns
         -------
@@ -185,7 +182,7 @@ class SyntheticStore:
         except (OSError, pa.ArrowException) as error:
             self._remove_files(record.id)
             raise _unavailable("written", error) from None
-        except BaseException:  # of the code that draws rows
+        except BaseException:  # from the code that draws the rows
             self._remove_files(record.id)
             raise
         if not is_named:
@@ -356,7 +353,7 @@ def _unavailable(verb: str, error: Exception) -> StoreUnavailable:
     why = "" if not isinstance(error, OSError) or error.strerror is None else f": {error.strerror}"
     return StoreUnavailable(
         f"Synthetic tables cannot be {verb} at present{why}.",
-        hint="Anyone who runs the server should check its synthetic_dir.",
+        hint="The server's owner should check its synthetic_dir.",
     )
 
 
@@ -371,9 +368,6 @@ class NamingContext:
 
     Parameters
     ----------
-    analyst : str
-    source : str
-        The private table.
     declared : frozenset of str
         The private and public tables that the maker may know of, in lower case.
     """
@@ -405,7 +399,6 @@ class Names:
         ----------
         order : CreateSynthetic
             If it gives no name, a free one is chosen.
-        maker : NamingContext
         there : mapping
             The existing synthetic tables.
         check : callable

@@ -1,7 +1,7 @@
 """Private tables as they are served: history, snapshots, purchases.
 
-A table owns its locks. Others ask it for a snapshot, which is a value that waits for no one, and
-for what they lack. Not here: SQL, formulas and targets that depend on answers (`engine/`).
+A table owns its locks. Callers ask it for a snapshot, which is a value and takes no lock, and for
+the answers that they lack. Not here: SQL, formulas and targets that depend on answers (`engine/`).
 """
 
 from proxy.tables.disclosure import (

@@ -4,17 +4,17 @@ Whether a plan that others overtook is still what is to be bought.
 
 Servers of one ledger plan at the same time, and each learns what another bought when it is about to
 charge. To plan anew takes as long as before, and may be overtaken again. So it is asked first what
-the others' purchases changed: a plan stands if no one bought or promised the same rows, it is still
-enough for everything that is wanted, and a new one would not cost much less: little that it pays
-for has become known, or would become much narrower than it was to be.
+the others' purchases changed: a plan stands if no other bought or promised the same rows, it is
+still enough for everything that is wanted, and a new one would not cost much less: few of its rows
+have become known, or would become much narrower than it was to be.
 
 What a plan costs is decided when it is charged. Nothing here decides what to buy.
 
-What the history answers waits for no one. A request that lacks something joins the queue of its
+What the history answers does not wait. A request that lacks something joins the queue of its
 payer; one request of the queue leads, plans a purchase for all of them, beside what is being bought
 already, and carries it out. Then each looks for itself. A plan that others overtook is made again,
-and what was refused for all together is bought for each alone, so that no one is refused for what
-another wanted.
+and what was refused for all together is bought for each alone, so that no request is refused for
+what another wanted.
 
 What to buy is the planner's decision, what may be charged the gate's.
 """
@@ -55,10 +55,8 @@ class SecondLook:
 
     Parameters
     ----------
-    plan : PurchasePlan
-    wanted : tuple of Wanted
     expected : Expected
-        Without the plan.
+        What is expected without the plan.
     n_payments : int
         How many charges there were.
     """
@@ -143,12 +141,7 @@ class Acquired:
 
 
 class Acquisition:
-    """Answers what is wanted of one table, from its history or a purchase. Thread-safe.
-
-    Parameters
-    ----------
-    purchasing : Purchasing
-    """
+    """Answers what is wanted of one table, from its history or a purchase. Thread-safe."""
 
     def __init__(self, purchasing: Purchasing) -> None:
         self._table = purchasing
@@ -184,7 +177,7 @@ class Acquisition:
                 self._lead(request)
             self._look(request)
         if not request.is_met:
-            raise RuntimeError("what was bought does not meet what was promised")
+            raise RuntimeError("the purchase does not reach the promised half-widths")
         return _acquired(request)
 
     def _look(self, request: PendingRequest) -> None:
@@ -241,7 +234,7 @@ class Acquisition:
         """The purchase of a plan, begun; None if it outlasted its turn and others bought.
 
         A leader that was overtaken too often buys what it planned. Its payer may then pay for what
-        others have just bought; no one else does.
+        others have just bought; no other payer does.
         """
         is_urgent = leader.n_overtaken >= N_OVERTAKEN_MAX
         beside = None if is_urgent else promises

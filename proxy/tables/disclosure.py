@@ -10,9 +10,9 @@ else nothing: a kind of entry that is added is hidden until it is listed there.
 The alarm for one request that took a large part of a table's budget.
 
 A budget that is spent in ten requests was mostly spent by mistake: a target too narrow, a column
-too wide. Anyone who watches the server is told by a metric and a line of the log, so that they can
-cap the cost of a query (`per_query`, in `proxy/admin`) before it happens again. It refuses nothing:
-what it tells of is paid for.
+too wide. A metric and a line of the log tell the server's operator, who can then cap the cost of a
+query (`per_query`, in `proxy/admin`) before it happens again. It refuses nothing: the requests that
+it reports are paid already.
 """
 
 import logging
@@ -40,7 +40,7 @@ def shown_instead(table: ServedTable, caller: Caller) -> EmptyHistory | None:
 
 @dataclass(frozen=True, slots=True)
 class ShownEntries:
-    """The entries about a table that a caller may see: by default, none.
+    """The questions about a table that a caller may see: by default, none.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def shown_entries(table: ServedTable, history: TableHistory, caller: Caller) -> 
 
 
 def shown_whole_budget(table: ServedTable, history: TableHistory, caller: Caller) -> Budget:
-    """A table's budget, no matter who pays."""
+    """A table's budget, for all payers together."""
     budget = Budget.of(history)
     if shown_instead(table, caller) is None:
         return budget
@@ -125,8 +125,8 @@ def check_may_see_history(table: ServedTable, caller: Caller) -> None:
     if shown_instead(table, caller) is not None:
         name = table.info.schema.table
         raise NotAllowed(
-            f"The history of {name} is private, and this is made of it.",
-            hint="Ask SQL, or an owner; synthetic tables that are there are open to you.",
+            f"The history of {name} is private, and this would be made from it.",
+            hint="Ask in SQL, or ask an owner; you may use the existing synthetic tables.",
         )
 
 

@@ -47,11 +47,8 @@ class EmptyHistory:
 
     Parameters
     ----------
-    info : TableInfo
     extent : Extent
         What of the table is served.
-    gate : Gate
-    strategy : Strategy
     """
 
     def __init__(self, info: TableInfo, extent: Extent, gate: Gate, strategy: Strategy) -> None:
@@ -125,7 +122,7 @@ N_TRIED_MAX: Final = 8  # numbers of records; each takes as long as planning the
 CLOSE: Final = 0.93  # of the default cost: no smaller number is worth another look
 AIMED: Final = 0.98  # of the default cost, for the price of the next one
 N_KEPT_MAX: Final = 4096
-BYTES_KEPT: Final = 512  # the size of a kept statement, roughly
+BYTES_KEPT: Final = 512  # roughly, for each statement
 
 Key: TypeAlias = tuple[object, ...]
 Tried: TypeAlias = tuple[float, Fraction]  # a number of records, and the price of it

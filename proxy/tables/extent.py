@@ -1,7 +1,7 @@
 """How much of a table is served, and how its rows are written there and in the ledger.
 
-A table that does not grow is served as it is. Where it grows, plans and estimates see it up
-at its horizon (`cube/horizon.py`), and what is charged and kept is about its whole axis. Whatever
+A table that does not grow is served as it is. If a table grows, plans and estimates see it only up
+to its horizon (`cube/horizon.py`), and what is charged and kept is about its whole axis. Whatever
 passes between the two is written anew here. Nothing here decides anything.
 """
 
@@ -37,9 +37,9 @@ class Extent:
     Parameters
     ----------
     whole_schema : Schema
-        Of the ledger.
+        The schema of the whole table, as in the ledger.
     schema : Schema
-        Of what is served.
+        The schema of the served rows.
     horizon : Horizon, optional
         Where it ends, if the table grows.
     dropped : tuple of int
@@ -100,12 +100,13 @@ class Extent:
         """Raise HorizonMoved if the history is of something else."""
         if charges.growth is None and charges.generations.number != self.generation:
             raise DataReplaced(
-                f"The data of {self.schema.table} was replaced meanwhile.",
+                f"The data of {self.schema.table} was replaced while the request was answered.",
                 hint="Ask again. What was measured of the earlier data answers AS OF its days.",
             )
         if not self.is_of(charges):
             raise HorizonMoved(
-                f"The readable rows of {self.schema.table} have changed meanwhile.",
+                f"The readable rows of {self.schema.table} have changed while the request was "
+                "answered.",
                 hint="Ask again: nothing is lost.",
             )
 
@@ -164,7 +165,7 @@ class Extent:
         ]
 
     def _kept_place(self, place: int) -> int:
-        """The place in the ledger of a served measurement."""
+        """The place in the ledger of a measurement of the served rows."""
         for dropped in self.dropped:
             if dropped > place:
                 break
@@ -199,7 +200,7 @@ def _rewritten(
     written: Callable[[QueryBlock], QueryBlock],
     place: Callable[[int | None], int | None],
 ) -> tuple[PlannedMeasurement, ...]:
-    """A plan whose rows, and the places of raised measurements, are written anew."""
+    """A plan with its rows, and the places of the measurements that it raises, written anew."""
     return tuple(
         replace(one, block=written(one.block), raised_from=place(one.raised_from)) for one in plan
     )

@@ -46,8 +46,6 @@ class PendingRequest:
 
     Parameters
     ----------
-    wanted : tuple of Wanted
-    payer : Payer
     cap : Fraction, optional
         The most that all of it may cost. What has a cap is bought alone.
     """
@@ -160,8 +158,8 @@ class PurchaseQueue:
 def too_long() -> SourceUnavailable:
     """The refusal if what other requests measure does not come in time."""
     return SourceUnavailable(
-        "What others are measuring for this has not come.",
-        hint="Ask again later: what is paid for is not paid again.",
+        "This request waits for measurements of other requests, which have not come.",
+        hint="Ask again later: paid measurements are not charged again.",
     )
 
 
@@ -180,7 +178,6 @@ class Purchase:
 
     Parameters
     ----------
-    plan : PurchasePlan
     beside : PromisedPurchases, optional
         What others were buying when it was made; None to buy it whatever they have done since.
     statistics : sequence of PlannedStatistic or PlannedGaussian
@@ -206,7 +203,7 @@ class PromisedPurchases:
     Parameters
     ----------
     own : tuple of Purchase
-        Of this process.
+        The purchases of this process.
     foreign : frozenset of int
         Numbers of charges that other processes have made.
     rows : tuple of PlannedMeasurement
@@ -373,7 +370,7 @@ class Purchases:
         Raises
         ------
         LedgerUnavailable, SourceUnavailable
-            What waits goes on waiting, and so must anyone who needs to buy something.
+            Waiting requests go on waiting, and so must every request that needs to buy something.
         """
         if not self._overdue():
             return

@@ -21,12 +21,7 @@ Result = TypeVar("Result")
 
 
 class LiveTables(Mapping[str, ServedTable]):
-    """The tables by their names, each up to its horizon. Thread-safe.
-
-    Parameters
-    ----------
-    tables : mapping
-    """
+    """The tables by their names, each up to its horizon. Thread-safe."""
 
     def __init__(self, tables: Mapping[str, ServedTable]) -> None:
         self._tables = dict(tables)

@@ -38,13 +38,10 @@ class ServedTable:
 
     Parameters
     ----------
-    schema : Schema
     default : AccuracyTarget
         Of counts in a request that names none.
-    gate : Gate
     strategy : Strategy
         How measurements are chosen.
-    watcher : Watcher
     sums : mapping
         The declared targets for sums of measures, by their names.
     gaussian : GaussianOffer, optional
@@ -142,12 +139,12 @@ class ServedTable:
     def recalled(self, wanted: Sequence[Wanted]) -> list[RowEstimates] | None:
         """What the history says, if all of it was asked since anything was measured.
 
-        It takes no lock: a dashboard that asks again waits for no one.
+        It takes no lock, so a dashboard that asks again does not wait.
         """
         return self._state.recalled(wanted)
 
     def look(self, wanted: Sequence[Wanted]) -> list[RowEstimates]:
-        """What the history says about every block's rows; all of one moment."""
+        """The history's estimates of every block's rows, all at one moment."""
         return self._state.look(wanted)
 
     def snapshot(self) -> TableSnapshot:

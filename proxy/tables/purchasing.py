@@ -88,7 +88,7 @@ class Turns:
 
     @contextmanager
     def kept(self, turn: Turn) -> Iterator[bool]:
-        """Whether a turn still lasts; no one else takes one inside the block: keep it short."""
+        """Whether a turn still lasts; no other is taken inside the block, so keep it short."""
         with self._changed:
             yield self._current is turn
 
@@ -99,13 +99,10 @@ class Purchasing:
 
     Parameters
     ----------
-    gate : Gate
-    state : TableState
     in_flight : Purchases
         What is being bought just now.
-    watcher : Watcher
     turns : Turns
-        At planning a purchase.
+        The turns at planning a purchase.
     """
 
     gate: Gate
@@ -149,12 +146,7 @@ count of everything.
 
 
 class DirectPurchases:
-    """Buys on one table what was decided elsewhere. Thread-safe.
-
-    Parameters
-    ----------
-    purchasing : Purchasing
-    """
+    """Buys on one table what was decided elsewhere. Thread-safe."""
 
     def __init__(self, purchasing: Purchasing) -> None:
         self._table = purchasing
@@ -244,7 +236,7 @@ class DirectPurchases:
         planned: Callable[[TableSnapshot], Sequence[PlannedMeasurement]],
         statistics: Sequence[Asked] = (),
     ) -> Payment:
-        """Charge and measure what `planned` makes of the history, once no one else is buying."""
+        """Charge and measure the plan that `planned` makes, once no other purchase runs."""
         in_flight, turns = self._table.in_flight, self._table.turns
         n_overtaken = 0
         while True:

@@ -31,8 +31,8 @@ class OwnAnswer:
     Parameters
     ----------
     rows : sequence of Posterior
-        One for each row of the block, each with the law of its error, from which only half-widths
-        and a standard deviation are used: how errors are correlated is not asked.
+        One for each row of the block, each with the law of its error. Only half-widths and a
+        standard deviation of the law are used: how errors are correlated is not asked.
     source : str
         Where it comes from, in a word, for DP_SOURCE and receipts.
     intervals : tuple of str
@@ -92,7 +92,7 @@ class SelfAnswering(Protocol):
     def foreseen(self, wanted: Sequence[Wanted], fallback: Fallback) -> list[float | None]:
         """The widest half-width that each block would have, at its target's confidence.
 
-        Nothing is released, and nothing changes. None where no one can say before it is asked.
+        Nothing is released, and nothing changes. None where it cannot be told in advance.
 
         Raises
         ------

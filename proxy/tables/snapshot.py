@@ -55,7 +55,7 @@ class SnapshotPrices:
     charges : TableHistory
         What the ledger says.
     pricing : Pricing
-        Of the same charges.
+        The pricing of the same charges.
     """
 
     extent: Extent
@@ -97,10 +97,9 @@ class KnownHistory:
     charges : TableHistory
         What the ledger says, and the moment at which limits are looked at.
     estimator : Estimator
-        Of what was measured; no one else asks it.
+        The estimator of the measurements; only this snapshot uses it.
     ski_rental : SkiRental
         Of what was charged.
-    hindsight : Hindsight
     """
 
     charges: TableHistory
@@ -111,13 +110,7 @@ class KnownHistory:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expected:
-    """What will be known about the wanted rows once promised measurements have come.
-
-    Parameters
-    ----------
-    forecast : Forecast
-    estimates : tuple of RowEstimates
-    """
+    """What will be known about the wanted rows once the promised measurements have come."""
 
     forecast: Forecast
     estimates: tuple[RowEstimates, ...]
@@ -132,8 +125,6 @@ class TableSnapshot:
         What is served.
     strategy : Strategy
         How measurements are chosen.
-    known : KnownHistory
-    watcher : Watcher
     gaussian : GaussianOffer, optional
         The owner's offer of Gaussian noise.
     """
@@ -191,7 +182,7 @@ class TableSnapshot:
         return [replace(one, charge=charge) for one, charge in zip(found, charges, strict=True)]
 
     def estimates(self, wanted: Sequence[Wanted]) -> list[RowEstimates]:
-        """What the history says about every block's rows."""
+        """The history's estimates of every block's rows."""
         with self._watcher.stage(Stage.LOOK):
             return self._estimates(self._estimator, wanted)
 
@@ -344,7 +335,7 @@ def kept_count(wanted: Wanted, extent: Extent) -> UnitCount | None:
 
 
 def _rows_of(estimator: Estimator, wanted: Sequence[Wanted]) -> list[RowEstimates]:
-    """What an estimator says about every block's rows."""
+    """An estimator's estimates of every block's rows."""
     found = []
     for rows in estimator.estimates([one.asked for one in wanted]):
         checkpoint()

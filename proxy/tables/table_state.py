@@ -1,8 +1,8 @@
 """What is known of one private table, kept up to date: its history, and estimates from it.
 
-The one lock of a table's history is here, and is held for moments: anyone who plans, or looks at
-much, does so on a snapshot. It never sees an exact count: a gate hands out noisy values only.
-Nothing here buys anything.
+The one lock of a table's history is here, and is held for moments: plans and long looks use a
+snapshot. It never sees an exact count: a gate hands out noisy values only. Nothing
+here buys anything.
 """
 
 import threading
@@ -31,16 +31,15 @@ class TableState:
     Parameters
     ----------
     extent : Extent
-        What of it is served.
+        The part of the table that is served.
     gate : Gate
-        Whose history it is.
+        The gate whose history is kept.
     strategy : Strategy
         How measurements are chosen on its snapshots.
-    watcher : Watcher
     gaussian : GaussianOffer, optional
         The owner's offer of Gaussian noise.
     memory : EstimatorMemory, optional
-        For what its estimator keeps.
+        A limit on the memory of the estimator.
     """
 
     def __init__(  # noqa: PLR0913 - all that is known of the table
@@ -58,7 +57,7 @@ class TableState:
         self._strategy = strategy
         self._watcher = watcher
         self._gaussian = gaussian
-        self._lock = threading.Lock()  # guards the fields below; held for moments
+        self._lock = threading.Lock()  # guards the attributes below; held for moments
         self._estimator = Estimator(extent.schema, memory)
         self._ski_rental = SkiRental(extent.schema)
         self._hindsight = Hindsight(extent.schema)
@@ -74,9 +73,9 @@ class TableState:
         return NoisePlaces(self._estimator.history, self._gate.history.unit_counts.measurements)
 
     def recalled(self, wanted: Sequence[Wanted]) -> list[RowEstimates] | None:
-        """What history says about every block, if it was asked since anything was measured.
+        """The history's estimates of every block, if asked since the last measurement.
 
-        It takes no lock: a dashboard that asks again waits for no one.
+        It takes no lock, so a dashboard that asks again does not wait.
         """
         with self._watcher.stage(Stage.LOOK):
             history = self._gate.history
@@ -92,7 +91,7 @@ class TableState:
             return found if all(meets(rows, one.target) for rows, one in known) else None
 
     def look(self, wanted: Sequence[Wanted]) -> list[RowEstimates]:
-        """What the history says about every block's rows; all of one moment."""
+        """The history's estimates of every block's rows, all at one moment."""
         if len(wanted) <= N_BLOCKS_AT_ONCE and sum(map(_size, wanted)) <= N_NUMBERS_AT_ONCE:
             with self._held(), self._watcher.stage(Stage.LOOK):
                 history = self._gate.history
@@ -119,7 +118,7 @@ class TableState:
         return TableSnapshot(self.extent, self._strategy, known, self._watcher, self._gaussian)
 
     def _rows_of(self, wanted: Sequence[Wanted]) -> list[RowEstimates]:
-        """What the history says about rows. The lock is held."""
+        """The history's estimates of rows. The lock is held."""
         return list(self._estimator.estimates([one.asked for one in wanted]))
 
     def _take_in(self, charges: TableHistory) -> None:
@@ -134,7 +133,7 @@ class TableState:
 
     @contextmanager
     def _held(self) -> Iterator[None]:
-        # A place among those who work is kept: anyone who holds the lock must never wait for one.
+        # The place among working threads is kept: a thread with the lock must never wait for one.
         with self._watcher.stage(Stage.WAIT):
             self._lock.acquire()
         try:

@@ -75,12 +75,7 @@ class Growing:
 
 
 class Advancing(Background):
-    """A thread that moves horizons by the clock; a context manager.
-
-    Parameters
-    ----------
-    tables : sequence of Growing
-    """
+    """A thread that moves horizons by the clock; a context manager."""
 
     def __init__(self, tables: Sequence[Growing]) -> None:
         super().__init__("advancing", CLOCK_SECONDS)
@@ -135,12 +130,7 @@ class Renewable:
 
 
 class Renewing(Background):
-    """A thread that reads the data of new generations; a context manager.
-
-    Parameters
-    ----------
-    tables : sequence of Renewable
-    """
+    """A thread that reads the data of new generations; a context manager."""
 
     def __init__(self, tables: Sequence[Renewable]) -> None:
         super().__init__("renewing", LOOK_SECONDS)
@@ -183,12 +173,7 @@ SHARE_MORE: Final = 8  # of a longer ledger, one part in so many: writing takes 
 
 
 class Keeping(Background):
-    """A thread that writes the checkpoint of a ledger; a context manager.
-
-    Parameters
-    ----------
-    ledger : Ledger
-    """
+    """A thread that writes the checkpoint of a ledger; a context manager."""
 
     def __init__(self, ledger: Ledger) -> None:
         super().__init__("keeping", KEEP_SECONDS)

@@ -6,8 +6,8 @@ and users of streams.
 
 Of a message that comes in, the header says whether its body is compressed. A body of a megabyte may
 stand for many gigabytes if it is, and a reader of Arrow unpacks it before anybody can ask how large
-it is. pyarrow does not say so of a message; a header is a flatbuffer; a few fields are
-read here. What is no flatbuffer, Arrow refuses by itself.
+it is. pyarrow does not report this of a message; a header is a flatbuffer, and a few of its fields
+are read here. If it is not a flatbuffer, Arrow refuses it by itself.
 """
 
 import struct
@@ -70,7 +70,7 @@ def _table(header: bytes, table: int, slot: int) -> int:
     return field + int(offset)
 
 
-BATCH_BYTES = 2**20  # a quarter of most gRPC clients' default limit for a message
+BATCH_BYTES = 2**20  # a quarter of most gRPC clients' default limit for one message
 CHUNK_BYTES = 2**18  # pieces of a byte stream; small enough to start showing a result early
 
 
@@ -117,8 +117,6 @@ def sent_table(
 
     Parameters
     ----------
-    messages : iterable of FlightData
-    n_bytes_max : int
     what, hint : str
         What it is, for refusals; and what to do if it is too large.
 
@@ -137,8 +135,8 @@ def sent_table(
         if message.data_header:
             if _is_compressed(message.data_header):
                 raise TooLarge(
-                    f"{what.capitalize()} may be compressed, and then of any size.",
-                    hint="Send them as they are, in Arrow's format of version 5.",
+                    f"{what.capitalize()} may be compressed, and could then have any size.",
+                    hint="Send them uncompressed, in Arrow's format of version 5.",
                 )
             padded = message.data_header + bytes(-len(message.data_header) % 8)
             length = len(padded).to_bytes(4, "little")
@@ -148,7 +146,7 @@ def sent_table(
             table = reader.read_all()
         table.validate(full=True)  # or lengths that a client claims would be believed
     except (pa.ArrowException, EOFError, OSError):
-        raise InvalidRequest(f"{what.capitalize()} are no Arrow table.") from None
+        raise InvalidRequest(f"{what.capitalize()} are not an Arrow table.") from None
     return table
 
 

@@ -217,7 +217,7 @@ class _Method:
             return
         self.watcher.called(self.name, code)
         if code == refusals.NotAuthenticated.code:
-            return  # the door logs these, so that no one can fill a disk with them
+            return  # the door logs these at a limited rate, so that they cannot fill a disk
         _log_request(self.name, code, started, context)
 
 
@@ -270,7 +270,7 @@ def judge(error: BaseException, method: str, context: grpc.ServicerContext) -> F
         packed = packed_detail(error, status, details, header_bytes(details))
         return Failure(status, details, error.code, epsilon=spent, packed=packed)
     if isinstance(error, grpc.RpcError) and not context.is_active():
-        # Reading a request stream raises this when the client hangs up; no one sees the reply.
+        # Reading a request stream raises this when the client hangs up; the reply has no reader.
         return Failure(grpc.StatusCode.CANCELLED, "The client went away.", CANCELLED_CODE)
     incident = note_incident(error, method)
     details = incident_text(incident)

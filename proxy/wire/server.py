@@ -115,8 +115,8 @@ def start_server(  # noqa: PLR0913 - the parts of a server, by name
     features : sequence of Feature
         With their calls and services.
     monitoring : Monitoring, optional
-        The listener for calls, and the state of the health service; by default no one listens, and
-        the server counts as ready.
+        The listener for calls, and the state of the health service; by default there is no
+        listener, and the server counts as ready.
     times : CallTimes
         How long the work for a call may take.
     share : FairShare, optional

@@ -1,6 +1,6 @@
 """Several processes that are one server: who starts them, what they share, what they say.
 
-Nothing here answers a statement, or reads it. Workers agree on what was spent through the
+Nothing here answers statements or reads them. Workers agree on what was spent through the
 ledger alone, as any servers of one ledger do.
 """
 

@@ -2,7 +2,7 @@
 
 A client that reconnects may reach another worker than the one that holds its result, its prepared
 statement, or the statement that it wants cancelled. Each worker listens on a socket of its own in a
-folder that no one but the server's user can open, and answers questions of the others there. Such a
+folder that only the server's user can open, and answers questions of the others there. Such a
 question is rare; nothing on the way of an ordinary call asks one, and a worker that does not answer
 in time counts as one that does not have the thing.
 
@@ -35,7 +35,7 @@ class Seat:
     place : int
         From 0.
     n_places : int
-        1 for a server of one process, which has no one to ask.
+        1 for a server of one process, which has no others to ask.
     folder : Path, optional
         Where the workers' sockets are; None for a server of one process.
     """
@@ -102,8 +102,6 @@ class Crew:
 
         Parameters
         ----------
-        place : int
-        topic : str
         question : object
             Of types that can be pickled.
         """

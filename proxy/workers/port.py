@@ -2,7 +2,7 @@
 
 Linux shares a port among all processes of one user that ask for it, and so it would with another
 server by mistake. So a port is tried without sharing first, and is then held, without listening,
-for as long as the server runs: no one else who tries it first gets it.
+for as long as the server runs: another server that tries it without sharing first is refused.
 """
 
 import platform

@@ -2,8 +2,8 @@
 
 What a worker's process tells the one that started it, and what it is told itself.
 
-They are sent as pickles through a pipe that no one else holds. Nothing in them is private: lines of
-the greeting, a refusal to start with its text, and what the metrics' page shows.
+They are sent as pickles through a pipe that only these two processes hold. Nothing in them is
+private: lines of the greeting, a refusal to start with its text, and what the metrics' page shows.
 
 One worker's process, as the process that started it sees it.
 
@@ -55,7 +55,6 @@ class Orders:
         same. Their addresses have actual ports.
     config : Path
         Where they are from, for the greeting.
-    seat : Seat
     tells_metrics : bool
         Whether anybody asks for metrics.
     """
@@ -86,9 +85,8 @@ class Vitals:
 
     Parameters
     ----------
-    is_ready : bool
     metrics : tuple of Metric
-        None, if no one asks for them.
+        None, if they are not wanted.
     """
 
     is_ready: bool
@@ -130,9 +128,8 @@ class WorkerProcess:
     work : callable
         A function of a module, for it is named to the new process. It is given the orders and the
         pipe: it sends `Message` there, and ends when it hears `End`, or when the pipe is closed.
-    orders : Orders
     hear : callable
-        Is given every message of the worker; the last is `Ended`, in a thread of this
+        Is given every message of the worker, with `Ended` as the last one, in a thread of this
         process.
     """
 
@@ -233,7 +230,6 @@ class Supervisor:
 
     Parameters
     ----------
-    n_places : int
     begin : callable
         Starts the worker of a place, whose messages go to the function that is given to it.
     roll : Roll
@@ -285,7 +281,7 @@ class Supervisor:
             if isinstance(message, Ended):
                 raise CannotStart(
                     f"A worker ended while it started, with {_said(message.exit_code)}.",
-                    hint="Is there memory for so many? Each has the tables to itself.",
+                    hint="Is there enough memory? Each worker loads the tables for itself.",
                 )
             self._note(self._places[process.place], message)
         return True

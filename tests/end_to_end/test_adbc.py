@@ -156,7 +156,7 @@ def test_a_refusal_is_a_programming_error_with_our_words(cursor: Any) -> None:
 
 
 def test_writing_is_not_supported(cursor: Any, engine: CannedEngine) -> None:
-    with pytest.raises(NotSupportedError, match="An upload makes no table"):
+    with pytest.raises(NotSupportedError, match="An upload cannot create"):
         cursor.adbc_ingest("people", pa.table({"a": [1]}))
     with pytest.raises(NotSupportedError, match="only answers SELECT"):
         cursor.executemany(COUNT_ALL, [(1,), (2,)])

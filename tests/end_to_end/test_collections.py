@@ -167,7 +167,7 @@ def _refused_when_it_is_over(
 ) -> None:
     """Nothing is drawn for whoever comes when it is full, or closed; who was counted hears it."""
     late = (*own[:4], "--store", folder / "late")
-    for state, reason in (("open", "as many answers as its"), ("closed", "takes no answers any")):
+    for state, reason in (("open", "as many answers as its"), ("closed", "takes no more")):
         refused = run("collection", "respond", "survey", *late)
         assert refused.code
         assert reason in refused.err

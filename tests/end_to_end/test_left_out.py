@@ -60,7 +60,10 @@ other = -1
 null = true
 """
 KEPT = "at most 2 rows of each customer count"
-BOUND = f"orders: {KEPT}. The others are in no value, and intervals do not allow for them."
+BOUND = (
+    f"orders: {KEPT}. All other rows are left out of every value, and intervals do not account for "
+    "them."
+)
 CLAMPED = "Values of amount below 0 count as 0, those above 200 as 200."
 ELSEWHERE = "Values of shop that are not declared, and NULL, count as 'elsewhere'."
 NO_AGE = "Values of age that are not declared count as -1."

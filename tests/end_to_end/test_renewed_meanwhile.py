@@ -56,7 +56,7 @@ def test_a_statement_that_paid_before_is_not_paid_for_again(
         monkeypatch.setattr(Gate, "complete", renewed_behind)
         cap = Fraction(1)
         target = RequestedTarget(half_width=5, epsilon_cap=cap)
-        with paced(Deadline(60)), pytest.raises(DataReplaced, match="replaced meanwhile"):
+        with paced(Deadline(60)), pytest.raises(DataReplaced, match="replaced while the request"):
             ask(service, target=target)
         assert 0 < service.budgets()[0].spent <= cap
         with paced(Deadline(60)):

@@ -131,12 +131,12 @@ def test_replaced_data_is_refused_until_the_owner_says_so(
         build(load(folder / "tacit.toml"))
     assert "tacit table renew customers" in (refused.value.hint or "")
     assert tacit("table", "status", "customers", "--config", config) == 1
-    assert "was replaced since" in capsys.readouterr().out
+    assert "has been replaced since" in capsys.readouterr().out
     renew(folder)
     assert tacit("table", "status", "customers", "--config", config) == 0
     assert "customers is in generation 2, since " in capsys.readouterr().out
     assert tacit("table", "renew", "customers", "--config", config) == 0
-    assert "is unchanged" in capsys.readouterr().out
+    assert "has not changed" in capsys.readouterr().out
     check_ledger(folder, 2)
 
 

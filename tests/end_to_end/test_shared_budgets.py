@@ -255,7 +255,7 @@ def test_a_table_joins_a_budget_later_and_never_leaves_it(folder: Path) -> None:
             SHARED,
             "tables.orders.unit: should name the column",
         ),
-        ((table("a", OWN, "orders"), table("b", OWN, "orders")), "", "what both spend adds up"),
+        ((table("a", OWN, "orders"), table("b", OWN, "orders")), "", "their spending adds up"),
         (
             (table("a", OF_PEOPLE + '\nseparate_budget = "x"', "orders"),),
             SHARED,

@@ -75,7 +75,7 @@ class RowsOfUnits:
     Parameters
     ----------
     has_null : bool
-        Whether a row is about no one.
+        Whether the unit of some row is NULL.
     has_several : bool
         Whether somebody has several rows.
     constant : tuple of str
@@ -93,7 +93,6 @@ class ProposedUnit:
 
     Parameters
     ----------
-    column : str
     is_of_table : bool
         Whether it is the key of the table itself, which has one row for each.
     is_primary_key : bool
@@ -117,7 +116,6 @@ def propose(
 
     Parameters
     ----------
-    columns : sequence of NamedColumn
     table : str
         The name of the table in SQL.
     primary_key : sequence of str
@@ -197,8 +195,10 @@ def unit_lines(unit: ProposedUnit | None, table: str, read: RowsOfUnits | None) 
         What was read of the rows, if the owner requested it.
     """
     if unit is None:
-        yield "# No column is named as somebody's key, so each row is its own person: who has"
-        yield "# several is protected for each row alone. If a column says whom a row is about:"
+        yield (
+            "# No column is named like a person's key, so each row counts as a person of its own."
+        )
+        yield ("# Each row is protected alone. If a column says whom a row is about, name it:")
         yield '# unit = "..."'
         return
     yield f"unit = {toml_string(unit.column)}  # whom a row is about, by the column's name"
@@ -211,7 +211,7 @@ def unit_lines(unit: ProposedUnit | None, table: str, read: RowsOfUnits | None) 
         yield "# It names a person, who may have several rows. Every epsilon (the budget, what an"
         yield "# answer costs, a limit) is for all rows of a person together."
     if unit.others:
-        yield f"# It could also be {listed(list(unit.others))}: name anyone who is to be protected."
+        yield (f"# It could also be {listed(list(unit.others))}: name those to be protected.")
     if read is not None:
         yield from _read_lines(read)
     yield from _number_lines(unit, table, read)
@@ -220,13 +220,13 @@ def unit_lines(unit: ProposedUnit | None, table: str, read: RowsOfUnits | None) 
 def _read_lines(read: RowsOfUnits) -> Iterator[str]:
     """What was read of the rows about the unit, in words."""
     if read.has_null:
-        yield "# Read from the rows: some are about no one (NULL); Tacit does not start with them."
-    said = "somebody has several rows" if read.has_several else "each has one row"
+        yield "# Read from the rows: some have NULL here; Tacit does not start with them."
+    said = "some people have several rows" if read.has_several else "everybody has one row"
     yield f"# Read from the rows: {said}."
 
 
 def _number_lines(unit: ProposedUnit, table: str, read: RowsOfUnits | None) -> Iterator[str]:
-    """The comment on the number of rows to keep, and its effects."""
+    """The lines on the number of rows to keep, and on what it makes possible."""
     if read is not None and not read.has_several:
         return
     wanted = "if one person can have several" if unit.is_of_table else "if anybody has two"
@@ -272,7 +272,7 @@ PLACEHOLDERS = {
     "boolean": (),
     "measure": (
         "low = ...            # bounds decide the noise; they come from knowledge, not from rows",
-        "high = ...           # anyone who has more counts with this",
+        "high = ...           # larger values count as this",
         "step = 0.01          # numbers are rounded to it: 0.01 for money with cents, 1 for whole",
         "relative = 0.02      # the default accuracy of its sums; or half_width = ...",
     ),
@@ -318,11 +318,11 @@ class Draft:
     Parameters
     ----------
     text : str
-        TOML.
+        The draft, as TOML.
     left_open : tuple of str
         The columns whose levels or bounds are left to fill in.
     left_out : tuple of str
-        Those that cannot be served, and what the draft says about each.
+        The columns that cannot be served, each with the reason that the draft gives.
     """
 
     text: str
@@ -502,11 +502,11 @@ def _table_section(  # noqa: PLR0913, PLR0917 - what the section says
     lines += [
         *unit,
         'budget = "1.0"          # the epsilon that may ever be spent on this table',
-        'default_cost = "0.01"   # the most that a statement costs which names no target',
+        'default_cost = "0.01"   # the most that a statement without a target costs',
         'per_query = "0.1"       # the most that any statement costs; once the table is in use:',
         _comment(f"#   tacit limit set {quote(table)} each_analyst --per-query 0.05"),
         f"{bound}  # a public upper bound on the number of records",
-        f"half_width = {_half_width(n_records_max):<10} # what names no target is not narrower",
+        (f"half_width = {_half_width(n_records_max):<10} # for statements without a target"),
         "confidence = 0.95",
         'strategy = "auto"       # what to measure: auto, query, cells, dyadic or paper',
         'history = "shared"      # or private: analysts are not shown what others have asked',

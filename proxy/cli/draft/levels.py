@@ -77,7 +77,6 @@ class Seen:
 
     Parameters
     ----------
-    name : str
     is_text : bool
         Whether it is of a file of text, so that its type is looked for.
     types : dict

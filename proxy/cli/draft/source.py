@@ -117,7 +117,7 @@ def look_at(location: Drafted, told: ToldFormat, wanted: Wanted) -> Look:
 def _refuse_told(label: str, told: ToldFormat) -> None:
     if not told.is_empty:
         raise ConfigurationInvalid(
-            f"{label} is no file of text.",
+            f"{label} is not a text file.",
             hint="--delimiter, --decimal, --encoding and --header are for .csv and .tsv files.",
         )
 
@@ -303,9 +303,6 @@ class _Pass:
 
     Parameters
     ----------
-    seen : dict
-    units : dict
-    tell : callable
     has_types : bool
         Whether NULLs and keys are columns of their own, beside the values.
     n_rows, n_bytes : int

@@ -32,8 +32,8 @@ MARKS: Final = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff
 ONE_NAME: Final = re.compile(r'[\w.-]+|"[^"]*"')
 FOR_EXCEL: Final = re.compile(r'"?sep=.?"?', re.IGNORECASE)
 HEADER: Final = (
-    "Say --header if the first line holds the names of the columns, or --no-header if it is a row; "
-    "the columns are called column_1, column_2 and so on then."
+    "Say --header if the first line holds the names of the columns. Say --no-header if it is a "
+    "row: then columns are called column_1, column_2 and so on."
 )
 
 _MONTHS: Final = "jan|feb|mar|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez"
@@ -93,12 +93,12 @@ def said_format(path: Path, told: ToldFormat) -> TextFormat:
         ) from None
     except csv.Error:
         raise ConfigurationInvalid(
-            f"{path} has no end of a line among its first million characters.",
+            f"{path} has no line break in its first million characters.",
             hint="Each row is a line, and the first line holds the names of the columns.",
         ) from None
     if "\0" in line:
         raise ConfigurationInvalid(
-            f"{path} holds zero bytes: it is no text, or text in UTF-16.",
+            f"{path} holds zero bytes: it is not text, or it is text in UTF-16.",
             hint="Say --encoding utf-16-le if it is text, or utf-16-be.",
         )
     _check_text(path, line)
@@ -164,9 +164,11 @@ def _delimiter(path: Path, line: str) -> str:
         what = "has no comma, semicolon, tab or bar in its first line"
     raise ConfigurationInvalid(
         f"{path} {what}.",
-        hint="Say which character separates fields, as in --delimiter ';' (--delimiter tab for a "
-        "tab). A single column needs any that does not occur. No line is skipped: the first line "
-        "should hold the names of the columns.",
+        hint=(
+            "Say which character separates fields, as in --delimiter ';' (--delimiter tab for a "
+            "tab). For a single column, name any character that does not occur. No line is "
+            "skipped: the first line should hold the names of the columns."
+        ),
     )
 
 
@@ -182,8 +184,8 @@ def check_names(path: Path, names: Sequence[str], told: ToldFormat) -> None:
         return
     if any(_is_no_name(name, is_first=not place) for place, name in enumerate(names)):
         raise ConfigurationInvalid(
-            f"The first line of {path} may be a row: a field of it looks like a number, a date or "
-            "another value, and not like the name of a column.",
+            f"The first line of {path} may be a row: one of its fields looks like a number, a "
+            "date or another value, not like a column's name.",
             hint=HEADER,
         )
 
@@ -206,8 +208,6 @@ def check_told_apart(
 
     Parameters
     ----------
-    path : Path
-    told : ToldFormat
     has_other_type : bool
         Whether some column is of numbers, dates or truth values, which a name is not.
     comes_again : bool
@@ -216,9 +216,9 @@ def check_told_apart(
     if told.header is not None or (has_other_type and not comes_again):
         return
     why = (
-        "a field of it comes again among the rows"
+        "one of its fields occurs again in the rows"
         if comes_again
-        else "all columns are text, so that nothing tells it from the others"
+        else "all columns are text, so nothing distinguishes it from the rows"
     )
     raise ConfigurationInvalid(f"The first line of {path} may be a row: {why}.", hint=HEADER)
 
@@ -227,7 +227,7 @@ def ask_for_decimal(location: SourceLocation) -> ConfigurationInvalid:
     """The refusal of numbers with commas, which may be decimals or thousands."""
     return ConfigurationInvalid(
         f"{location.path} has a column of numbers with commas.",
-        hint="Say --decimal ',' if 1,5 is one and a half, or --decimal '.' to have it as text.",
+        hint="Say --decimal ',' if 1,5 is one and a half, or --decimal '.' to read it as text.",
     )
 
 

@@ -54,7 +54,6 @@ def serve_with_workers(
 
     Parameters
     ----------
-    settings : Settings
     config : Path
         Where they are from, for the greeting.
     greet : callable
@@ -77,7 +76,7 @@ def serve_with_workers(
         if server.metrics_listen is not None:
             pages = application(roll.registry, lambda: roll.is_ready)
             metrics_address = stack.enter_context(serving_metrics(server.metrics_listen, pages))
-        # Its mode lets no one in but this user.
+        # Its mode lets only this user in.
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tacit-")))
         own = replace(server, listen=listen, postgres_listen=postgres_listen, metrics_listen=None)
 
@@ -143,12 +142,12 @@ def _vitals(here: Running, orders: Orders) -> Vitals:
 
 
 def _tell(pipe: Connection, message: Message) -> None:
-    with suppress(OSError):  # no one listens any more: the end is near
+    with suppress(OSError):  # the other process has stopped listening and is about to end
         pipe.send(message)
 
 
 def _listen(pipe: Connection, ended: Ending) -> None:
-    """Note the order to end, or that there is no one left to give it."""
+    """Note the order to end, or that the process that gives it is gone."""
     with suppress(EOFError, OSError):
         while not isinstance(pipe.recv(), End):
             pass

@@ -199,17 +199,7 @@ GRACE_SECONDS: Final = 5.0  # for calls in flight; their purchases are in the le
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A process that takes calls.
-
-    Parameters
-    ----------
-    settings : Settings
-    service : Service
-    metrics : Metrics
-    readiness : Readiness
-    wires : RunningWires
-    metrics_address, respondents_address : str, optional
-    """
+    """A process that takes calls."""
 
     settings: Settings
     service: Service
@@ -238,7 +228,6 @@ def running(settings: Settings, crew: Crew = ALONE) -> Iterator[Running]:
 
     Parameters
     ----------
-    settings : Settings
     crew : Crew
         The workers of the server, if this process is one of several.
 
@@ -289,7 +278,7 @@ def running(settings: Settings, crew: Crew = ALONE) -> Iterator[Running]:
 
 @contextmanager
 def _chores(service: Service, crew: Crew) -> Iterator[None]:
-    """Do what a single process does for all workers: the first, which has the files."""
+    """Run the chores that one process, the first, does for all workers, since it has the files."""
     chores = [service.keeping, *(chore for one in service.features for chore in one.chores)]
     with ExitStack() as stack:
         for chore in chores if crew.seat.place == 0 else ():
@@ -317,7 +306,7 @@ def allow_many_connections() -> None:
 def give_memory_back() -> None:
     """Make the C library return large blocks to the system, if it supports that.
 
-    By default glibc keeps the memory of a heavy statement, for each of many threads.
+    By default glibc keeps the memory that a heavy statement needed, for each of many threads.
     """
     with suppress(OSError, AttributeError):
         library = ctypes.CDLL(None)

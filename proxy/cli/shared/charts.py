@@ -36,7 +36,7 @@ _NO_METADATA: Final = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
 
 def chart_svg(draw: Callable[[Axes], object]) -> bytes:
-    """The SVG file of the axes that `draw` fills; the same chart gives the same bytes."""
+    """An SVG file of the chart that `draw` makes on the axes; equal charts give equal bytes."""
     buffer = io.BytesIO()
     with drawing(WIDTH, HEIGHT) as figure:
         axes = figure.add_axes(PLACE)
@@ -113,7 +113,7 @@ def layered(network: LearnedNetwork) -> Places:
     """Where each column stands: across from 0, and down from 0 to minus the number of layers.
 
     A column is one layer below the lowest of its parents. Within layers, columns are sorted by the
-    mean place of their neighbours [1]_.
+    mean place of the columns that they are joined to [1]_.
 
     References
     ----------

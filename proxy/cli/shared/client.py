@@ -42,8 +42,6 @@ def disagreement(
 
     Parameters
     ----------
-    host : str
-    port : int
     tls_ca : Path, optional
         The certificate of the authority that the client trusts; None for a client without TLS.
     identity : tuple of Path, optional
@@ -54,8 +52,8 @@ def disagreement(
         if not _speaks_tls(host, port):
             return None
         return (
-            f"The server at {address} speaks TLS, and was asked without. "
-            "Give the certificate of its authority with --tls-ca FILE."
+            f"The server at {address} speaks TLS, but was asked without it. Give the certificate "
+            "of its authority with --tls-ca FILE."
         )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.set_alpn_protocols([HTTP_2])
@@ -72,7 +70,7 @@ def disagreement(
 
 
 def _refusal(context: ssl.SSLContext, host: str, port: int, tls_ca: Path) -> str | None:
-    """What stops a handshake that verifies the server; None if it succeeds, or no one is there."""
+    """Why a handshake that verifies the server fails; None if it succeeds, or no server answers."""
     address = f"{host}:{port}"
     try:
         plain = socket.create_connection((host, port), SECONDS_MAX)
@@ -135,7 +133,7 @@ def _unverified(address: str, error: ssl.SSLCertVerificationError, tls_ca: Path)
 
 
 def _speaks_tls(host: str, port: int) -> bool:
-    """Whether a server answers to TLS, no matter whose it is."""
+    """Whether any server answers to TLS, verified or not."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE  # nothing is sent, and nothing that it says is used
@@ -172,7 +170,6 @@ class ServerAddress:
         ``host:port``.
     tls_ca : Path, optional
         The CA certificate (PEM) to trust; if given, TLS is used.
-    token : str, optional
     tls_cert, tls_key : Path, optional
         The client's own certificate and its key (PEM).
     channel : grpc.Channel, optional

@@ -20,7 +20,6 @@ class Declined(Exception):
 
     Parameters
     ----------
-    code : str
     message : str
         What a person reads: what is wrong, where, and what works instead.
     detail : tacit_pb2.RefusalDetail, optional
@@ -41,7 +40,6 @@ class Unreachable(Exception):
 
     Parameters
     ----------
-    address : str
     disagreement : str, optional
         What the two sides disagree about, if a server is there and that is TLS.
     """

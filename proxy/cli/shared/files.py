@@ -23,7 +23,6 @@ def table_writer(output: Path, *, is_for_spreadsheets: bool = False) -> Callable
 
     Parameters
     ----------
-    output : Path
     is_for_spreadsheets : bool
         Whether text in CSV that a spreadsheet would take for a formula is begun with an apostrophe.
 

@@ -51,14 +51,17 @@ AtLeastOption: TypeAlias = Annotated[
     float | None,
     typer.Option(
         metavar="NUMBER",
-        help="With --relative: the size that an answer is taken to have at least.",
+        help="With --relative: an answer smaller than this is treated as this large.",
     ),
 ]
 FallbackOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
         metavar="WHAT",
-        help="What answers if it cannot be paid: history (the best that is known), model or none.",
+        help=(
+            "What answers if the statement cannot be paid: history (the best that is known), "
+            "model or none."
+        ),
     ),
 ]
 ParameterOption: TypeAlias = Annotated[

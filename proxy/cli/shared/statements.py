@@ -1,7 +1,7 @@
 """Statements as the command line is given them: files of many, planned together, and parameters.
 
-The file of `tacit plan`, the table of the server's plan, and the values of parameters by
-their looks.
+Reads the file of `tacit plan`, prints the server's plan as a table, and guesses the types of
+parameters from their texts.
 """
 
 import datetime as dt

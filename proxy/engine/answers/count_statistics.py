@@ -264,7 +264,6 @@ def tested(answered: AnsweredPart, question: IndependenceQuestion) -> pa.Table:
     ----------
     answered : AnsweredPart
         The answered part; its one aggregate holds the cells, with the last key varying fastest.
-    question : IndependenceQuestion
 
     Returns
     -------

@@ -20,12 +20,11 @@ the widest half-width that may end so is ``r T / (1 + r)``.
 While ``w`` is more than half of ``|v|``, little is known of the truth but that it is plausibly no
 larger than ``|v| + w``. Then the next round asks for ``r (|v| + w) / (1 + r)``: a target that the
 truth is likely to make narrower still, so that a round that turns out to be needless has never been
-dear. An unknown answer has ``|v| = 0`` and the public bound for ``w``. Once ``w``
-is at most half of ``|v|``, the next round asks for ``r (|v| - w / 2) / (1 + r)``, which is likely
-to be the last.
+dear. An unknown answer has ``|v| = 0`` and the public bound for ``w``. Once ``w`` is at most half
+of ``|v|``, the next round asks for ``r (|v| - w / 2) / (1 + r)``, which is likely to be the last.
 
-A round narrows by a stated share at least, so that rounds are few: each is a charge, and one
-more look at noise (`planner.workload`). So the half-width that is reached is rarely far
+A round narrows by a stated share at least, so that rounds are few: each is a charge, and one more
+look at noise (`planner.workload`). So the half-width that is reached is rarely far
 below the one that would have been enough: by 4 to 20 per cent on average for targets up to 0.3, by
 a third for targets near 1.
 
@@ -96,7 +95,6 @@ def first_width(answer: Answer, largest: Floats, least: float) -> float:
 
     Parameters
     ----------
-    answer : Answer
     largest : (n_rows,) ndarray of float64
         How large the divisor can be in each row, of at least one. The smallest row decides.
     least : float
@@ -108,7 +106,7 @@ def first_width(answer: Answer, largest: Floats, least: float) -> float:
 def foreseen_width(answer: Answer, largest: Floats, least: float) -> float:
     """About the half-width of a divisor that a search will end with.
 
-    The parameters are those of `first_width`. Unknown rows have equal bounds;
+    The parameters are those of `first_width`. Rows without any known answer have equal bounds;
     their records are taken to be spread evenly. Rows that will not be told from 0 are left out.
     """
     sizes = largest / largest.size if np.ptp(largest) == 0 else largest
@@ -121,7 +119,6 @@ def surest_width(answer: Answer, values: Floats, half_widths: Floats) -> float:
 
     Parameters
     ----------
-    answer : Answer
     values, half_widths : (n_rows,) ndarray of float64
         What is known of the divisor.
     """
@@ -153,7 +150,6 @@ class RelativeTarget:
 
     Parameters
     ----------
-    relative : float
     floor : float
         The half-width that is narrow enough for any answer.
 
@@ -232,7 +228,7 @@ TELLING_LEAST: Final = 1 / 8  # of its first width; what cannot be told from 0 t
 
 
 def has_target(answer: Answer) -> bool:
-    """Whether an answer has a target of its own, beside its parts' targets."""
+    """Whether an answer has a target of its own, beside the targets of the answers that it uses."""
     return answer.half_width is not None or answer.relative is not None
 
 
@@ -244,7 +240,6 @@ def small_groups(answer: Answer, found: AnsweredPart) -> NDArray[np.bool_]:
 
     Parameters
     ----------
-    answer : Answer
     found : AnsweredPart
         Its part.
     """
@@ -264,7 +259,6 @@ class PartsOfFormula:
 
     Parameters
     ----------
-    part : Part
     answer : Answer
         With a formula and a target.
     blocks : tuple of (int, Asked)
@@ -286,7 +280,6 @@ class PartsOfFormula:
 
         Parameters
         ----------
-        step : Step
         item, found : AnsweredItem and AnsweredPart, optional
             The formula and its part as the history answers them, if it does.
         largest : sequence of (n_rows,) ndarray of float64
@@ -480,7 +473,6 @@ def opening(
     ----------
     asked : sequence of Asked
         With the half-widths that are asked for if nothing is known.
-    parts : sequence of Part
     known : sequence of (sequence of RowEstimate)
         What is known of the rows of each block.
     answered : sequence of (AnsweredPart or None)

@@ -124,16 +124,17 @@ def missing_notes(answered: Sequence[AnsweredPart]) -> tuple[str, ...]:
     """Why answers have no value in some rows, or miss levels, for a receipt; once for each."""
     notes = (
         f"{item.answer.name} is NULL in {int(item.is_undivided.sum())} of its "
-        f"{item.is_undivided.size} rows. That does not mean that no records are there: what it "
-        f"divides by is not above {DIVISOR_WIDTHS} half-widths of its noise, and may be 0. A "
+        f"{item.is_undivided.size} rows. That does not mean that no records are there: the "
+        f"divisor is not above {DIVISOR_WIDTHS} half-widths of its noise, and may be 0. A "
         "narrower half_width may give a value."
         for part in answered
         for item in part.answers
         if item.law is not None and item.is_undivided.any()
     )
     small = (
-        f"{item.answer.name} is left wide in {n_small} of its groups: they have fewer records than "
-        "the half_width of the table's counts, and nothing is bought for them alone."
+        f"{item.answer.name} is left wide in {n_small} of its groups: they have fewer records "
+        "than the half_width of the table's counts, and no measurement is bought for such "
+        "groups alone."
         for part in answered
         for item in part.answers
         if item.law is not None and has_target(item.answer)
@@ -211,9 +212,8 @@ def check_multiplied(
 
     Parameters
     ----------
-    workload : Workload
     database : OuterSql
-        Tries it.
+        Tries the outer SQL.
     public_relations : callable
         What is read beside answers, by its names.
 

@@ -10,7 +10,7 @@ was asked for.
 Counts of a result in whole numbers, as clients of other databases expect them.
 
 Rounding is post-processing: it changes what is shown, and nothing that was computed, bought or
-promised. The interval stays the unrounded count's, and is wider only where it
+promised. The interval is still the interval of the unrounded count, and is wider only where it
 would not contain the whole number (`AnsweredItem.intervals`).
 
 The columns of an answer, and the receipt of each that has an interval.
@@ -46,7 +46,7 @@ NULLS: Final = (
     "Groups whose value is not known (NULL) are among the first here, as in PostgreSQL; NULLS LAST "
     "after ORDER BY puts them last."
 )
-N_ROWS_NAMED: Final = 3  # of the rows that a note is about
+N_ROWS_NAMED: Final = 3  # the rows that a note names
 N_CHARACTERS_NAMED: Final = 40  # of the keys of one of them
 SURE: Final = 0.99  # nothing is said about an order that is so probably right
 
@@ -72,13 +72,13 @@ def choice_caveats(pick: Pick | None, answered: Sequence[AnsweredPart]) -> Itera
     in_order = f", and in this order with {_shown(of_order)}" if n > 1 else ""
     yield (
         f"{rows} {are} picked by noisy answers: {they} {are} {what} with a probability of "
-        f"{_shown(of_set)}{in_order}. What is picked because it is {tend} tends to be too {tend}; "
-        f"with simultaneous => {answered[0].part.n_rows}, intervals hold whatever is picked."
+        f"{_shown(of_set)}{in_order}. Values picked for being {tend} tend to be too {tend}; with "
+        f"simultaneous => {answered[0].part.n_rows}, intervals hold whichever rows are picked."
     )
 
 
 def _shown(probability: float) -> str:
-    """A probability, as precise as the number of draws allows."""
+    """A probability as text, as exact as the draws allow."""
     least = 3 / N_DRAWS_LEAST
     return f"{probability:.2g}" if probability >= least else f"below {least:g}"
 
@@ -99,7 +99,7 @@ def wide_caveats(columns: Sequence[ColumnReceipt], data: pa.Table) -> Iterator[s
         is_of_any_sign = ~is_wide & (low < 0) & (high > 0) & ~np.isnan(shown)
         if is_of_any_sign.any():
             where = _where(is_of_any_sign, columns, data)
-            yield f"The interval of {name} has 0 inside{where}: the sign of {name} is not known."
+            yield f"The interval of {name} contains 0{where}: the sign of {name} is not known."
 
 
 def _where(is_meant: NDArray[np.bool_], columns: Sequence[ColumnReceipt], data: pa.Table) -> str:
@@ -135,8 +135,8 @@ def floor_notes(answered: Sequence[AnsweredPart]) -> Iterator[str]:
             if missed.any():
                 yield (
                     f"{item.answer.name} is not known to {relative:g} of itself in "
-                    f"{int(missed.sum())} of its {missed.size} rows: a half-width of {floor:g} is "
-                    "narrow enough for any. Name at_least, or half_width, for narrower ones."
+                    f"{int(missed.sum())} of its {missed.size} rows: by default a half-width of "
+                    f"{floor:g} is narrow enough. Set at_least, or half_width, for narrower ones."
                 )
 
 
@@ -234,10 +234,8 @@ def answer_columns(
 
     Parameters
     ----------
-    workload : Workload
     computed : pyarrow.Table, optional
         The result of its outer SQL, if it has any.
-    answered : sequence of AnsweredPart
     """
     if workload.outer is None or computed is None:
         data, receipts = _of_relation(answered[0])
@@ -295,7 +293,6 @@ def released(
 
     Parameters
     ----------
-    workload : Workload
     answered : sequence of AnsweredPart
         Its parts, in order.
     computed : pyarrow.Table, optional

@@ -8,8 +8,8 @@ found, one with records by not being possible: either happens in one tail of its
 levels of a row together err with the error probability that is asked for. So the number of levels
 is at least that of those found, and at most that of those possible.
 
-Where fewer than half of the possible levels were found, the number found is no estimate of those
-that there are, and is not shown.
+Where fewer than half of the possible levels were found, the number found does not estimate the true
+number, and is not shown.
 
 An answered part: the posteriors of its linear queries, the values and intervals of its answers.
 
@@ -101,13 +101,12 @@ class LevelLaw:
 
     Parameters
     ----------
-    levels : LevelCounts
     adds : (n_levels,) ndarray of float64
         What each level adds: one to a count.
     confidence : float
         With which the levels that the shown number is of are not empty.
     is_lost : (n_rows,) ndarray of bool
-        The rows with too little known to say anything.
+        The rows about which too little is known to show a value.
     """
 
     levels: LevelCounts
@@ -156,7 +155,7 @@ class LevelLaw:
         return np.full(self.is_lost.shape, np.nan)
 
     def hidden(self, lost: Flags) -> Self:
-        """The same without values in rows where some levels are not known at all."""
+        """The same without values in the rows where some levels are not known at all."""
         return replace(self, is_lost=self.is_lost | lost)
 
     def _ends(self, confidence: float) -> tuple[Flags, Flags]:
@@ -186,8 +185,6 @@ class AnsweredPart:
 
     Parameters
     ----------
-    part : Part
-    aggregates : tuple of AnsweredAggregate
     history : Places
         The measurements that the posteriors' terms refer to.
     outer : OuterSql
@@ -241,7 +238,7 @@ class AnsweredPart:
         return {}
 
     def unknown_rows(self, aggregate: int) -> NDArray[np.bool_]:
-        """The rows of an aggregate's blocks that are not known: none, unless it says so."""
+        """The rows of an aggregate's blocks without any known answer; none by default."""
         return np.zeros(len(self.aggregates[aggregate].posteriors), dtype=np.bool_)
 
     def values(self, aggregate: int) -> NDArray[np.float64]:
@@ -259,11 +256,8 @@ class AnsweredItem:
 
     Parameters
     ----------
-    answer : Answer
     values : (n_rows,) ndarray of float64
         NaN where a formula has no value.
-    source : str
-    epsilon_spent : Fraction
     part : Part
         Determines the confidence of the intervals.
     posteriors : sequence of Posterior

@@ -10,7 +10,7 @@ Quantiles computed from counts of levels, exact or noisy, for many draws at once
 
 Draws of the true values of its parts are put through the formula. They are seeded by the query and
 the history, so what the same posteriors gave once is remembered, within a limit of memory, and
-given again; nothing else than these posteriors can give it. A law does not depend on the price.
+given again; nothing else than these posteriors can give it. A law does not show what was paid.
 
 A formula has no value in a row where an answer that it divides by cannot be told from 0: where it
 is not above `DIVISOR_WIDTHS` of its own half-widths. One such half-width would be passed by an
@@ -53,7 +53,6 @@ def box_errors(
     n_points : int
         The minimum number of points. Corners, and midpoints of edges and faces, are always among
         them; the others are random points inside, to sample the formula there.
-    rng : numpy.random.Generator
 
     Returns
     -------
@@ -66,7 +65,7 @@ def box_errors(
     points = np.concatenate((grid, inside), axis=1)
     each = 1 - (1 - confidence) / len(parts)
     widths = [np.array([[row.half_width(each)] for row in rows]) for rows in parts]
-    # A half-width may be infinite; zero times it counts as zero.
+    # A half-width may be infinite; zero times infinity counts as zero here, not as NaN.
     return np.concatenate(
         [
             np.where(at == 0, 0.0, width * np.where(at == 0, 1.0, at))
@@ -85,10 +84,8 @@ def quantiles(
 
     Parameters
     ----------
-    formula : QuantileFormula
     counts : (n_cells, n_draws) ndarray of float64
         The count of each cell listed in `formula`.
-    n_groups : int
 
     Returns
     -------
@@ -268,7 +265,7 @@ class SimulatedLaw:
         low, high = np.clip(low, self.low, self.high), np.clip(high, self.low, self.high)
         # The value is cut as its interval is. The draws of a curved formula may miss it.
         low, high = np.fmin(low, values), np.fmax(high, values)
-        low.flags.writeable = high.flags.writeable = False  # later callers have the same
+        low.flags.writeable = high.flags.writeable = False  # later callers get the same arrays
         return low, high
 
 
@@ -352,7 +349,7 @@ class Simulation:
 
     @property
     def _confidences(self) -> tuple[float, ...]:
-        """The confidences of the part's intervals, its own first."""
+        """The confidences of the intervals: first the part's own, then each column's."""
         part = self.part
         return (part.confidence, *(one.confidence or part.confidence for one in part.columns))
 

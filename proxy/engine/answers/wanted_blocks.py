@@ -41,7 +41,7 @@ class Step:
     likely : dict
         What will probably be asked for in the end, where it is less: no more than is plausible.
     foreseen : dict
-        The same if the records are spread evenly over groups that are not known.
+        The same, with the records spread evenly over groups without any known count.
     surest : dict
         The narrowest that may be asked for in the end; 0 where that is not known yet.
     """

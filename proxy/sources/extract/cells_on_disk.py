@@ -48,7 +48,6 @@ class Codes:
 
         Parameters
         ----------
-        columns : sequence of str
         highest : mapping of str to int
             The largest value of each column; the least is at least 0.
         """
@@ -143,7 +142,6 @@ class CellsOnDisk:
         Of an empty file, or of one that was written so.
     folder : Path
         Where what is on its way may be put.
-    columns : pyarrow.Schema
     groups : sequence of int
         The number of rows in each group that is there already.
     highest : mapping of str to int

@@ -5,8 +5,8 @@ seals this one file. So a chunk that is changed, cut short, moved to another pla
 another file does not open. A chunk is bytes: nothing here knows what they mean.
 
 Rows that wait on disk for others of their part are in such a file, too, which has no name. Its key
-is drawn for it and kept nowhere, so that what a crash leaves behind, where the system does not
-remove it, is of use to no one.
+is drawn for it and kept nowhere. So a file that a crash leaves behind, if the system does not
+remove it, cannot be read.
 """
 
 import os

@@ -49,8 +49,8 @@ class PublicTable:
     name : str
         Its name in SQL.
     key : str or tuple of str, optional
-        A column without duplicates and NULLs, in the spelling of `data`; or several, none with
-        NULLs, and no combination twice.
+        A column without duplicates and NULLs, in the spelling of `data`; or several columns without
+        NULLs, whose combinations are distinct.
     data : pyarrow.Table
         Its rows; each column of a type that `sql_type_of` names.
     """

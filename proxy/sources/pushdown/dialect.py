@@ -148,7 +148,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def one_zero(self, value: exp.Expr) -> exp.Expr:
-        """A double, with 0 and -0 equal."""
+        """A double, changed so that 0 and -0 compare as equal."""
 
     @abstractmethod
     def as_double(self, value: exp.Expr, *, is_unbounded: bool) -> exp.Expr:

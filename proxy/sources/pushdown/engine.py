@@ -24,12 +24,12 @@ class Failure(StrEnum):
     LATE = "took longer than the timeout that is declared for it"
     REFUSED = "does not let this server read the table, or has no such table"
     BROKEN = "failed"
-    NO_TABLE = "has no such table, or one that cannot stay there"
+    NO_TABLE = "has no such table, or has one that cannot be counted where it is"
     NOT_INSTALLED = "needs a client that is not installed"
 
 
 class EngineError(Exception):
-    """An engine gave no answer. It does not carry the engine's own words."""
+    """An engine gave no answer. It does not carry the engine's own message."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.value)
@@ -56,8 +56,8 @@ class Identity:
         The first number that no transaction had that was over then. None, too, if the table may be
         written as a whole between what this look asks.
     moment : str, optional
-        Two looks of one moment see the same rows, whatever the table: no one wrote meanwhile. None
-        if somebody was writing, or the engine cannot say.
+        Two looks of one moment see the same rows of every table, since nothing was written between
+        them. None if something was being written, or the engine cannot say.
     """
 
     marks: tuple[str, ...]

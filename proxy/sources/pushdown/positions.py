@@ -94,9 +94,6 @@ def number_place(
 
     Parameters
     ----------
-    axis : NumericAxis or MeasureAxis
-    column : SourceColumn
-    dialect : Dialect
     raw : Expression
         The column.
 

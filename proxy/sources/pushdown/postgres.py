@@ -4,8 +4,8 @@ Every look is a transaction of its own, read-only, of one snapshot, in PostgreSQ
 written by transactions with rising numbers, and are never written again: so rows that are all older
 than a snapshot, and as many as were in it, are the rows that were in it
 (accountant/proofs/refinement.md). What else may change what a row means is in the catalog, and
-looked up each time; unless no one wrote anything on the whole server since it was, which one look
-at the snapshot says.
+looked up each time, unless nothing was written on the whole server since the last time, which one
+look at the snapshot shows.
 """
 
 import datetime as dt
@@ -149,7 +149,7 @@ class PostgresSql(Dialect):
         return exp.cast(exp.cast(writer.copy(), "TEXT"), BIG)
 
     def is_among(self, writer: exp.Expr, numbers: Sequence[int]) -> exp.Expr:
-        """By equality; many are looked up in a hash table."""
+        """By equality; many values are looked up in a hash table."""
         return exp.In(this=writer.copy(), expressions=[text(str(one)) for one in numbers])
 
     def bucket(self, value: exp.Expr, edges: Sequence[float], last: float) -> exp.Expr | None:
@@ -325,13 +325,13 @@ class _Asking:
         return self._dialect.sql(text(value))
 
     def lock(self, table: exp.Expr) -> None:
-        """The lock that a reader takes: rows may be written meanwhile, but no whole table."""
+        """Lock as a reader does: rows may be written meanwhile, but the table cannot be altered."""
         self.do(f"LOCK TABLE {self._dialect.sql(table)} IN ACCESS SHARE MODE")
 
 
 @dataclass(frozen=True)
 class _Facts:
-    """What was looked up of a table, and at what moment, if no one was writing then."""
+    """The facts looked up about a table; with the moment, if nothing was being written then."""
 
     table: exp.Expr
     columns: Mapping[str, SourceColumn]

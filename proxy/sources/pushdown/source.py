@@ -68,7 +68,7 @@ def check_survey(schema: Schema, label: str, found: Mapping[str, Any]) -> None:
             problems.add(of_axis, f"the source holds a value that is not of type {axis.sql_type}")
     keys = ("tables", schema.table, "unit")
     if found.get("has_no_unit"):
-        problems.add(keys, "the source holds NULL; every row should be about a unit")
+        problems.add(keys, "the source holds NULL; every row should name a unit")
     if found.get("has_several"):
         problems.add(
             keys,
@@ -79,7 +79,7 @@ def check_survey(schema: Schema, label: str, found: Mapping[str, Any]) -> None:
     if found["has_too_many"]:
         raise ConfigurationInvalid(
             f"{label} holds more records than tables.{schema.table}.n_records_max allows.",
-            hint="Declare a public upper bound that is surely true.",
+            hint="Declare a larger public upper bound.",
         )
 
 
@@ -90,17 +90,17 @@ N_NUMBERS: Final = 2**32  # of transactions, which then begin anew
 PAUSES_SECONDS: Final = (0.2, 1.0)  # before another attempt
 HINTS: Final = {
     Failure.UNREACHABLE: "Is it running, and are the address and the credentials right?",
-    Failure.LATE: "Declare a longer timeout, in seconds; or fewer columns.",
+    Failure.LATE: "Declare a longer timeout, in seconds, or fewer columns.",
     Failure.REFUSED: "Its user needs to read the table, and nothing more.",
     Failure.NO_TABLE: "It must be a table or a materialised view, in a database of UTF-8.",
     Failure.NOT_INSTALLED: "pip install 'tacit-dp[spark]', or 'tacit-dp[postgres]'",
-    Failure.BROKEN: "Its own log says why. This server does not pass on what it says.",
+    Failure.BROKEN: "See its own log for the reason; this server does not repeat it.",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What a survey found, and its table."""
+    """What a survey found, with the identity of its table."""
 
     found: Mapping[str, Any]
     identity: Identity
@@ -118,7 +118,6 @@ class PushedDownSource:
     ----------
     schema : Schema
         Of a table that does not grow, each of whose units has one row.
-    engine : Engine
     key : bytes
         The ledger's. What travels to the engine is made of it, and does not tell it.
 
@@ -131,8 +130,12 @@ class PushedDownSource:
     def __init__(self, schema: Schema, engine: Engine, key: bytes) -> None:
         if schema.rows_per_unit_max > 1 or schema.grows is not None:
             raise ConfigurationInvalid(
-                f"{engine.label} stays where it is, so each unit has one row, and it cannot grow.",
-                hint='Which rows of a unit count is decided by a secret key: use extract = "file".',
+                f"{engine.label} is counted where it is, so each unit must have one row, and the "
+                "table cannot grow.",
+                hint=(
+                    "The rows that count for a unit depend on a secret key, which no engine is "
+                    'given: use extract = "file".'
+                ),
             )
         self._schema = schema
         self._engine = engine
@@ -148,7 +151,7 @@ class PushedDownSource:
             ) from None
         except TooManyEdgesError:
             raise ConfigurationInvalid(
-                f"{engine.label} cannot look for a number among so many edges as a column has.",
+                f"{engine.label} cannot search as many edges as a column has.",
                 hint="Declare fewer edges, or read the table from files.",
             ) from None
         check_survey(schema, engine.label, self._known.found)
@@ -309,7 +312,7 @@ class PushedDownSource:
         self._is_changed = not self._known.says_the_same(again.found)
         if self._is_changed:
             raise SourceUnavailable(
-                f"The data of {self._schema.table} has changed.",
-                hint="Its owner restores it, or goes on with it by `tacit table renew`.",
+                f"The data of {self._schema.table} has changed since it was read.",
+                hint="Its owner can restore it, or accept the new data with `tacit table renew`.",
             )
         self._known = again

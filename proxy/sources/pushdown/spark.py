@@ -175,7 +175,6 @@ class Spark:
 
     Parameters
     ----------
-    location : SparkTable
     timeout : float
         How long one statement may take, in seconds.
     """

@@ -68,10 +68,8 @@ class Statements:
 
     Parameters
     ----------
-    schema : Schema
     columns : mapping of str to SourceColumn
         The table's columns by their names in lower case; every declared one is there.
-    dialect : Dialect
     few : frozenset of int
         The places of axes whose column is known to have few values. Cells are the same either way.
     """
@@ -161,16 +159,15 @@ class Statements:
         """The occupied cells of a scope: the levels as which rows are counted, and how many are.
 
         A level of `LEFT_OUT` is of rows that are not counted. Where rows are looked at besides, one
-        more row follows with `TOTAL` true: how many rows there are in all, and `SEEN`.
+        more row follows, with `TOTAL` true: how many rows there are in all, and `SEEN`.
 
         Parameters
         ----------
-        table : Expression
         grouping : Grouping
             Which axes, and which of their levels are counted together; of very many runs of levels,
             each level is counted by itself.
         outside : sequence of str
-            The axes where some values have no level.
+            The axes on which some values have no level.
         look : RowLook
             What every row is asked, too.
         """

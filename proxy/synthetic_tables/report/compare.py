@@ -96,7 +96,6 @@ class ComparedTable:
 
     Parameters
     ----------
-    known : KnownTable
     synthetic : (n_groups of scope[0], ...) ndarray of float64
         Scaled to the private table's number of rows, if the synthetic table has another.
     """
@@ -170,7 +169,7 @@ class TableComparison:
     Parameters
     ----------
     n_rows : int
-        Of the synthetic table.
+        The number of rows of the synthetic table.
     total : Total, optional
         The history's estimate of the private table's number of rows; None if it has none.
     scale : float
@@ -179,7 +178,6 @@ class TableComparison:
         The confidence of every interval.
     one_ways : mapping of str to ComparedTable
         In the order of the columns; columns without a known count are left out.
-    pairs : mapping of sorted scope to ComparedTable
     """
 
     n_rows: int
@@ -248,14 +246,7 @@ Grouping: TypeAlias = tuple[Scope, tuple[Integers, ...]]
 def known_tables(
     table: ServedTable, axes: Sequence[Axis], confidence: float
 ) -> tuple[list[KnownTable], Total | None]:
-    """Intervals for the known counts of some columns and their pairs, and for the number of rows.
-
-    Parameters
-    ----------
-    table : ServedTable
-    axes : sequence of Axis
-    confidence : float
-    """
+    """Intervals for the known counts of some columns, of their pairs, and of all rows."""
     target = AccuracyTarget(half_width=ANY_WIDTH, confidence=confidence)
     snapshot = table.snapshot()
     [[everything]] = snapshot.estimates([Wanted(QueryBlock(counting()), target)])

@@ -30,7 +30,6 @@ def make_report(table: ServedTable, record: SyntheticRecord, rows: pa.Table) -> 
     ----------
     table : ServedTable
         The private table that the synthetic table was made from.
-    record : SyntheticRecord
     rows : pyarrow.Table
         The rows of the synthetic table.
 
@@ -63,11 +62,8 @@ def judged(
 
     Parameters
     ----------
-    table : ServedTable
-    record : SyntheticRecord
     levels : mapping of str to (n_rows,) ndarray of int64
         The position of each synthetic row's level in each column.
-    comparison : TableComparison
     """
     snapshot = table.snapshot()
     charges = snapshot.charges
@@ -87,7 +83,7 @@ def judged(
         drawing=drawing,
         rng=np.random.default_rng(record.seed),
     )
-    n_before = charges.generations.n_payments  # of earlier data, which is not kept here
+    n_before = charges.generations.n_payments  # charges for earlier data are not shown here
     payments = snapshot.payments[n_before:]
     made = replace(record, n_charges=record.n_charges - n_before)
     bought = purchases(made, payments, charges.measurements)

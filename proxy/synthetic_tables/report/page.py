@@ -212,8 +212,9 @@ def _sentences(verdict: Verdict, columns: Mapping[str, DeclaredColumn]) -> list[
         )
         if verdict.n_charges_since:
             said.append(
-                f"{number_of(verdict.n_charges_since, 'later charge')} may tell more than it was "
-                "made from: with epsilon => 0 it is made again, for free, from all that is known."
+                f"{number_of(verdict.n_charges_since, 'later charge')} may tell more than the "
+                "table was made from. Make it again with epsilon => 0: that is free, and uses "
+                "all that is known."
             )
     if not verdict.checked:
         said.append("No table of counts of these columns alone was measured.")
@@ -221,7 +222,7 @@ def _sentences(verdict: Verdict, columns: Mapping[str, DeclaredColumn]) -> list[
         said.append(f"Nothing is known of {joined(record.unknown, N_NAMED_MAX)}: drawn uniformly.")
     unseen = [name for name in verdict.not_checked if name not in record.unknown]
     if unseen and verdict.checked:
-        said.append(f"No measured table could be held against {joined(unseen, N_NAMED_MAX)}.")
+        said.append(f"No measured table could be compared with {joined(unseen, N_NAMED_MAX)}.")
     if record.incomplete:
         said.append(f"Not all of it was bought: {record.incomplete}")
     if verdict.open_pairs:
@@ -248,8 +249,8 @@ def _on_evaluation(evaluation: Evaluation) -> str:
 def _on_open_pairs(verdict: Verdict) -> str:
     worst = verdict.open_pairs[0]
     text = (
-        f"{len(verdict.not_measured):,} of {number_of(len(verdict.pairs), 'pair')} of columns were "
-        "not measured; how they go together only follows from the others"
+        f"{len(verdict.not_measured):,} of {number_of(len(verdict.pairs), 'pair')} of columns "
+        "were not measured; how they go together is inferred from the others"
     )
     if worst.share is None:
         return f"{text}."
@@ -381,13 +382,10 @@ class PairLine:
 
     Parameters
     ----------
-    scope : tuple of str
-    compared : ComparedTable
     checked : CheckedTable, optional
         The pair as it was measured; None if it was measured only with other columns.
     lines : tuple of CountLine
         The largest differences, the largest first: at least one.
-    picture : Markup, optional
     """
 
     scope: Scope
@@ -408,9 +406,6 @@ def render_report(
 
     Parameters
     ----------
-    record : SyntheticRecord
-    comparison : TableComparison
-    verdict : Verdict
     columns : sequence of DeclaredColumn
         The columns of the synthetic table, in its order.
     versions : mapping of str to str

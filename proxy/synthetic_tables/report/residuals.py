@@ -44,11 +44,9 @@ class MeasuredTable:
 
     Parameters
     ----------
-    partition : Partition
     values : (n_groups,) ndarray of float64
     scale : float
         Of Laplace noise; for Gaussian noise, of Laplace noise with the same variance.
-    is_gaussian : bool
     widening : float
         A certain bound on how far the noise of a count is from continuous noise.
     """
@@ -125,7 +123,6 @@ def measured_tables(
 
     Parameters
     ----------
-    history : History
     beside : sequence of GaussianNoisyCounts
         Counts that older ledgers have beside it.
     columns : sequence of str
@@ -156,12 +153,9 @@ class MeasuredDistance:
 
     Parameters
     ----------
-    partition : Partition
     reference : (n_groups,) ndarray of float64
-    value : float
     scale : float
         As for a `MeasuredTable`.
-    is_gaussian : bool
     """
 
     partition: Partition
@@ -215,12 +209,10 @@ def total_limit(n_counts: int, scale: float, odds: float, *, is_gaussian: bool) 
 
     Parameters
     ----------
-    n_counts : int
     scale : float
         Of Laplace noise; for Gaussian noise, of Laplace noise with the same variance.
     odds : float
         Between 0 and 1.
-    is_gaussian : bool
 
     Notes
     -----
@@ -343,11 +335,9 @@ class Residual:
 
     Parameters
     ----------
-    way : Way
     rows : float
         Of one count or sum: synthetic rows less measured ones. Of several counts: rows in the wrong
         place, half the sum of their differences.
-    limit : float
     groups : (n,) ndarray of int64
         The groups of the measured table that it is about.
     """
@@ -369,12 +359,10 @@ class CheckedTable:
 
     Parameters
     ----------
-    measured : MeasuredTable
     synthetic : (n_groups,) ndarray of float64
         Scaled to the number of rows of the private table.
     n_rows : float
         That number.
-    residuals : tuple of Residual
     """
 
     measured: MeasuredTable
@@ -416,12 +404,10 @@ def checked_tables(
 
     Parameters
     ----------
-    tables : sequence of MeasuredTable
     levels : mapping of str to (n_rows,) ndarray of int64
         The position of each synthetic row's level in each column.
     n_rows : float
-        Of the private table, about.
-    drawing : Drawing
+        The approximate number of rows of the private table.
     """
     found = []
     for table in tables:

@@ -59,7 +59,6 @@ class PairDistance:
 
     Parameters
     ----------
-    scope : tuple of str
     is_measured : bool
         Whether its counts were measured, alone or with other columns.
     share : float, optional
@@ -91,11 +90,8 @@ def pair_distances(
 
     Parameters
     ----------
-    checked : sequence of CheckedTable
-    distances : sequence of MeasuredDistance
     levels : mapping of str to (n_rows,) ndarray of int64
         The position of each synthetic row's level in each column.
-    drawing : Drawing
     rng : numpy.random.Generator
         For trying out the noise of measured pairs; it sees no data.
     """
@@ -238,7 +234,6 @@ def purchases(
 
     Parameters
     ----------
-    record : SyntheticRecord
     payments : sequence of Payment
         Of the private table, from its first on.
     measurements : sequence of Measurement
@@ -324,12 +319,10 @@ class Verdict:
 
     Parameters
     ----------
-    record : SyntheticRecord
     checked : sequence of CheckedTable
         Those furthest outside their noise first.
     pairs : mapping of sorted scope to PairDistance
         Every pair of columns.
-    bought : Purchases
     n_charges_since : int
         Charges to the private table since the synthetic one was made.
     """
@@ -386,7 +379,7 @@ class Verdict:
 
     @cached_property
     def not_checked(self) -> list[str]:
-        """The columns without a measured table to compare with the rows."""
+        """The columns for which no measured table could be compared with the rows."""
         seen = {name for one in self.checked for name in one.scope}
         return [name for name, _ in self.record.columns if name not in seen]
 

@@ -209,10 +209,8 @@ class PreparedStatement:
 
     Parameters
     ----------
-    text : str
     parameters : mapping
         The SQL types of its parameters by their names: numbers from 1, or words.
-    bound : tuple of Parameter
     """
 
     text: str
@@ -241,8 +239,8 @@ class PreparedStatement:
         )
         if table.num_rows != 1:
             raise InvalidRequest(
-                f"{table.num_rows} rows of values came for the parameters of one statement.",
-                hint="Execute it once for each row of values.",
+                f"{table.num_rows} rows of parameter values came for one statement.",
+                hint="Execute the statement once for each row of values.",
             )
         self.bound = tuple(
             _parameter(column[0].as_py(), name)
@@ -271,7 +269,6 @@ class PackedResult:
         The schema, then every batch.
     n_bytes : int
         The size of these.
-    schema : bytes
     cost : bytes
         What it cost and what is left, as JSON; empty for an answer without a receipt.
     """
@@ -502,11 +499,13 @@ def _check(command: sql.CommandStatementIngest) -> None:
         _DEFINED.TABLE_EXISTS_OPTION_APPEND,
     ):
         raise NotOffered(
-            "An upload makes no table, and replaces none.",
+            "An upload cannot create or replace a table.",
             hint='Create the stream by CREATE STREAM, and upload with mode="append".',
         )
     if command.temporary or command.options:
         raise NotOffered("An upload to a stream has no options, and is not temporary.")
     for named, ours in ((command.catalog, CATALOG), (command.schema, DB_SCHEMA)):
         if named not in {"", ours}:
-            raise UnknownName(f"There are no streams in {quoted(named)}.", hint="Leave that out.")
+            raise UnknownName(
+                f"There are no streams in {quoted(named)}.", hint=("Leave the schema out.")
+            )

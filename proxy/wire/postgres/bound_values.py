@@ -76,7 +76,7 @@ class Reading:
     Parameters
     ----------
     zone : datetime.tzinfo
-        Of moments that name none.
+        The zone of moments that name none.
     order : str
         Of days and months that are numbers: ``MDY``, ``DMY`` or ``YMD``.
     """
@@ -101,13 +101,12 @@ def bound(  # noqa: PLR0913, PLR0917 - what a Bind message and its statement say
     Parameters
     ----------
     values, formats : sequence
-        Of the message.
+        The values and formats of the message.
     types, names : sequence
-        Of the statement's parameters.
+        The types and names of the statement's parameters.
     places : sequence of PgType
         What each stands beside: a moment with a zone is, beside one without, what the clocks of the
         session's zone show.
-    reading : Reading
 
     Raises
     ------
@@ -144,7 +143,7 @@ def _parameter(  # noqa: PLR0913, PLR0917 - as `bound`
     except (ValueError, struct.error, InvalidOperation, OverflowError) as error:
         raise StateError(
             _BAD_BINARY if form else _state(error, kind.element or kind),
-            f"A value for the parameter {name} is no {kind.name}.",
+            f"A value for the parameter {name} is not a valid {kind.name}.",
         ) from None
     if kind is TIMESTAMPTZ and place in (DATE, TIMESTAMP):
         found = found.astimezone(reading.zone).replace(tzinfo=None)

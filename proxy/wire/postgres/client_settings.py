@@ -1,7 +1,7 @@
 """A session's settings: which values are taken, what is told of them, and their transaction.
 
-No setting that clients send by themselves changes an answer. Those that change how values are
-written are obeyed, or refused with a value that is not: dates are ISO, texts UTF-8. Some are
+The settings that clients set by themselves do not change an answer. Those that change how values
+are written are obeyed, or refused with a value that is not: dates are ISO, texts UTF-8. Some are
 reported back; SHOW says all, and which targets hold on this wire by default.
 
 Of the transaction that settings may be in, there is nothing else to undo: what was charged stays
@@ -84,7 +84,7 @@ _ZONES: Final = {name.casefold(): name for name in available_timezones()}
 
 
 def default(name: str) -> str:
-    """What a setting is where no one has set it."""
+    """The value of a setting that was never set."""
     return default_of(name)
 
 
@@ -111,20 +111,24 @@ def milliseconds(value: str) -> float:
     """A duration as PostgreSQL writes it: ``5000``, ``5s``, ``1min``."""
     match = _DURATION.fullmatch(value.strip().lower())
     if match is None or match[2] not in _MILLISECONDS:
-        raise _invalid("statement_timeout", f"is no duration: {value[:64]!a}", "Write 5s.")
+        raise _invalid("statement_timeout", f"is not a duration: {value[:64]!a}", "Write 5s.")
     return int(match[1]) * _MILLISECONDS[match[2]]
 
 
 def _encoding(value: str) -> str:
     if value.strip(" '").casefold() not in _UTF8:  # asyncpg sends it with quotes
-        raise _invalid("client_encoding", f"cannot be {value[:64]!a}", "Texts are UTF8 here.")
+        raise _invalid(
+            "client_encoding", f"cannot be {value[:64]!a}", "This server sends and reads UTF8 only."
+        )
     return "UTF8"
 
 
 def _date_style(value: str) -> str:
     words = {word.strip().upper() for word in value.split(",")}
     if not words <= {"ISO", "MDY", "DMY", "YMD", "US", "EUROPEAN"}:
-        raise _invalid("DateStyle", f"cannot be {value[:64]!a}", "Dates are written as ISO here.")
+        raise _invalid(
+            "DateStyle", f"cannot be {value[:64]!a}", "This server writes dates as ISO only."
+        )
     order = "DMY" if words & {"DMY", "EUROPEAN"} else "YMD" if "YMD" in words else "MDY"
     return f"ISO, {order}"
 
@@ -214,7 +218,7 @@ def _search_path(value: str) -> str:
         raise _invalid(
             "search_path",
             f"cannot be {value[:64]!a}",
-            "Names without a schema mean public here; write others with their schema.",
+            "Here a name without a schema is in public; write other names with their schema.",
         )
     if _SCHEMA in wanted and PRIVACY in wanted[: wanted.index(_SCHEMA)]:
         raise _invalid(
@@ -228,7 +232,7 @@ def _role(value: str) -> str:
         raise StateError(
             "42501",
             f"The role cannot be {value[:64]!a}: a connection has the role of its token.",
-            hint="Connect with another token; SET ROLE NONE and RESET ROLE are taken.",
+            hint="Connect with another token; SET ROLE NONE and RESET ROLE are allowed.",
         )
     return "none"
 
@@ -261,12 +265,12 @@ def _flag(name: str, value: str) -> str:
     for shown, words in (("on", ("true", "yes", "on", "1")), ("off", ("false", "no", "off", "0"))):
         if folded not in ("", "o") and any(word.startswith(folded) for word in words):
             return shown
-    raise _invalid(name, f"is no Boolean: {value[:64]!a}", "Write on or off.")
+    raise _invalid(name, f"is not a Boolean: {value[:64]!a}", "Write on or off.")
 
 
 def _number(name: str, value: str) -> str:
     if _NUMBER.fullmatch(value.strip()) is None:
-        raise _invalid(name, f"is no number: {value[:64]!a}", "Write it like 64MB, 5s or 0.5.")
+        raise _invalid(name, f"is not a number: {value[:64]!a}", "Write it like 64MB, 5s or 0.5.")
     return value.strip()
 
 
@@ -284,7 +288,7 @@ def _without_effect(name: str) -> Callable[[str], str]:
 def _locale(name: str) -> Callable[[str], str]:
     def check(value: str) -> str:
         if value.casefold() not in _LOCALES:
-            raise _invalid(name, f"cannot be {value[:64]!a}", "Texts are those of C here.")
+            raise _invalid(name, f"cannot be {value[:64]!a}", "This server has only the locale C.")
         return value
 
     return check
@@ -433,7 +437,7 @@ class Transaction:
             self._lasting = change(self._lasting)
 
     def reset(self) -> None:
-        """Put every setting back to its value at the session's beginning."""
+        """Put every setting back to its value when the session began."""
         self.change(lambda _: self._first)
 
     def say(self, word: TransactionWord) -> tuple[str, tuple[str, str] | None]:

@@ -62,9 +62,6 @@ class Conversation:
 
     Parameters
     ----------
-    transport : Transport
-    session : Session
-    watcher : Watcher
     was_cancelled : callable
         Whether the client asked to stop what runs; it is asked once a statement was stopped.
     caller : Caller
@@ -340,12 +337,8 @@ class House:
 
     Parameters
     ----------
-    engine : QueryEngine
-    door : Door
     share : FairShare
         Of the process, on every wire.
-    watcher : Watcher
-    times : CallTimes
     """
 
     engine: QueryEngine
@@ -377,9 +370,6 @@ class Connection:
 
     Parameters
     ----------
-    transport : Transport
-    house : House
-    host : Host
     process, key : int
         By which it can be cancelled.
     """
@@ -468,7 +458,7 @@ class Connection:
         conversation.run(time.monotonic() + CERTIFIED_SECONDS_MAX if by_certificate else None)
 
     def _shift(self, analyst: str, session: Session) -> Shift:
-        """The share and the time of one statement, which no one has cancelled yet."""
+        """The share and the time of one statement, not cancelled yet."""
         self._cancelled.clear()
         times = self._house.times
         asked = dict(session.transaction.settings.client).get("statement_timeout", "0")

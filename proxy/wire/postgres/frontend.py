@@ -62,7 +62,7 @@ class Startup:
 
     @property
     def unknown_options(self) -> tuple[str, ...]:
-        """Options of the protocol itself; there are none here."""
+        """Options of the protocol itself; this server has none."""
         return tuple(name for name, _ in self.options if name.startswith(_OPTION_MINOR))
 
 
@@ -145,7 +145,7 @@ class FunctionCall:
 
 @dataclass(frozen=True, slots=True)
 class CopyMessage:
-    """Data of a COPY, though none is under way; PostgreSQL ignores them, too."""
+    """Data of a COPY, which this server never starts; PostgreSQL ignores stray data, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +203,7 @@ def message_length(tag: int, header: bytes, *, is_logged_in: bool) -> int:
     length: int = struct.unpack("!i", header)[0] - 4
     longest = MESSAGE_BYTES_MAX if is_logged_in else PASSWORD_BYTES_MAX
     if bytes((tag,)) not in _READERS:
-        raise ProtocolViolation("This is no type of message that a client sends.")
+        raise ProtocolViolation("A client cannot send a message of this type.")
     if not 0 <= length <= longest:
         raise ProtocolViolation(
             f"A message of {length} bytes came; {longest} are allowed.",
@@ -275,7 +275,7 @@ class _Reader:
         """Whether a name is a portal's."""
         letter = self.raw(1)
         if letter not in (b"P", b"S"):
-            raise ProtocolViolation("Neither a portal nor a statement is named.")
+            raise ProtocolViolation("The message names neither a portal nor a statement.")
         return letter == b"P"
 
     def many(self, read: Callable[[], int]) -> tuple[int, ...]:

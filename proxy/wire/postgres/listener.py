@@ -1,7 +1,7 @@
 """The listener of the PostgreSQL wire: accepts connections, and bounds how many there are.
 
 A connection that is not logged in yet counts against narrower limits than one that is, so that
-strangers keep no one out for longer than a login may take.
+strangers cannot keep others out for longer than a login may take.
 """
 
 import hmac
@@ -37,8 +37,6 @@ class ConnectionLimits:
 
     Parameters
     ----------
-    in_all : int
-    of_one_analyst : int
     of_one_address : int
         BI tools connect from one address, for everybody.
     new_in_all, new_of_one_address : int
@@ -107,7 +105,6 @@ class PostgresListener:
         What its connections share.
     listen : str
         ``host:port``; port 0 takes any free one.
-    limits : ConnectionLimits
     crew : Crew
         The processes that share the port, if this is one of several workers. A client that wants a
         statement cancelled may reach any of them; the number of its connection says whose it is.
@@ -213,7 +210,7 @@ class PostgresListener:
         self._count.logged_in(served.address)
 
     def cancel(self, request: CancelRequest) -> None:
-        """Stop what a connection does, if the key is right; no one learns whether it was."""
+        """Stop a connection's statement if the key is right, without telling whether it was."""
         place = request.process % self._crew.seat.n_places
         if place == self._crew.seat.place:
             self._cancel_here(request)

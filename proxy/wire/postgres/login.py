@@ -58,9 +58,8 @@ class LoggedIn:
     ----------
     presented : PresentedCredentials
         What they showed: it is judged again before each statement.
-    caller : Caller
     settings : SessionSettings
-        Those that they asked for.
+        The settings that the client asked for.
     """
 
     presented: PresentedCredentials
@@ -74,7 +73,6 @@ class Door:
 
     Parameters
     ----------
-    authenticator : PasswordAuthenticator
     tls : ssl.SSLContext, optional
         If there is one, nothing is served without TLS.
     endpoint_hash : bytes, optional
@@ -110,10 +108,12 @@ def first_request(transport: Transport, door: Door, until: float) -> CancelReque
             continue
         if isinstance(packet, Startup) and door.tls is not None and not transport.is_under_tls:
             raise StateError(
-                "28000", "This server is reached under TLS only.", hint="Set sslmode=require."
+                "28000",
+                "This server accepts connections under TLS only.",
+                hint="Set sslmode=require.",
             )
         return packet
-    raise frontend.ProtocolViolation("Encryption was asked for, and nothing else.")
+    raise frontend.ProtocolViolation("The client asked for encryption, and then sent nothing else.")
 
 
 def log_in(transport: Transport, door: Door, startup: Startup, until: float) -> LoggedIn:
@@ -128,7 +128,7 @@ def log_in(transport: Transport, door: Door, startup: Startup, until: float) -> 
     if not user:
         raise StateError("28000", "No user is named.", hint="The user is the analyst's name.")
     if options.get("replication", "false").lower() not in ("false", "off", "no", "0"):
-        raise StateError("0A000", "There is no replication here.")
+        raise StateError("0A000", "This server does not offer replication.")
     if startup.minor or startup.unknown_options:
         transport.send(backend.negotiate_version(0, startup.unknown_options))
     presented, caller = _identified(transport, door, user, until)
@@ -138,7 +138,7 @@ def log_in(transport: Transport, door: Door, startup: Startup, until: float) -> 
         raise StateError(
             "3D000",
             f"There is no database {database[:64]!a}.",
-            hint=f"It is called {CATALOG} here.",
+            hint=f"The only database is {CATALOG}.",
         )
     return LoggedIn(presented, caller, _settings(startup.options))
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 @dataclass(frozen=True, slots=True)
 class PgType:
-    """A type: number, name, size in bytes (-1 if that varies), and the element type of a list."""
+    """A type: number, name, size in bytes (-1 if that varies), and the item type of a list."""
 
     oid: int
     name: str

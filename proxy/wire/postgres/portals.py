@@ -33,7 +33,6 @@ class Prepared:
 
     Parameters
     ----------
-    sql : str
     statement : Statement, optional
         None if the text holds none.
     names : tuple of str
@@ -59,8 +58,6 @@ class Portal:
 
     Parameters
     ----------
-    prepared : Prepared
-    values : tuple of Parameter
     formats : tuple of int
         Formats of the columns, as the client sent them.
     is_held : bool
@@ -132,7 +129,6 @@ class Shelf(Generic[Kept]):
         What a refusal calls one of them.
     missing, taken : str
         The SQLSTATEs of a name that is not there, and of one that is.
-    n_max : int
     """
 
     def __init__(self, what: str, missing: str, taken: str, n_max: int) -> None:

@@ -104,7 +104,6 @@ class Session:
 
     Parameters
     ----------
-    engine : QueryEngine
     caller : callable
         Who is asking; a refusal once their credential is no longer in force.
     working : callable
@@ -200,7 +199,7 @@ class Session:
             portal.schema = self._engine.result_schema(self._request(prepared.sql, portal.values))
 
     def _schema(self, sql: str, statement: Statement) -> pa.Schema | None:
-        """The columns of a statement that is no query; None for no rows."""
+        """The columns of the result of a statement that is not a query; None for no rows."""
         match statement:
             case ShowSetting() | ShowClientSetting() | ShowAll():
                 return shown(statement, self.transaction.settings, self._user).schema
@@ -253,7 +252,7 @@ class Session:
             if name is None:
                 raise StateError(
                     "0A000",
-                    "set_config is called with something else than constants.",
+                    "set_config is called with arguments that are not constants.",
                     hint="Write set_config('jit', 'off', false), or SET jit = off.",
                 )
             setting = setting_of(name, value, is_local=is_local and self.transaction.is_open)
@@ -334,7 +333,7 @@ class Session:
         self, change: Callable[[SessionSettings], SessionSettings], *, is_local: bool
     ) -> None:
         if is_local and not self.transaction.is_open:
-            self._warn(NO_TRANSACTION, "SET LOCAL is for transactions, and there is none.")
+            self._warn(NO_TRANSACTION, "SET LOCAL needs a transaction, and there is none.")
         self.transaction.change(change, is_local=is_local)
 
     def _about_transaction(self, statement: TransactionWord | Savepoint | DiscardAll) -> _Done:
@@ -355,7 +354,9 @@ class Session:
 
     def _discard_all(self) -> None:
         if self.transaction.is_open:
-            raise StateError("25001", "DISCARD ALL is not for transactions.", hint="End it first.")
+            raise StateError(
+                "25001", "DISCARD ALL cannot run in a transaction.", hint="End it first."
+            )
         self.transaction.reset()
         self.prepared.keep_only(set())
         self.portals.keep_only(set())
@@ -391,7 +392,7 @@ class Session:
         if not statement.is_held and not self.transaction.is_open:
             raise StateError(
                 NO_TRANSACTION,
-                "DECLARE CURSOR is for transactions.",
+                "DECLARE CURSOR needs a transaction.",
                 hint="Send BEGIN first, or DECLARE .. CURSOR WITH HOLD FOR ..",
             )
         prepared = self.prepare(statement.sql)
@@ -428,7 +429,7 @@ def _forget(shelf: Shelf[Any], name: str | None) -> None:
 
 
 def _tag(statement: Statement) -> str:
-    """The tag of the engine's answer; a SELECT's has the number of rows besides."""
+    """The tag of the engine's answer; for a SELECT, with the number of rows."""
     match statement:
         case CreateSynthetic() | CreateStream():
             return "CREATE TABLE"

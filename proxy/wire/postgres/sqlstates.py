@@ -30,7 +30,6 @@ class StateError(Refused):
 
     Parameters
     ----------
-    sqlstate : str
     message, hint
         As for every refusal.
     """

@@ -1,7 +1,7 @@
 """The bytes of one connection: reads that end in time, writes that do, and TLS in between.
 
 Never more is read than the message at hand needs, so nothing that came in plain text can be taken
-for a part of the bytes under TLS. No message is understood here.
+for a part of the messages under TLS. No message is understood here.
 """
 
 import select
@@ -22,12 +22,7 @@ class ConnectionEnded(Exception):
 
 
 class Transport:
-    """One connection's socket. For one thread, but for `is_gone` and `shut`.
-
-    Parameters
-    ----------
-    connection : socket.socket
-    """
+    """One connection's socket. For one thread, but for `is_gone` and `shut`."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
@@ -52,7 +47,6 @@ class Transport:
 
         Parameters
         ----------
-        n_bytes : int
         until : float, optional
             The time on the monotonic clock until which they must have come; None for ever.
 
@@ -105,7 +99,7 @@ class Transport:
         return any(event & _GONE for _, event in self._poll.poll(0))
 
     def shut(self) -> None:
-        """End the connection from another thread; anyone who reads or writes notices."""
+        """End the connection from another thread; a thread that reads or writes notices."""
         try:
             # Not TLS's own way, after which the other thread would go on in plain text.
             socket.socket.shutdown(self._socket, socket.SHUT_RDWR)

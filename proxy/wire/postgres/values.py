@@ -59,9 +59,9 @@ class TextStyle:
     Parameters
     ----------
     zone : datetime.tzinfo
-        Of moments with a zone.
+        The zone in which moments with a zone are written.
     interval : str
-        IntervalStyle.
+        The session's IntervalStyle.
     float_digits : int
         extra_float_digits; from 1 on, as many digits as tell a number from all others.
     escapes_bytes : bool

@@ -6,12 +6,12 @@
     settings of the session        go before    SET tacit.half_width = 50
     the table's default
 
-A session is an analyst on a gRPC connection, known by the address at its other end,
+A session is one analyst's use of one gRPC connection, known by the address at its other end,
 for Flight SQL and for `tacit.v1` alike. It ends with the connection: a client that reconnects, as
 some do after half an hour of silence, begins with no settings. A header, or OPTIONS, is there
 whenever it is sent, which is where a cap on epsilon that must hold belongs. The least recently used
 sessions are forgotten beyond `N_SESSIONS_MAX`, and any after `IDLE_SECONDS_MAX` without a call, so
-that anyone who is given the same address later does not find them.
+that a later client with the same address does not find them.
 
 Nothing here is durable, and nothing decides what a statement costs.
 """
@@ -231,8 +231,8 @@ def applied(settings: RequestedTarget, commands: Iterable[SessionStatement]) -> 
                 )
             case ClientSetting("role" | "session authorization", value) if value not in NOBODY:
                 raise UnsupportedSql(
-                    "A call is whose token it shows, and no one else's.",
-                    hint="Show another token; SET ROLE NONE is taken.",
+                    "A call has the role of its token, and cannot change it.",
+                    hint="Send another token; only SET ROLE NONE is allowed.",
                 )
             case ResetAll() | DiscardAll():
                 settings = _NOTHING
@@ -268,7 +268,7 @@ def header_target(metadata: Iterable[tuple[str, str | bytes]] | None) -> Request
             )
         text = value if isinstance(value, str) else value.decode("utf-8", errors="replace")
         if found.setdefault(key, text) != text:
-            raise InvalidTarget(f"The header {key} is sent twice, with different values.")
+            raise InvalidTarget(f"The header {key} is given twice, with different values.")
     if {f"{HEADER_PREFIX}half-width", f"{HEADER_PREFIX}relative"} <= found.keys():
         raise InvalidTarget(
             "The headers name both tacit-half-width and tacit-relative.", hint="Send one of them."

@@ -38,7 +38,9 @@ from proxy.engine.answers import TESTED_SCHEMA
 from proxy.protocol import tacit_pb2
 from proxy.wire.arrow_ipc import stream_chunks
 
-WINDOW_NOTE: Final = "The window spreads the budget over time; it is no guarantee over a lifetime."
+WINDOW_NOTE: Final = (
+    "The window spreads the budget over time; it does not bound the loss over a lifetime."
+)
 
 
 def receipt_message(receipt: Receipt) -> tacit_pb2.Receipt:
@@ -240,7 +242,7 @@ def parameter_in(message: tacit_pb2.Parameter) -> Parameter:
                 value = dt.datetime.fromisoformat(value)
         return parameter_of(value, message.name)
     raise InvalidSql(
-        f"The value of a parameter is no {kind}.",
+        f"The value of a parameter is not a valid {kind}.",
         hint="Write decimals as 12.50, dates as 2026-01-31, timestamps as 2026-01-31 12:30:00.",
     )
 
@@ -254,7 +256,6 @@ def marginals_request(
 
     Parameters
     ----------
-    message : MarginalsRequest
     named : RequestedTarget
         The message's own target.
     settings : RequestedTarget

@@ -45,7 +45,6 @@ class SyntheticMethods(tacit_pb2_grpc.TacitServicer):
 
     Parameters
     ----------
-    synthetic : SyntheticTableService
     sessions : Sessions
         The settings of the clients' sessions: a cap on epsilon applies here, too.
     """

@@ -92,7 +92,7 @@ def test_a_plan_that_tells_nothing_says_so(run: Run, attributes: Path) -> None:
     given = ("plan-collection", "--attributes", attributes, "--epsilon", "0.01")
     told = run(*given, "--respondents", "4")
     assert told.code == 0
-    assert "That tells nothing: a share is from 0 to 1." in told.out
+    assert "Such an interval says nothing: a share is from 0 to 1." in told.out
     assert planned(attributes, epsilon="0.01", n_respondents=4).widest >= 1
     enough = run(*given, "--respondents", "10000000")
     assert "tells nothing" not in enough.out

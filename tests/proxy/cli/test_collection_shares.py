@@ -59,5 +59,8 @@ def test_likeliest_shares_have_none_and_say_if_they_are_not_reached(
         "The likeliest shares by the 100 answers to region, smokes. Small ones are biased, so none "
         "has an interval."
     )
-    missed = "They are not reached yet: others may be likelier, by a factor of at most exp(3.25)."
+    missed = (
+        "The search has not converged: other shares may be likelier, by a factor of at most "
+        "exp(3.25)."
+    )
     assert more == [*([missed] if gap else []), "300 respondents. Free."]

@@ -47,7 +47,7 @@ def test_a_client_without_tls_is_told_that_the_server_speaks_it(
 ) -> None:
     with speaking_tls(authority, tmp_path) as address:
         said = failed(run("tables", "--server", address))
-        assert said.startswith(f"The server at {address} speaks TLS, and was asked without.")
+        assert said.startswith(f"The server at {address} speaks TLS, but was asked without it.")
         assert "--tls-ca" in said
         assert run("tables", "--server", address, "--tls-ca", tmp_path / "ca.pem").code == 0
 

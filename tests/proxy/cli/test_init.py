@@ -223,7 +223,7 @@ def test_rows_in_postgresql_that_cannot_be_read_are_a_clear_error(
             f"CREATE VIEW fails AS SELECT '{CANARY}' AS name, 1 / (50000 - i) AS age "  # noqa: S608 - of this test
             "FROM generate_series(1, 90000) AS t(i)"
         )
-    for table, said in (("fails", "a row of it fails"),):
+    for table, said in (("fails", "reading a row fails"),):
         output = tmp_path / f"{table}.toml"
         draft = ["init", postgres_server.location(), "--table", table, "-o", str(output)]
         with pytest.raises(SystemExit) as ended:

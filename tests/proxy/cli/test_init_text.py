@@ -107,7 +107,7 @@ ROWS = f"key;name;pay\n1;{CANARY};2500,5\n2;Meyer;1300\n3;{CANARY};900,25\n"
         ("a.csv", f"key;name\n1;{CANARY}\n".encode("latin-1"), "--encoding"),
         ("a.csv", f"key;{CANARY}\n1;x\n".encode("latin-1"), "--encoding"),
         ("a.csv", f"key;{CANARY}\n1;x\n".encode("utf-16-le"), "--encoding"),
-        ("a.csv", f"key;name\r\n1;{CANARY}\n2;x\n", "end in different ways"),
+        ("a.csv", f"key;name\r\n1;{CANARY}\n2;x\n", "has different line endings"),
     ],
 )
 def test_what_is_not_sure_is_asked_for_and_no_row_is_shown(

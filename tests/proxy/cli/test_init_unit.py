@@ -13,7 +13,7 @@ from proxy.config.settings import load
 
 SEVERAL = "It names a person, who may have several rows."
 OWN = "It is named as the key of"
-NOBODY = "each row is its own person"
+NOBODY = "each row counts as a person of its own"
 CANARY = "8675309"
 
 
@@ -84,12 +84,12 @@ def test_who_asks_for_levels_hears_of_several_rows_and_what_is_the_same_in_them(
     tmp_path: Path,
 ) -> None:
     text = drafted(tmp_path, "orders", ORDERS, "--read-levels-from-data")
-    assert "Read from the rows: somebody has several rows." in text
+    assert "Read from the rows: some people have several rows." in text
     assert '# per_unit = ["city"]' in text
     unique = [ORDERS[0], "1,a,Oslo,web", "2,b,Oslo,web", "3,,Oslo,web"]
     text = drafted(tmp_path, "orders", unique, "--read-levels-from-data")
-    assert "each has one row" in text
-    assert "some are about no one (NULL)" in text
+    assert "everybody has one row" in text
+    assert "some have NULL here" in text
     assert "rows_per_unit_max" not in text
 
 

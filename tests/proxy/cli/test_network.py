@@ -100,7 +100,7 @@ def test_columns_of_which_nothing_is_seen_are_named(run: Run, engine: Engine, me
     """Fewer than three arcs leave a column alone; noise makes an arc of one pair in 25 at most."""
     made = run("network", "learn", "rows", "--method", method, "--epsilon", "0.001")
     assert made.code == 0
-    assert "Nothing is seen of a dependence of" in made.out
+    assert "No dependence was found for" in made.out
     assert spent(engine) <= Fraction("0.001")
 
 
@@ -163,7 +163,7 @@ def test_what_is_not_known_is_to_be_bought_by_an_option_that_there_is(
 ) -> None:
     ended = run("network", "learn", "rows")
     assert spent(engine) == 0
-    assert "[invalid_request]: Nothing was measured of some of these columns of rows." in ended.err
+    assert "[invalid_request]: Nothing was measured for some of these columns of rows." in ended.err
     assert "--epsilon above 0" in ended.err
     assert "half_width" not in ended.err
 
@@ -183,7 +183,7 @@ def test_tables_that_are_known_in_part_are_not_taken_for_independence(
     run("marginals", "rows", "--sets", "A,E;S", "--epsilon", "1")
     before = spent(engine)
     ended = run("network", "learn", "rows", "--columns", "A,E,S")
-    assert "error [invalid_request]: Nothing was measured of A x S and 1 more tables." in ended.err
+    assert "error [invalid_request]: Nothing was measured for A x S and 1 more tables." in ended.err
     assert spent(engine) == before
 
 
@@ -221,7 +221,7 @@ def test_columns_that_are_added_up_are_left_out_unless_they_are_named() -> None:
     columns = [tacit_pb2.Column(name=name, kind=kind) for name, kind in kinds.items()]
     table = tacit_pb2.Table(name="members", columns=columns, kind="private")
     assert [one.name for one in chosen_columns(table, [])] == ["member", "visits"]
-    with pytest.raises(InvalidRequest, match="loans is a measure: it is added up"):
+    with pytest.raises(InvalidRequest, match="loans is a measure: it can be summed"):
         chosen_columns(table, ["loans", "member"])
     table.synthetic_of = "people"  # the rows of a synthetic table have values of it
     assert [one.name for one in chosen_columns(table, ["loans", "member"])] == ["loans", "member"]
@@ -241,5 +241,5 @@ def test_a_reply_becomes_tables_with_the_mean_variance_of_their_cells() -> None:
     np.testing.assert_array_equal(pair.values, [[1, 2], [3, 4]])
     assert (pair.variance, single.variance) == (3.0, 4.0)
     modelled = data.set_column(4, "source", pa.array(["history"] * 4 + ["model"] * 2))
-    with pytest.raises(InvalidRequest, match="Nothing was measured of a"):
+    with pytest.raises(InvalidRequest, match="Nothing was measured for a"):
         counts_in(modelled, [("a", "b"), ("a",)])

@@ -89,7 +89,9 @@ def test_tables_that_are_too_large_are_refused_before_answers_are_read(
     with serving_answers(collection) as address:
         monkeypatch.setenv("TACIT_SERVER", address)
         ended = run(*LEARN)
-    assert "[too_large]: The table of a, b has 6400 cells; of a collection, 2048" in ended.err
+    assert (
+        "[too_large]: The table of a, b has 6400 cells; for a collection, at most 2048" in ended.err
+    )
     assert "name the others in --columns" in ended.err
     assert collection.n_read == 0
 

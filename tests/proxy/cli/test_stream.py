@@ -74,7 +74,7 @@ def test_a_line_that_is_no_id_is_not_quoted(run: Run, server: Streaming, tmp_pat
         file.write_text(f"1\n{wrong}\n", encoding="utf-8")
         ended = run("stream", "observe", "visits", file)
         assert ended.code != 0
-        assert "Line 2 is no whole number" in ended.err
+        assert "Line 2 is not a whole number" in ended.err
         assert wrong not in ended.err
     assert run("stream", "observe", "visits", tmp_path / "nowhere").code != 0
     assert "no stream 'hits'" in run("stream", "observe", "hits", _ids(tmp_path)).err

@@ -63,7 +63,7 @@ def test_what_one_opens_and_closes_the_other_knows_at_once(
     assert not there.status(OWNER, "survey").is_closed
     here.close_collection(OWNER, "survey")
     assert there.status(OWNER, "survey").is_closed
-    with pytest.raises(InvalidRequest, match="no answers any more"):
+    with pytest.raises(InvalidRequest, match="no more answers"):
         there.assignment("survey", new_token())
 
 

@@ -201,7 +201,7 @@ def test_a_file_that_contradicts_itself_is_refused(tmp_path: Path) -> None:
         store.begin(COLLECTION)
         sent(store, 0)
         store._connection.execute("DELETE FROM spent")
-    with pytest.raises(CannotStart, match="another number of answers than of tokens"):
+    with pytest.raises(CannotStart, match="number of answers differs from its number of tokens"):
         CountStore(path)
 
 

@@ -161,7 +161,7 @@ def test_whoever_never_heard_of_it_learns_that_they_were_counted(
     kept = visit(js, url_of(address))["kept"]
     if end == "closed":
         service.close_collection(LOCAL, "survey")
-        code, text = "invalid_request", "takes no answers any more"
+        code, text = "invalid_request", "takes no more answers"
     else:
         assert visit(js, url_of(address))["outcomes"] == [True]
         code, text = "too_large", "as many answers as its owner asked for"

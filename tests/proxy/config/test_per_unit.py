@@ -112,18 +112,30 @@ NAMED = 'per_unit = ["city", "income"]'
         (NAMED, "per_unit = []", "list should have at least 1 item"),
         (NAMED, 'per_unit = "city"', "should be a valid list"),
         (NAMED, "per_unit = [1]", "should be a valid string"),
-        (NAMED, 'per_unit = ["cty"]', "names cty, which is no column of the table. Did you mean"),
-        (NAMED, 'per_unit = ["customer"]', "names customer, which is no column"),
+        (
+            NAMED,
+            'per_unit = ["cty"]',
+            "names cty, which is not a column of the table. Did you mean",
+        ),
+        (NAMED, 'per_unit = ["customer"]', "names customer, which is not a column"),
         (NAMED, 'per_unit = ["city", "city"]', "names city twice"),
-        ('unit = "customer"\nrows_per_unit_max = 5\n', "", "say which column that is, as unit"),
-        ("rows_per_unit_max = 5\n", "", "here COUNT(*) is of units already"),
+        (
+            'unit = "customer"\nrows_per_unit_max = 5\n',
+            "",
+            "name the column that says whom a row is about, as unit",
+        ),
+        ("rows_per_unit_max = 5\n", "", "so COUNT(*) counts units already"),
         (
             "half_width",
             'grows = {axis = "day", closed_through = 2026-02-01}\nhalf_width',
             "is not for a table that grows",
         ),
         ("[budgets.people]", "[budgets.orders]", "share a budget, which needs a name"),
-        ("[ledger]", ANOTHER.format('"Orders.UNITS"') + "[ledger]", "there is one by that name"),
+        (
+            "[ledger]",
+            ANOTHER.format('"Orders.UNITS"') + "[ledger]",
+            "a table of that name exists already",
+        ),
     ],
 )
 def test_what_cannot_be_is_said(folder: Path, before: str, after: str, said: str) -> None:
@@ -143,7 +155,7 @@ def test_why_the_first_has_a_budget_apart_is_said_of_both(folder: Path) -> None:
     again = ANOTHER.format("again").replace("other.csv", "orders.csv")
     again = again.replace("budget", 'unit = "customer"\nbudget')
     (found,) = problems(folder, ORDERS + again)
-    assert "what both spend adds up" in found
+    assert "their spending adds up" in found
     apart = changed("half_width", 'separate_budget = "another study"\nhalf_width')
     orders, units, _ = loaded(folder, apart + again).tables
     assert orders.funds.separate == units.funds.separate == "another study"

@@ -191,9 +191,8 @@ def test_a_least_price_is_paid_up_to_a_tenth_of_what_is_left(
     with served(tmp_path, budget) as (engine, _):
         if is_answered:
             found = receipt(engine, COUNT)
-            assert (
-                f"may spend epsilon {float(least):.3g} on people: nothing is known of it for "
-                in (" ".join(found.notes))
+            assert f"may spend epsilon {float(least):.3g} on people: no answer about it costs " in (
+                " ".join(found.notes)
             )
             assert 0 < spent(engine) <= least
         else:

@@ -144,7 +144,7 @@ def test_another_key_keeps_other_rows_and_every_row_has_the_same_chance(tmp_path
 def test_a_row_without_a_unit_is_refused_and_one_of_several_is_not(tmp_path: Path) -> None:
     path = tmp_path / "orders.csv"
     path.write_text("person,age,shop\n1,2,a\n1,3,b\n,4,a\n")
-    with pytest.raises(ConfigurationInvalid, match="every row should be about a unit"):
+    with pytest.raises(ConfigurationInvalid, match="every row should name a unit"):
         DuckDbSource(schema(2), SourceLocation(path=path), RowsRead(KEY))
     path.write_text("person,age,shop\n1,2,a\n1,3,b\n")
     with pytest.raises(ConfigurationInvalid, match="or declare rows_per_unit_max"):

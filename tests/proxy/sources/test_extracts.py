@@ -214,7 +214,7 @@ def test_a_folder_of_files_is_the_file_of_all_their_rows(
     (folder / "2.parquet").rename(folder / "3.parquet")
     assert DuckDbSource(schema, several).fingerprint(KEY) != before
     pq.write_table(pa.table({"town": ["Oslo"], "age": [1]}), folder / "4.parquet")
-    with pytest.raises(ConfigurationInvalid, match=r"4\.parquet has not the columns"):
+    with pytest.raises(ConfigurationInvalid, match=r"4\.parquet does not have the columns"):
         DuckDbSource(schema, several)
 
 

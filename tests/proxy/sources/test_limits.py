@@ -280,4 +280,4 @@ def test_a_table_that_needs_more_memory_than_there_is_says_so(
     pq.write_table(pa.table(columns), path)
     axes = [IntegerAxis(name=name, low=0, high=300_000) for name in columns]
     said = refusal(schema_of(*axes, n_records_max=10**6), SourceLocation(path=path))
-    assert "takes more memory than there is" in said
+    assert "takes more memory than is available" in said

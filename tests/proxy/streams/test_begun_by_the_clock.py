@@ -83,9 +83,9 @@ def test_a_file_that_is_there_already_is_another_state(server: Streaming) -> Non
     """As after a ledger that was set back: to go on with it might be a second release of it."""
     server.rows(DAILY)
     (server.folder / f"visits.{TOMORROW}.bits").write_bytes(b"of another time")
-    with pytest.raises(StoreUnavailable, match="is gone, or is another one"):
+    with pytest.raises(StoreUnavailable, match="is missing, or is not the one"):
         server.turn(TOMORROW)
-    with pytest.raises(StoreUnavailable, match="is gone, or is another one"):
+    with pytest.raises(StoreUnavailable, match="is missing, or is not the one"):
         server.observe(PRESENT)
     server.clock.day, server.clock.seconds = LATER, 0
     turning = Turning(server.streams)
@@ -142,7 +142,7 @@ def test_states_of_all_streams_have_room_together(
 ) -> None:
     monkeypatch.setattr("proxy.streams.service.N_BITS_MAX", 2500)
     server.rows(CREATE)
-    with pytest.raises(TooLarge, match="at most 2500 bits, of which 1500 are left"):
+    with pytest.raises(TooLarge, match="at most 2500 bits together; 1500 are left"):
         server.rows("CREATE STREAM hits (user UNIVERSE 1000, paid BOOLEAN)")
     server.rows("CREATE STREAM hits (user UNIVERSE 1500)")
     server.rows("DROP STREAM visits")

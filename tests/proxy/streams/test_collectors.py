@@ -110,5 +110,5 @@ def test_a_collector_reads_nothing_and_changes_nothing(
 
 def test_analysts_and_auditors_tell_no_stream_who_came(server: Streaming) -> None:
     for role in (Role.ANALYST, Role.AUDITOR):
-        with pytest.raises(NotAllowed, match="Only collectors and owners report"):
+        with pytest.raises(NotAllowed, match="Only collectors and owners"):
             server.streams.observed(replace(LOCAL, role=role), "visits")

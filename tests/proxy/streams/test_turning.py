@@ -82,9 +82,11 @@ def test_a_server_that_keeps_no_states_answers_what_was_released_and_says_where_
             "DROP STREAM hits",
             CREATE.replace("visits", "looks"),
         ):
-            with pytest.raises(InvalidRequest, match="keeps no states of streams") as caught:
+            with pytest.raises(
+                InvalidRequest, match="has no folder for the states of streams"
+            ) as caught:
                 engine.answer(QueryRequest(sql=statement))
             assert "a ledger in a file" in str(caught.value.hint)
-        with pytest.raises(InvalidRequest, match="keeps no states of streams"):
+        with pytest.raises(InvalidRequest, match="has no folder for the states of streams"):
             streams.observed(LOCAL, "hits").observe(Arrivals(np.arange(3)))
         assert server.kinds().count("epoch_released") == 1

@@ -233,7 +233,7 @@ def test_it_is_listed_and_asked_over_the_wire(engine: Engine) -> None:
     [
         ("epsilon => 1", InvalidTarget, "survey is a collection, which has no budget: epsilon"),
         ("epsilon => 0, evaluate => 0.1", InvalidTarget, "no budget: evaluate"),
-        ("epsilon => 0, delta => 1e-9", InvalidRequest, "delta says what is bought"),
+        ("epsilon => 0, delta => 1e-9", InvalidRequest, "delta says what to buy"),
         ("epsilon => 0, target => grade", InvalidRequest, "target says"),
         (
             "epsilon => 0, workload => 'SELECT COUNT(*) FROM survey GROUP BY city'",

@@ -178,7 +178,7 @@ def test_what_is_not_as_declared_is_refused_without_a_value(
 def test_a_view_is_refused(people: tuple[InPostgres, str]) -> None:
     place, table = people
     run(place.connection, f"CREATE VIEW v_{table} AS TABLE {table}")
-    with pytest.raises(ConfigurationInvalid, match="cannot stay there"):
+    with pytest.raises(ConfigurationInvalid, match="cannot be counted where it is"):
         PushedDownSource(SCHEMA, place.engine(f"v_{table}"), KEY)
 
 

@@ -21,14 +21,14 @@ def test_a_row_of_values_is_bound_until_another_is() -> None:
 def test_what_is_not_one_row_is_refused() -> None:
     prepared = PreparedStatement("SELECT ?")
     for values in ([], [1, 2]):
-        with pytest.raises(InvalidRequest, match="rows of values came"):
+        with pytest.raises(InvalidRequest, match="rows of parameter values came"):
             prepared.bind(flight_messages(pa.table({"1": pa.array(values, pa.int64())})))
 
 
 def test_what_is_no_table_or_no_value_is_refused() -> None:
     prepared = PreparedStatement("SELECT ?")
     for junk in (b"", b"junk", b"\xff" * 100):
-        with pytest.raises(InvalidRequest, match="no Arrow table"):
+        with pytest.raises(InvalidRequest, match="not an Arrow table"):
             prepared.bind([flight_pb2.FlightData(data_header=junk, data_body=junk)])
     with pytest.raises(InvalidSql, match="A parameter of type bytes"):
         prepared.bind(flight_messages(pa.table({"1": [b"bytes"]})))
@@ -37,7 +37,7 @@ def test_what_is_no_table_or_no_value_is_refused() -> None:
     # An array that claims more values than it has would be read beyond its end.
     (schema, batch) = flight_messages(pa.table({"1": [2**40]}))
     (_, shorter) = flight_messages(pa.table({"1": pa.array([1], pa.int8())}))
-    with pytest.raises(InvalidRequest, match="no Arrow table"):
+    with pytest.raises(InvalidRequest, match="not an Arrow table"):
         prepared.bind([schema, shorter])
     assert batch.data_header != shorter.data_header
 

@@ -172,7 +172,7 @@ def test_where_there_is_a_certificate_nothing_is_served_without_it(world: TlsWor
     with world.serving() as address:
         counted(connected(address, "ann", password=token, sslmode="require"))
         said = refusal(address, "ann", password=token, sslmode="disable")
-        assert "reached under TLS only" in said
+        assert "accepts connections under TLS only" in said
         assert "SSL" in refusal(
             address,
             "ann",

@@ -195,7 +195,7 @@ def test_noise_is_asked_for_after_a_release(robustness: Robustness) -> None:
     ("asked", "said"),
     [
         ({"counts": ()}, "0 counts"),
-        ({"columns": 3}, "4 counts are no rows of 3 columns"),
+        ({"columns": 3}, "4 counts do not make whole rows of 3 columns"),
         ({"answers": 0}, "0 of the table's"),
         ({"answers": 10**9}, "cannot have answered"),
         ({"columns": 0}, "4 counts"),
