@@ -271,7 +271,7 @@ def told_moment(moment: dt.datetime) -> str:
     """The sentence of the receipt that says which moment was read.
 
     >>> told_moment(dt.datetime(2026, 11, 22, 12, 30, 59, tzinfo=dt.UTC))
-    'CURRENT_DATE and NOW() were taken to be 2026-11-22 12:30:59 UTC.'
+    'CURRENT_DATE and NOW() were evaluated as 2026-11-22 12:30:59 UTC.'
     """
     return f"CURRENT_DATE and NOW() were evaluated as {moment:%Y-%m-%d %H:%M:%S} UTC."
 
