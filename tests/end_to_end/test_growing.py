@@ -262,7 +262,7 @@ def test_what_the_commands_refuse(folder: Path, capsys: pytest.CaptureFixture[st
         pass
     for arguments, says in (
         (("orders", "--to", "2026-09-30"), "only moves forward"),
-        (("orders", "--to", "soon"), "no level of day"),
+        (("orders", "--to", "soon"), "not a level of day"),
         (("people", "--to", "2026-10-20"), "no table people"),
     ):
         assert tacit("table", "advance", *arguments, "--config", config) == 1

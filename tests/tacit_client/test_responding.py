@@ -122,7 +122,7 @@ def test_whoever_never_heard_of_it_learns_that_they_were_counted(
     server: str, collections: CollectionService, tmp_path: Path, end: str
 ) -> None:
     assert respond(server, tmp_path / "mine")
-    reason = {"closed": "no answers any more", "full": "as many answers as"}[end]
+    reason = {"closed": "no more answers", "full": "as many answers as"}[end]
     if end == "closed":
         collections.close_collection(LOCAL, "survey")
     else:

@@ -34,7 +34,8 @@ def test_before_a_release_both_noises_are_compared(run: Run, counts: Path, tmp_p
     assert float(central[2]) == pytest.approx(0.0028, abs=1e-4)
     assert float(local[1]) > float(central[1])
     assert (
-        "Without noise, the test finds no dependence: its statistic is 0.8001, and 3.841"
+        "Without noise, the test finds no dependence: its statistic is 0.8001, and the critical "
+        "value is 3.841"
         in told.out
     )
     drawn = out.read_bytes()
@@ -56,7 +57,7 @@ def test_after_a_release_it_is_doubted(
     given = ("plan-robustness", counts, "--epsilon", "0.5", "--released", kind.value)
     told = run(*given, "--out", out)
     assert told.code == 0, told.err
-    assert "Of the release, the test finds no dependence" in told.out
+    assert "In the release, the test finds no dependence" in told.out
     found = re.search(r"otherwise with probability (\S+) \(", told.out)
     assert found
     test = NoisyTest.at(counts_in(counts), "0.5")

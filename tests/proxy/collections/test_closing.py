@@ -135,7 +135,7 @@ def test_counts_that_were_changed_after_the_closing_are_noticed(
     service.close_collection(OWNER, "survey")
     with closing(CountStore(counts)) as store:
         store._connection.execute("UPDATE answered SET n = n + 1")
-    with pytest.raises(StoreUnavailable, match="not those with which it was closed"):
+    with pytest.raises(StoreUnavailable, match="have changed since it was closed"):
         service.estimates(OWNER, "survey")
 
 
@@ -153,7 +153,7 @@ def test_a_file_from_before_the_closing_takes_no_answers(ledger: Ledger, counts:
         with pytest.raises(InvalidRequest, match="no more answers"):
             service.submit("survey", new_token(), answer())
         assert not service.submit("survey", token, answer())
-        with pytest.raises(StoreUnavailable, match="not those with which it was closed"):
+        with pytest.raises(StoreUnavailable, match="have changed since it was closed"):
             service.estimates(OWNER, "survey")
 
 
@@ -161,6 +161,6 @@ def test_a_file_that_is_gone_is_not_begun_anew(ledger: Ledger, counts: Path) -> 
     with closing(CollectionService(ledger, counts)) as service:
         created(service)
     counts.unlink()
-    with pytest.raises(CannotStart, match="are gone"):
+    with pytest.raises(CannotStart, match="is missing"):
         CollectionService(ledger, counts)
     assert not counts.exists()

@@ -310,7 +310,7 @@ def test_a_server_without_collections_makes_no_file(ledger: Ledger, counts: Path
 def test_a_server_without_a_place_offers_none(ledger: Ledger) -> None:
     with (
         closing(CollectionService(ledger, None)) as service,
-        pytest.raises(StoreUnavailable, match="no place"),
+        pytest.raises(StoreUnavailable, match="no file for answers"),
     ):
         created(service)
 

@@ -78,7 +78,7 @@ def test_numbers_are_themselves() -> None:
     [
         ("date", "2026-02-03", "2026-02-02", "comes after"),
         ("hour", "2026-02-03", "2026-02-02T23:59", "comes after"),
-        ("date", "2026-02-03T05", "2026-02-04", "no level"),
+        ("date", "2026-02-03T05", "2026-02-04", "not a level"),
         ("hour", "2026-02-03T05:00+01:00", "2026-02-04", "without an offset"),
     ],
 )

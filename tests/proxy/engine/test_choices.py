@@ -186,7 +186,7 @@ def test_an_interval_with_0_inside_beside_a_larger_answer_is_told() -> None:
     column = ColumnReceipt("c", 0.95, Fraction(0), "measured", (-0.7, 0.8, -0.6), (1.0,) * 3)
     (said,) = wide_caveats([column], pa.table(rows))
     assert said == (
-        "The interval of c has 0 inside in 2 of 3 rows (Bergen 1, NULL 3): "
+        "The interval of c contains 0 in 2 of 3 rows (Bergen 1, NULL 3): "
         "the sign of c is not known."
     )
 
@@ -206,7 +206,9 @@ def test_a_relative_target_that_ended_at_its_floor_is_told(tmp_path: Path) -> No
     with serving(tmp_path, (20_000, 400)) as engine:
         notes = receipt_of(engine, sql.format(2000)).notes
         (said,) = (one for one in notes if "of itself" in one)
-        assert said.startswith("n is not known to 0.05 of itself in 1 of its 2 rows: a half-width")
+        assert said.startswith(
+            "n is not known to 0.05 of itself in 1 of its 2 rows: by default a half-width"
+        )
         notes = receipt_of(engine, sql.format(100)).notes
         assert not any("of itself" in one for one in notes)
 

@@ -33,7 +33,7 @@ with streaming(Path(sys.argv[1])) as server:
 STATE = """\
     room(500_000)
     said = refused(lambda: server.rows(LARGE), StoreUnavailable)
-    assert "the disk is full" in said.message and "once there is room" in said.hint
+    assert "the disk is full" in said.message and "once there is space" in said.hint
     assert server.kinds() == ["stream_opened", "epoch_begun"]
     refused(lambda: server.observe(np.arange(300)), StoreUnavailable)
     assert server.files() == []  # nothing half made is left

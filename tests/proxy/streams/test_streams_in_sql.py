@@ -161,7 +161,7 @@ def test_a_state_that_is_gone_is_told_and_not_made_again(path: Path) -> None:
     (file,) = path.with_name("a.ledger.streams").iterdir()
     file.unlink()
     with streaming(path) as server:
-        with pytest.raises(StoreUnavailable, match="is gone") as caught:
+        with pytest.raises(StoreUnavailable, match="is missing") as caught:
             server.observe(PRESENT)
         assert caught.value.hint
         assert server.files() == []
@@ -177,7 +177,7 @@ def test_a_state_of_another_stream_is_refused(path: Path) -> None:
         server.rows(CREATE.replace("visits", "hits"))
     folder = path.with_name("a.ledger.streams")
     (folder / "hits.all.bits").replace(folder / "visits.all.bits")
-    with streaming(path) as server, pytest.raises(StoreUnavailable, match="another one"):
+    with streaming(path) as server, pytest.raises(StoreUnavailable, match="not the one"):
         server.rows(COUNT)
 
 

@@ -117,7 +117,7 @@ def test_a_stream_without_windows_whose_state_is_gone_says_what_to_do(server: St
     server.rows(CREATE)
     (server.folder / "visits.all.bits").unlink()
     server.streams.close()
-    with pytest.raises(StoreUnavailable, match="is gone") as caught:
+    with pytest.raises(StoreUnavailable, match="is missing") as caught:
         server.observe(PRESENT)
     assert "create another one" in str(caught.value.hint)
     with pytest.raises(InvalidRequest, match="no state from which") as answered:

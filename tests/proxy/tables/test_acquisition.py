@@ -118,7 +118,7 @@ def test_whoever_waits_too_long_is_told_so(server: Server, monkeypatch: pytest.M
         first = pool.submit(server.ask, AGES[0])
         until(lambda: server.table._acquisition.queue.is_led)
         monkeypatch.setattr("proxy.tables.in_flight.WAIT_SECONDS_MAX", 0.05)
-        with pytest.raises(SourceUnavailable, match="has not come"):
+        with pytest.raises(SourceUnavailable, match="have not come"):
             pool.submit(server.ask, AGES[1]).result()
     assert epsilon(first.result()) > 0
     assert len(server.gate.measurements()) == 1, "who gave up is not bought for"

@@ -115,7 +115,7 @@ def test_who_left_is_where_no_predicate_holds(server: Streaming, cursor: Any) ->
     ("table", "said"),
     [
         (pa.table({"user": [1], "old": [True]}), "may have paid, mobile, and no other"),
-        (pa.table({"paid": [True]}), "has the column user"),
+        (pa.table({"paid": [True]}), "must have the column user"),
         (pa.table({"user": [1], "paid": [1]}), "The predicate paid must be true or false"),
         (pa.table({"user": [1, 2], "paid": [True, None]}), "NULL"),
         (pa.table({"user": [1, 1000], "paid": [True, False]}), "outside the universe"),
@@ -140,10 +140,13 @@ def test_an_upload_without_rows_notes_nobody(server: Streaming) -> None:
 
 
 WRONG = {
-    "another name": (pa.table({"id": [1]}), "has the column user, and no other"),
-    "one more": (pa.table({"user": [1], "age": [2]}), "has the column user, and no other"),
-    "departures undeclared": (pa.table({"user": [1], "left": [True]}), "has the column user, and"),
-    "twice": (pa.table([[1], [2]], names=["user", "user"]), "has the column user"),
+    "another name": (pa.table({"id": [1]}), "must have the column user, and no other"),
+    "one more": (pa.table({"user": [1], "age": [2]}), "must have the column user, and no other"),
+    "departures undeclared": (
+        pa.table({"user": [1], "left": [True]}),
+        "must have the column user, and",
+    ),
+    "twice": (pa.table([[1], [2]], names=["user", "user"]), "must have the column user"),
     "texts": (pa.table({"user": ["777"]}), "Users are whole numbers, and the column user is of"),
     "fractions": (pa.table({"user": [777.0]}), "Users are whole numbers"),
     "dictionary": (

@@ -190,7 +190,7 @@ def test_other_headers_mean_nothing() -> None:
         ([("tacit-epsilon", "-1")], "The header tacit-epsilon: epsilon"),
         ([("tacit-epsilon", "nan")], "The header tacit-epsilon"),
         ([("tacit-halfwidth", "5")], "Did you mean 'tacit-half-width'"),
-        ([("tacit-epsilon", "1"), ("tacit-epsilon", "2")], "tacit-epsilon is sent twice"),
+        ([("tacit-epsilon", "1"), ("tacit-epsilon", "2")], "tacit-epsilon is given twice"),
     ],
 )
 def test_a_malformed_header_is_refused_by_its_name(
