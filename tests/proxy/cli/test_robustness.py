@@ -35,8 +35,7 @@ def test_before_a_release_both_noises_are_compared(run: Run, counts: Path, tmp_p
     assert float(local[1]) > float(central[1])
     assert (
         "Without noise, the test finds no dependence: its statistic is 0.8001, and the critical "
-        "value is 3.841"
-        in told.out
+        "value is 3.841" in told.out
     )
     drawn = out.read_bytes()
     assert drawn == flips_svg(NoisyTest.at(counts_in(counts), "0.05"))
