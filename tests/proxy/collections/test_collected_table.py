@@ -113,7 +113,7 @@ def test_a_model_answers_where_the_statement_falls_back_on_one() -> None:
     assert np.isnan([row.half_width(0.95) for row in model.rows]).all()
     summed = np.array([row.value for row in model.rows]).reshape(2, 3).sum(axis=1)
     assert summed == pytest.approx([row.value for row in counts.rows], rel=0.05)
-    assert found.notes[-1].startswith("No one was asked about city, grade together")
+    assert found.notes[-1].startswith("Nobody was asked about city, grade together")
     assert table().foreseen([both], Fallback.MODEL) == [None]
 
 
