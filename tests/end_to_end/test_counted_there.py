@@ -149,7 +149,7 @@ def _holds(path: Path) -> bool:
         ('source = "sc://host:1"\nsource_table = "a.b"', "either a version, or immutable"),
         ('source = "sc://host:1/;token=x"\nsource_table = "t"\nversion = 1', "without a token"),
         (IN_SPARK + "tls = false", "only by TLS"),
-        (IN_SPARK + 'extract = "file"', "stays there"),
+        (IN_SPARK + 'extract = "file"', "counted where it is"),
         (IN_SPARK + "rows_per_unit_max = 2", "secret"),
         (IN_POSTGRES + 'source_query = "SELECT 1"\nimmutable = true', "source_query are read out"),
         (IN_POSTGRES + 'source_table = "t"', "immutable"),
