@@ -185,7 +185,7 @@ def test_data_of_a_ledger_of_the_earlier_way_has_no_second_budget(
 ) -> None:
     with open_ledger(tmp_path / "a.ledger") as ledger:
         opened(ledger, Earlier(schema_of(), view))
-        with pytest.raises(LedgerMismatch, match="as people"):
+        with pytest.raises(LedgerMismatch, match="under the name people"):
             opened(ledger, DuckDbSource(schema_of("others"), view), "others")
 
 
