@@ -190,6 +190,7 @@ def test_a_refusal_comes_without_advice_rather_than_late(
     assert short.value.message == full.value.message
 
 
+@pytest.mark.processes  # its time is spent in one
 def test_what_takes_too_long_to_compute_from_answers_is_refused_unpaid(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
