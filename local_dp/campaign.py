@@ -443,7 +443,7 @@ def read_campaign(text: str) -> Campaign:
             value, {"format", "name", "attributes", "combinations", "views", "answers", "epsilon"}
         )
         if fields["format"] != FORMAT:
-            raise ValueError(f"the format {fields['format']!r} is unknown")  # noqa: TRY301
+            raise ValueError(f"the format {fields['format']!r} is unknown")  # noqa: TRY301 - told as every problem below
         campaign = Campaign(
             _text(fields["name"]),
             tuple(_attribute(one) for one in _list(fields["attributes"])),

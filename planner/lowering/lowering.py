@@ -64,6 +64,7 @@ from planner.workload import ColumnKind
 
 # The share of so many draws (10,000) is within .01 of the probability in 95 % of uses.
 CLAIM_DRAWS: Final = 0.998
+N_CLAIMED_MAX: Final = 2**18  # rows times probabilities: a few seconds by the slowest law
 N_SETS_MAX = 64  # as many as CUBE of six columns makes
 
 
@@ -251,6 +252,7 @@ class Lowering:
 
     def __init__(self, part: PartBuilder, total_of: Callable[[Held, Rows], Total | None]) -> None:
         self._part = part
+        self._n_claims = 0
         self._keys: dict[exp.Expr, int] = {}  # their positions
         self._calendars: dict[int, Calendar] = {}  # of answers that are numbers of days or moments
         self._total_of = total_of
@@ -521,6 +523,14 @@ class Lowering:
                 "Compare counts, sums, averages, ratios, quantiles and differences of them.",
             )
         answer = part.claimed(found)
+        self._n_claims += 1
+        if self._n_claims * part.n_rows > N_CLAIMED_MAX:
+            raise TooLarge(
+                f"{self._n_claims} probabilities in {part.n_rows} groups are more than "
+                f"{N_CLAIMED_MAX}.",
+                hint="Ask for fewer of them at once, or for fewer groups.",
+                position=position(claim),
+            )
         draws = None
         if part.is_formula(answer):
             draws = CLAIM_DRAWS

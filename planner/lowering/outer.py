@@ -36,6 +36,7 @@ from planner.sql import (
     every_node,
     is_probability,
     parse,
+    position,
     read_query,
     text_of,
     unsupported,
@@ -185,11 +186,11 @@ def _refusal(node: exp.Expr) -> UnsupportedSql:
             "is a parameter, which is not supported here",
             "Write the value into the SQL text.",
         )
-    if is_probability(node):
-        return unsupported(
-            node,
-            "is about answers of another SELECT",
-            "Ask for it in the SELECT that aggregates, under a name, and use that here.",
+    if is_probability(node):  # its arguments are not quoted: answers have names of ours here
+        return UnsupportedSql(
+            "DP_PROBABILITY is about answers of another SELECT.",
+            hint="Ask for it in the SELECT that aggregates, under a name, and use that here.",
+            position=position(node),
         )
     if isinstance(node, exp.Func):
         return unsupported(

@@ -315,10 +315,7 @@ def _refusal(call: exp.Expr, reason: str, hint: str) -> UnsupportedSql:
     return UnsupportedSql(f"{text} {reason}.", hint=hint, position=position(call))
 
 
-Reader: TypeAlias = Callable[[exp.Expr], exp.Expr]
-
-
-def with_named(node: exp.Expr, change: Reader) -> exp.Expr:
+def with_named(node: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
     """A call of DP_PROBABILITY whose names of answers are written out; other nodes as they are."""
     if not is_probability(node):
         return node

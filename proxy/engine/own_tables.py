@@ -133,7 +133,9 @@ def _answered(
     # Nothing is searched for, so no interval has to be surer than it says.
     part = replace(part, is_searched=False)
     cells = _cells(table, part)
-    return AnsweredPart(part, tuple(aggregates), NO_PLACES, outer, is_boxed=True, cells=cells)
+    return AnsweredPart(
+        part, tuple(aggregates), NO_PLACES, outer, is_boxed=True, cells=cells, has_laws=False
+    )
 
 
 def _told(ways: Counter[str]) -> Iterator[str]:

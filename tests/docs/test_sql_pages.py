@@ -51,6 +51,12 @@ def test_a_statement_that_names_its_epsilon_is_not_told_that_it_names_none(
     assert any("names no" in note for note in unnamed.notes)
 
 
+def test_the_answer_on_the_front_page_is_that_of_the_readme() -> None:
+    """The session of the README is run by another test."""
+    (shown,) = re.findall(r"```console\n(.*?)```", (DOCS / "index.md").read_text(), re.DOTALL)
+    assert shown in (DOCS.parent / "README.md").read_text(encoding="utf-8")
+
+
 def error_of_count(epsilon: float) -> float:
     """The half-width at 95 % of Laplace noise of scale 1/epsilon."""
     return math.log(20) / epsilon

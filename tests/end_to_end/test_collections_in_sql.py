@@ -68,6 +68,19 @@ def test_answers_of_real_respondents_are_counted_in_sql() -> None:
     )
 
 
+def test_a_claim_about_a_collection_has_no_probability() -> None:
+    """Its laws bound errors: what they leave is no probability."""
+    rows = true_rows(CAMPAIGN, 200, np.random.default_rng(5))
+    table = CollectedTable(submitted(CAMPAIGN, rows, seed=6))
+    claims = (
+        "SELECT COUNT(*) AS n, DP_PROBABILITY(n > 5) AS p, DP_PROBABILITY(AVG(grade) > 1) AS q "
+        "FROM survey WHERE member"
+    )
+    (said,) = ask(table, claims).data.to_pylist()
+    assert said["n"] is not None
+    assert said["p"] is said["q"] is None
+
+
 STATEMENTS = {
     "groups": "SELECT {} education, COUNT(*) AS n FROM survey GROUP BY education",
     "condition": "SELECT {} COUNT(*) AS n FROM survey WHERE grade >= 2 AND member",

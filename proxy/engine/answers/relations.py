@@ -169,6 +169,8 @@ def _values(answered: AnsweredPart, column: OutputColumn) -> Sequence[object] | 
         return summarised(answered, part.summaries[column.index])
     if column.kind is ColumnKind.ESTIMATE:
         return answered.values(column.index)
+    if column.span is not None and not answered.has_laws:
+        return [None] * part.n_rows
     if column.span is not None:
         return answered.answers[column.index].probabilities(*column.span)
     confidence = part.confidence if column.confidence is None else column.confidence

@@ -22,12 +22,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
-from typing import Self, TypeAlias
+from typing import Final, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cube.encoding import fingerprint
+from cube.pace import checkpoint
 from cube.runtime import cached_property
 from inference import Places, Posterior, half_widths, intervals, standard_deviations, values
 from planner.level_summary import LevelStatistic, LevelSummary
@@ -165,6 +166,9 @@ class LevelLaw:
         return found, self.levels.possible(confidence) | (self.levels.is_counted & lost)
 
 
+N_AT_ONCE: Final = 2**12  # probabilities between looks at the clock
+
+
 @dataclass(frozen=True, eq=False)
 class AnsweredAggregate:
     """One linear query of a part: the posterior of every row, its source, and its cost.
@@ -194,6 +198,9 @@ class AnsweredPart:
         errors are correlated.
     cells : OwnCells, optional
         What a test of independence is about, where no history says how its counts came about.
+    has_laws : bool
+        Whether the posteriors have laws of errors. Else they only bound errors, as those of tables
+        that answer by themselves, and no claim has a probability.
     """
 
     part: Part
@@ -202,6 +209,7 @@ class AnsweredPart:
     outer: OuterSql
     is_boxed: bool = False
     cells: OwnCells | None = None
+    has_laws: bool = True
 
     @cached_property
     def answers(self) -> "tuple[AnsweredItem, ...]":
@@ -318,7 +326,12 @@ class AnsweredItem:
         """
         if self.law is not None:
             return self.law.probabilities(low, high)
-        return np.array([one.probability(low, high) for one in self.posteriors])
+        found = np.empty(len(self.posteriors))
+        for place, one in enumerate(self.posteriors):
+            if place % N_AT_ONCE == 0:
+                checkpoint()
+            found[place] = one.probability(low, high)
+        return found
 
     def standard_errors(self) -> NDArray[np.float64]:
         """The standard deviation of the true value about the answer, (n_rows,)."""

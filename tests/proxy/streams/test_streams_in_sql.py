@@ -369,3 +369,13 @@ def test_a_server_that_can_keep_no_state_says_so() -> None:
     order = CreateStream(name="v", column="user", universe=10, n_bits=10)
     with pytest.raises(InvalidRequest, match="has no folder for the states of streams"):
         NO_STREAMS.create(LOCAL, order)
+
+
+def test_a_claim_about_a_stream_has_no_probability(path: Path) -> None:
+    with streaming(path) as server:
+        server.rows(CREATE)
+        server.observe(PRESENT)
+        claim = "SELECT COUNT(DISTINCT user) AS n, DP_PROBABILITY(n > 5) AS p FROM visits"
+        (row,) = server.rows(claim)
+        assert row["n"] is not None
+        assert row["p"] is None
