@@ -10,14 +10,14 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
 import accountant
 from accountant.cost.history_cost import CostState
 from accountant.noise.lattice_noise import LATTICE_BITS_MAX, LatticeNoise, SystemNoise
-from cube.measurement import WEIGHT_UNITS_MAX, PlannedMeasurement, Weight
+from cube.measurement import UNITS_PER_EPSILON, WEIGHT_UNITS_MAX, PlannedMeasurement, Weight
 from cube.refusals import TooLarge
 from tests.support.cubes import blocks, dense_rows
 from tests.support.examples import examples
@@ -119,6 +119,8 @@ def _probability(step: int, scale: float) -> mpmath.mpf:
     st.integers(-(2**70), 2**70),
     st.integers(WEIGHT_UNITS_MAX // 2**20, WEIGHT_UNITS_MAX),
 )
+@example(-(2**40), 2**70, UNITS_PER_EPSILON)  # the noise was held back, and the answer is far off 0
+@example(2**40, -(2**70), UNITS_PER_EPSILON)
 def test_a_sampler_held_within_int64_leaves_no_trace(exact: int, drawn: int, units: int) -> None:
     """Whatever the unlimited noise, clamping the sum hides that the sampler was held back."""
     noise = LatticeNoise.for_weight(Weight(units))
