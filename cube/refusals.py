@@ -266,6 +266,8 @@ class TargetNotReached(Refused):
         The refusal that stopped the purchase.
     why : str
         The reason, where nothing was refused.
+    way_out : str
+        What would reach it, where that is known.
     """
 
     code = "target_not_reached"
@@ -277,6 +279,7 @@ class TargetNotReached(Refused):
         free: Sequence[FreeWidth],
         because: Refused | None = None,
         why: str = "",
+        way_out: str = "",
     ) -> None:
         said = why if because is None else because.message
         kept = "The measurements made so far are paid for and kept." if epsilon_spent else ""
@@ -285,7 +288,7 @@ class TargetNotReached(Refused):
             " ".join(["The target was not reached.", *filter(None, [said, kept])]),
             hint=f"These half-widths are free now: {widths}."
             if free
-            else "Ask for a wider half_width.",
+            else way_out or "Ask for a wider half_width.",
         )
         self.epsilon_spent = epsilon_spent
         self.free = tuple(free)

@@ -1,16 +1,29 @@
 """The accuracy that a query asks for: ``Pr(|answer - truth| <= half_width) >= confidence``.
 
 `AccuracyTarget` is what is asked of one answer; `SumTarget` is what an owner declares for the sums
-of a measure, in the measure's own unit.
+of a measure, in the measure's own unit. `PosteriorMethod` is how what is known of an answer is
+computed.
 """
 
 import math
 from dataclasses import dataclass
+from enum import StrEnum
 from fractions import Fraction
 
 from cube.refusals import InvalidTarget
 
 CONFIDENCE_MAX = 1 - 2**-30  # beyond one in a billion the proved tail bounds run out of digits
+
+
+class PosteriorMethod(StrEnum):
+    """How the posteriors of linear answers are computed.
+
+    By the contour integral, with its proved bound; by convolution, as a Fourier series; by draws.
+    """
+
+    EXACT = "exact"
+    CONVOLUTION = "convolution"
+    MONTE_CARLO = "monte_carlo"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

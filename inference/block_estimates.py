@@ -9,15 +9,17 @@ Any other sequence of estimates will do as well: the functions here say the same
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cube.pace import checkpoint
 from cube.runtime import cached_property
+from cube.target import PosteriorMethod
 from inference.error_terms import ErrorTerms
-from inference.noise_law import NoiseLaw, standard_deviation
+from inference.noise_law import NoiseLaw, law_by, standard_deviation
 from inference.posterior import NotEstimable, Posterior, RowEstimate, ends_about
 
 Floats = NDArray[np.float64]
@@ -109,6 +111,26 @@ class BlockPosteriors(Sequence[Posterior]):
         """The standard deviation of each row's truth about its value, (n,)."""
         of_law = [standard_deviation(law.scales, law.gaussian) for law in self.laws]
         return np.array(of_law)[self.law_of]
+
+
+def posteriors_by(
+    rows: Sequence[Posterior], method: PosteriorMethod, generator: np.random.Generator
+) -> Sequence[Posterior]:
+    """The same posteriors, with laws computed by another method: each distinct law once."""
+    if method is PosteriorMethod.EXACT:
+        return rows
+    made: dict[tuple[bytes, float], NoiseLaw] = {}
+
+    def again(law: NoiseLaw) -> NoiseLaw:
+        key = law.scales.tobytes(), law.gaussian
+        if key not in made:
+            checkpoint()
+            made[key] = law_by(law, method, generator)
+        return made[key]
+
+    if isinstance(rows, BlockPosteriors):
+        return replace(rows, laws=tuple(map(again, rows.laws)))
+    return tuple(replace(row, law=again(row.law)) for row in rows)
 
 
 def widest(rows: RowEstimates, confidence: float) -> float:

@@ -53,7 +53,7 @@ them is post-processing: formulas of one row's answers, and `outer`, SQL over th
 import datetime as dt
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from fractions import Fraction
 from typing import Final, TypeAlias
@@ -61,7 +61,8 @@ from typing import Final, TypeAlias
 from cube.axis import LevelValue
 from cube.query import QueryBlock
 from cube.refusals import UnsupportedSql
-from cube.target import AccuracyTarget
+from cube.target import AccuracyTarget, PosteriorMethod
+from planner.decision import Comparison, Decision
 from planner.level_summary import LevelSummary
 
 
@@ -205,6 +206,12 @@ class RequestedTarget:
         Whether the counts of the result are shown in whole numbers.
     refuse_unknown_values : bool, optional
         Whether a comparison with a value that is no level is refused, and not only noted.
+    decide : float, optional
+        The probability with which claims are to be decided; then measuring stops.
+    certainty : bool, optional
+        Whether columns say how probably comparisons, and the order of the first rows, are right.
+    posterior : PosteriorMethod, optional
+        How the posteriors of linear answers are computed; exactly by default.
     as_of : str, optional
         The last day, moment or number whose rows are meant, of tables that grow.
     """
@@ -219,6 +226,9 @@ class RequestedTarget:
     nonnegative_counts: bool | None = None
     integer_counts: bool | None = None
     refuse_unknown_values: bool | None = None
+    decide: float | None = None
+    certainty: bool | None = None
+    posterior: PosteriorMethod | None = None
     as_of: str | None = None
 
     def over(self, other: "RequestedTarget") -> "RequestedTarget":
@@ -228,25 +238,14 @@ class RequestedTarget:
         """
         width = other if self.half_width is None and self.relative is None else self
         caps = [one.epsilon_cap for one in (self, other) if one.epsilon_cap is not None]
-        return RequestedTarget(
-            half_width=width.half_width,
-            confidence=other.confidence if self.confidence is None else self.confidence,
-            epsilon_cap=min(caps, default=None),
-            simultaneous=other.simultaneous if self.simultaneous is None else self.simultaneous,
-            relative=width.relative,
-            at_least=width.at_least,
-            fallback=other.fallback if self.fallback is None else self.fallback,
-            nonnegative_counts=other.nonnegative_counts
-            if self.nonnegative_counts is None
-            else self.nonnegative_counts,
-            integer_counts=other.integer_counts
-            if self.integer_counts is None
-            else self.integer_counts,
-            refuse_unknown_values=other.refuse_unknown_values
-            if self.refuse_unknown_values is None
-            else self.refuse_unknown_values,
-            as_of=other.as_of if self.as_of is None else self.as_of,
-        )
+        open_here = [one.name for one in fields(self) if getattr(self, one.name) is None]
+        filled = {name: getattr(other, name) for name in open_here} | {
+            "half_width": width.half_width,
+            "relative": width.relative,
+            "at_least": width.at_least,
+            "epsilon_cap": min(caps, default=None),
+        }
+        return replace(self, **filled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,6 +391,8 @@ class Aggregate:
         For a count of units, not of rows: the most groups in which one unit counts.
     only_cut : bool
         Whether only units count that had rows left out.
+    decision : Decision, optional
+        It is known well enough once this is decided, and at its target's half-width in any case.
     """
 
     name: str
@@ -402,6 +403,7 @@ class Aggregate:
     is_nonnegative: bool = False
     groups_max: int | None = None
     only_cut: bool = False
+    decision: Decision | None = None
 
     def wanted(self, block: QueryBlock) -> Wanted:
         """One of its blocks, at its target."""
@@ -529,6 +531,13 @@ class Part:
         Estimates without intervals.
     is_default : bool
         Whether the statement names no width: it has what its table's default cost buys.
+    searches_widths : bool
+        Whether noisy values decide how narrow its answers are, other than by decisions, whose
+        intervals allow for every look.
+    comparisons : tuple of Comparison
+        What its statement computes from noisy values by comparing them with constants.
+    posterior : PosteriorMethod
+        How the posteriors of its linear answers are computed.
     """
 
     name: str
@@ -545,10 +554,13 @@ class Part:
     is_searched: bool = False
     summaries: tuple[LevelSummary, ...] = ()
     is_default: bool = False
+    searches_widths: bool = False
+    comparisons: tuple[Comparison, ...] = ()
+    posterior: PosteriorMethod = PosteriorMethod.EXACT
 
     def cut_at(self, confidence: float) -> float:
         """The confidence to use for an interval that must finally hold with `confidence`."""
-        return surer(confidence) if self.is_searched else confidence
+        return surer(confidence) if self.searches_widths else confidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -598,6 +610,8 @@ class Pick:
         LIMIT and OFFSET.
     is_descending, is_null_first : bool
         Which values come first.
+    shows_certainty : bool
+        Whether a column says how probably each row is before the next.
     """
 
     by: OutputColumn
@@ -605,6 +619,7 @@ class Pick:
     n_before: int
     is_descending: bool
     is_null_first: bool
+    shows_certainty: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from accountant.gate import Gate, open_table
 from accountant.ledger import Ledger
 from accountant.noise import SystemNoise
 from cube.refusals import ConfigurationInvalid, LedgerUnavailable, TacitError
+from planner.workload import RequestedTarget
 from proxy.admin import HeadSigner, open_configured, set_first_limit
 from proxy.api import LOCAL, BudgetStatus, Caller
 from proxy.collections import Collections, CollectionService
@@ -122,7 +123,9 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED, crew: Crew = ALONE) 
             return [one.name for one in engine.synthetic.listed(caller)]
 
         collections = Collections(_collections(settings, ledger, names, crew), names_taken)
-        engine = Engine(tables, public, watcher, store, previews, (streams, collections))
+        unnamed = RequestedTarget(posterior=settings.server.posterior)
+        features = (streams, collections)
+        engine = Engine(tables, public, watcher, store, previews, features, unnamed)
         growing = [
             Growing(tables[one.schema.table].gate, one.closing)
             for one in settings.tables

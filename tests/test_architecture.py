@@ -80,7 +80,7 @@ FLOORS = {
         "meaning",
         "sql measuring",
         "workload",
-        "cache level_summary",
+        "cache decision level_summary",
     ),
     "proxy": (
         "__main__",

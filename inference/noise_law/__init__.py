@@ -5,12 +5,19 @@ other. Not here: which noises a query's error consists of (`blue/` finds the coe
 """
 
 from inference.noise_law.laplace_sum import standard_deviation
-from inference.noise_law.law import AskedLaw, NoiseLaw, law_of_noise, law_of_noises
+from inference.noise_law.law import (
+    AskedLaw,
+    NoiseLaw,
+    law_by,
+    law_of_noise,
+    law_of_noises,
+)
 from inference.noise_law.paper_methods import masses_on_grid
 
 __all__ = [
     "AskedLaw",
     "NoiseLaw",
+    "law_by",
     "law_of_noise",
     "law_of_noises",
     "masses_on_grid",

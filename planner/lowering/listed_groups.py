@@ -23,13 +23,17 @@ The condition is on a group key, so it removes whole groups, and both answers ar
 counting every group costs what counting some of them does, since no record is in two. This changes
 the tree alone. A condition on what is no group key would choose records by noisy answers; it is
 refused later.
+
+ROLLUP, CUBE and GROUPING SETS expanded into the sets of keys that rows are grouped by.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations, product
 
 from sqlglot import exp
 
+from cube.refusals import TooLarge
 from planner.lowering.rows import Rows
 from planner.lowering.summands import conjuncts
 from planner.sql import (
@@ -45,6 +49,7 @@ from planner.sql import (
     unsupported,
 )
 
+N_SETS_MAX = 64  # grouping sets: as many as CUBE of six columns makes
 _KEY = "tacit_listed_{}"  # a key of the list that it does not show
 _PASSED_ON = {"expressions", "from_", "where", "order"}  # clauses that leave a list a list
 _SAME_OVER_ROWS = (exp.Min, exp.Max, exp.ApproxDistinct, exp.Mode)
@@ -403,3 +408,84 @@ def _plain(node: exp.Expr) -> str:
 def _is_among(own: Sequence[exp.Expr], query: exp.Subquery) -> exp.Expr:
     value = own[0] if len(own) == 1 else exp.Tuple(expressions=list(own))
     return exp.In(this=value, query=query)
+
+
+def grouping_sets(group: exp.Group) -> list[list[exp.Expr]]:
+    """The keys of each grouping set; plain entries are in every one.
+
+    >>> from sqlglot import parse_one
+    >>> tree = parse_one("SELECT 1 FROM t GROUP BY a, ROLLUP(b, c)", dialect="postgres")
+    >>> [[key.name for key in keys] for keys in grouping_sets(tree.args["group"])]
+    [['a', 'b', 'c'], ['a', 'b'], ['a']]
+
+    Raises
+    ------
+    TooLarge
+        If there are more than `N_SETS_MAX`.
+    """
+    entries = list(group.expressions)
+    for clause, value in group.args.items():
+        if clause == "expressions" or value is None or value == []:
+            continue
+        if clause not in ("rollup", "cube", "grouping_sets"):
+            raise unsupported(
+                group, "has an unsupported clause", "Group by one list of expressions."
+            )
+        entries += value
+    choices = [_sets(entry) for entry in entries]
+    n_sets = 1
+    for choice in choices:
+        n_sets *= len(choice)
+        if n_sets > N_SETS_MAX:
+            raise TooLarge(
+                f"GROUP BY makes more than {N_SETS_MAX} grouping sets.",
+                hint="Ask for some of the grouping sets at a time.",
+            )
+    return [[key for chosen in one for key in chosen] for one in product(*choices)]
+
+
+def _sets(entry: exp.Expr) -> list[list[exp.Expr]]:
+    entry = entry.unnest()
+    if isinstance(entry, exp.Rollup | exp.Cube) and not entry.expressions:
+        raise unsupported(
+            entry,
+            "comes after the list, which is the syntax of another dialect",
+            "Use GROUP BY ROLLUP(a, b).",
+        )
+    if isinstance(entry, exp.Rollup):
+        members = [_members(member) for member in entry.expressions]
+        return [
+            [key for member in members[:length] for key in member]
+            for length in range(len(members), -1, -1)
+        ]
+    if isinstance(entry, exp.Cube):
+        members = [_members(member) for member in entry.expressions]
+        if 2 ** len(members) > N_SETS_MAX:
+            raise TooLarge(
+                f"CUBE of {len(members)} columns makes more than {N_SETS_MAX} grouping sets.",
+                hint="Write the sets you need in GROUPING SETS.",
+            )
+        return [
+            [key for member in chosen for key in member]
+            for length in range(len(members), -1, -1)
+            for chosen in combinations(members, length)
+        ]
+    if isinstance(entry, exp.GroupingSets):
+        return [
+            chosen
+            for member in entry.expressions
+            for chosen in (
+                _sets(member)
+                if isinstance(member, exp.Rollup | exp.Cube | exp.GroupingSets)
+                else [_members(member)]
+            )
+        ]
+    return [_members(entry)]
+
+
+def _members(entry: exp.Expr) -> list[exp.Expr]:
+    """The keys of one entry: several in parentheses count as one."""
+    entry = entry.unnest()
+    if isinstance(entry, exp.Tuple):
+        return [key.unnest() for key in entry.expressions]
+    return [entry]

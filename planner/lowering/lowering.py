@@ -1,7 +1,5 @@
 """Turns a SELECT over private rows into parts, and a SELECT over the answers of the parts.
 
-ROLLUP, CUBE and GROUPING SETS expanded into the sets of keys that rows are grouped by.
-
 Counts of the privacy unit, by its key: as counts of rows, or of units where they have several.
 
     COUNT(customer)                                        every row has one: COUNT(*)
@@ -18,17 +16,19 @@ Group keys become columns of public values. An item of the SELECT list that is l
 of linear ones, becomes an answer with an interval. Everything else around aggregates stays SQL.
 """
 
+import math
 from collections.abc import Callable, Sequence
-from itertools import combinations, product
 from typing import Final
 
 from sqlglot import exp
 
 from cube.refusals import TooLarge, UnknownName, UnsupportedSql
+from planner.decision import Comparison
 from planner.level_summary import LevelSummary
 from planner.lowering.formulas import FormulaReader, Total, as_plain_aggregates
 from planner.lowering.level_summaries import Calendar, as_level, quantiles_of
-from planner.lowering.listed_groups import ListedGroups, listed_groups
+from planner.lowering.linear import is_linear
+from planner.lowering.listed_groups import ListedGroups, grouping_sets, listed_groups
 from planner.lowering.parts import N_COLUMNS_MAX, PartBuilder
 from planner.lowering.rows import Rows, mapped
 from planner.lowering.summands import conjuncts
@@ -42,12 +42,15 @@ from planner.sql import (
     aggregates,
     aggregates_in,
     column_name,
+    comparison_of,
     has_node,
     is_companion,
     is_of_window,
     is_output,
     is_probability,
+    is_unit_count,
     listed,
+    number_literal,
     output_name,
     output_reference,
     position,
@@ -59,13 +62,14 @@ from planner.sql import (
     unit_count,
     unsupported,
     with_named,
+    without_quotient,
 )
-from planner.workload import ColumnKind
+from planner.workload import Answer, ColumnKind
 
 # The share of so many draws (10,000) is within .01 of the probability in 95 % of uses.
 CLAIM_DRAWS: Final = 0.998
 N_CLAIMED_MAX: Final = 2**18  # rows times probabilities: a few seconds by the slowest law
-N_SETS_MAX = 64  # as many as CUBE of six columns makes
+CERTAIN: Final = "dp_certain"  # a column that OPTIONS(certainty => true) adds
 
 
 def name_every_key(select: exp.Select) -> None:
@@ -102,87 +106,6 @@ def _is_word_all(node: exp.Expr) -> bool:
     if not isinstance(node, exp.Column) or node.table:
         return False
     return node.name.upper() == "ALL" and not node.this.quoted
-
-
-def grouping_sets(group: exp.Group) -> list[list[exp.Expr]]:
-    """The keys of each grouping set; plain entries are in every one.
-
-    >>> from sqlglot import parse_one
-    >>> tree = parse_one("SELECT 1 FROM t GROUP BY a, ROLLUP(b, c)", dialect="postgres")
-    >>> [[key.name for key in keys] for keys in grouping_sets(tree.args["group"])]
-    [['a', 'b', 'c'], ['a', 'b'], ['a']]
-
-    Raises
-    ------
-    TooLarge
-        If there are more than `N_SETS_MAX`.
-    """
-    entries = list(group.expressions)
-    for clause, value in group.args.items():
-        if clause == "expressions" or value is None or value == []:
-            continue
-        if clause not in ("rollup", "cube", "grouping_sets"):
-            raise unsupported(
-                group, "has an unsupported clause", "Group by one list of expressions."
-            )
-        entries += value
-    choices = [_sets(entry) for entry in entries]
-    n_sets = 1
-    for choice in choices:
-        n_sets *= len(choice)
-        if n_sets > N_SETS_MAX:
-            raise TooLarge(
-                f"GROUP BY makes more than {N_SETS_MAX} grouping sets.",
-                hint="Ask for some of the grouping sets at a time.",
-            )
-    return [[key for chosen in one for key in chosen] for one in product(*choices)]
-
-
-def _sets(entry: exp.Expr) -> list[list[exp.Expr]]:
-    entry = entry.unnest()
-    if isinstance(entry, exp.Rollup | exp.Cube) and not entry.expressions:
-        raise unsupported(
-            entry,
-            "comes after the list, which is the syntax of another dialect",
-            "Use GROUP BY ROLLUP(a, b).",
-        )
-    if isinstance(entry, exp.Rollup):
-        members = [_members(member) for member in entry.expressions]
-        return [
-            [key for member in members[:length] for key in member]
-            for length in range(len(members), -1, -1)
-        ]
-    if isinstance(entry, exp.Cube):
-        members = [_members(member) for member in entry.expressions]
-        if 2 ** len(members) > N_SETS_MAX:
-            raise TooLarge(
-                f"CUBE of {len(members)} columns makes more than {N_SETS_MAX} grouping sets.",
-                hint="Write the sets you need in GROUPING SETS.",
-            )
-        return [
-            [key for member in chosen for key in member]
-            for length in range(len(members), -1, -1)
-            for chosen in combinations(members, length)
-        ]
-    if isinstance(entry, exp.GroupingSets):
-        return [
-            chosen
-            for member in entry.expressions
-            for chosen in (
-                _sets(member)
-                if isinstance(member, exp.Rollup | exp.Cube | exp.GroupingSets)
-                else [_members(member)]
-            )
-        ]
-    return [_members(entry)]
-
-
-def _members(entry: exp.Expr) -> list[exp.Expr]:
-    """The keys of one entry: several in parentheses count as one."""
-    entry = entry.unnest()
-    if isinstance(entry, exp.Tuple):
-        return [key.unnest() for key in entry.expressions]
-    return [entry]
 
 
 def count_of_units(node: exp.Expr, rows: Rows) -> exp.Expr:
@@ -253,6 +176,7 @@ class Lowering:
     def __init__(self, part: PartBuilder, total_of: Callable[[Held, Rows], Total | None]) -> None:
         self._part = part
         self._n_claims = 0
+        self._is_in_having = False
         self._keys: dict[exp.Expr, int] = {}  # their positions
         self._calendars: dict[int, Calendar] = {}  # of answers that are numbers of days or moments
         self._total_of = total_of
@@ -289,6 +213,8 @@ class Lowering:
         )
         answers = self._items(select, names)
         self._clauses(select)
+        if part.requested.certainty and part.comparisons and _may_have_column(select, names):
+            select.append("expressions", self._certainty())
         for clause in ("group", "joins"):
             select.set(clause, None)
         relation = exp.Table(this=exp.to_identifier(part.name, quoted=True))
@@ -477,7 +403,9 @@ class Lowering:
     def _clauses(self, select: exp.Select) -> None:
         """Rewrite the clauses that filter and order groups to filter and order answers."""
         having = select.args.get("having")
+        self._is_in_having = True
         where = None if having is None else exp.Where(this=self._computed(having.this))
+        self._is_in_having = False
         select.set("having", None)
         select.set("where", where)
         for clause in ("order", "qualify", "windows", "distinct"):
@@ -493,10 +421,12 @@ class Lowering:
         key = self.key_column(node)
         if key is not None:
             return key
-        if isinstance(node, Claim):
-            return self._claim(node)
+        claimed = self._claim(node) if isinstance(node, Claim) else self._compared(node)
+        if claimed is not None:
+            return claimed
         formula = None if is_of_window(node) else self._formulas.inline(node)
         if formula is not None:
+            self._note_read(formula)
             return formula
         if isinstance(node, exp.Grouping):
             return self._grouping(node)
@@ -509,12 +439,37 @@ class Lowering:
         self._rewrite_children(node)
         return node
 
+    def _compared(self, node: exp.Expr) -> exp.Expr | None:
+        """A comparison of a linear answer with constants; None if it is no such."""
+        found = comparison_of(node)
+        if found is None or not (is_linear(found.this) or is_unit_count(found.this)):
+            return None
+        text = shown(node)
+        column = self._formulas.inline(found.this)
+        if not isinstance(column, exp.Column):
+            return None
+        place = self._part.shows(column).index
+        self._part.compares(Comparison(place, *found.ends, text, self._is_in_having))
+        for name, value in node.args.items():
+            if isinstance(value, exp.Expr) and value.unnest() == found.this:
+                node.set(name, column.copy())
+        return node
+
+    def _note_read(self, formula: exp.Expr) -> None:
+        for column in formula.find_all(exp.Column):
+            shows = self._part.shows(column)
+            if shows.kind is ColumnKind.ESTIMATE:
+                self._part.reads(shows.index)
+
     def _claim(self, claim: Claim) -> exp.Expr:
         """The probability that an answer lies in a range.
 
         Of one linear answer it is exact; of a formula, the share of draws of its law.
         """
         about, part = claim.this.unnest(), self._part
+        decide = part.requested.decide
+        if decide is not None and not (is_linear(about) or is_unit_count(about)):
+            return self._decided(claim)
         found = self._formulas.answer(about, text_of(about))
         if found is None or isinstance(found.formula, LevelSummary):
             raise unsupported(
@@ -523,19 +478,69 @@ class Lowering:
                 "Compare counts, sums, averages, ratios, quantiles and differences of them.",
             )
         answer = part.claimed(found)
-        self._n_claims += 1
-        if self._n_claims * part.n_rows > N_CLAIMED_MAX:
-            raise TooLarge(
-                f"{self._n_claims} probabilities in {part.n_rows} groups are more than "
-                f"{N_CLAIMED_MAX}.",
-                hint="Ask for fewer of them at once, or for fewer groups.",
-                position=position(claim),
-            )
+        if decide is not None:
+            part.decide(found.uses[0], claim.finite_ends, decide)
+        self._check_n_claims(claim)
         draws = None
         if part.is_formula(answer):
             draws = CLAIM_DRAWS
             part.check_draws(shown(claim), draws, answer)
         return part.column(ColumnKind.PROBABILITY, answer, draws, claim.ends)
+
+    def _decided(self, claim: Claim) -> exp.Expr:
+        """A claim about an average or a quotient by a count, by claims about linear answers."""
+        claims = without_quotient(claim)
+        if not claims or not all(is_linear(one.this) for one in claims):
+            raise unsupported(
+                claim,
+                "cannot be decided step by step",
+                "Compare counts, sums, averages, or quotients of these by a count; or name a "
+                "half_width in place of decide.",
+            )
+        above = [self._claim(one) for one in claims]
+        if math.isinf(claim.ends[0]):
+            return exp.paren(exp.Sub(this=exp.Literal.number(1), expression=above[0]))
+        if len(above) == 1:
+            return above[0]
+        both = exp.Sub(this=above[0], expression=above[1])  # of two laws: below 0 by rounding
+        none = exp.Literal.number("0.0")
+        return exp.Greatest(this=both, expressions=[none], ignore_nulls=False)
+
+    def _check_n_claims(self, claim: Claim | None = None) -> None:
+        self._n_claims += 1
+        n_rows = self._part.n_rows
+        if self._n_claims * n_rows > N_CLAIMED_MAX:
+            raise TooLarge(
+                f"{self._n_claims} probabilities in {n_rows} groups are more than {N_CLAIMED_MAX}.",
+                hint="Ask for fewer of them at once, or for fewer groups.",
+                position=None if claim is None else position(claim),
+            )
+
+    def _certainty(self) -> exp.Expr:
+        """How probably all comparisons of a row are right, at the least, as a column."""
+        wrong: exp.Expr | None = None
+        for one in self._part.comparisons:
+            self._check_n_claims()
+            answer = self._part.inner(Answer(one.text, one.text, (one.aggregate,)))
+            span = one.low, one.high
+            estimate = self._part.column(ColumnKind.ESTIMATE, one.aggregate)
+            holds = [
+                kind(this=estimate.copy(), expression=number_literal(end))
+                for kind, end in ((exp.GTE, one.low), (exp.LTE, one.high))
+                if math.isfinite(end)
+            ]
+            inside = self._part.column(ColumnKind.PROBABILITY, answer, None, span)
+            outside = exp.Sub(this=exp.Literal.number(1), expression=inside)
+            of_this: exp.Expr = exp.Case(
+                ifs=[exp.If(this=exp.and_(*holds, copy=False), true=outside)], default=inside.copy()
+            )
+            wrong = of_this if wrong is None else exp.Add(this=wrong, expression=of_this)
+        none = exp.Literal.number("0.0")
+        if wrong is None:
+            raise ValueError("nothing is compared")
+        right = exp.Sub(this=exp.Literal.number("1.0"), expression=exp.paren(wrong, copy=False))
+        least = exp.Greatest(this=right, expressions=[none], ignore_nulls=False)
+        return exp.alias_(least, CERTAIN, quoted=True, copy=False)
 
     def _rewrite_children(self, node: exp.Expr) -> None:
         for name, value in list(node.args.items()):
@@ -561,6 +566,12 @@ class Lowering:
         if total is None:
             raise ValueError("GROUPING needs at least one argument")
         return exp.paren(total, copy=False)
+
+
+def _may_have_column(select: exp.Select, names: Sequence[str]) -> bool:
+    """Whether a column may be added to a SELECT: nothing around it depends on its columns."""
+    is_inner = isinstance(select.parent, exp.Subquery | exp.CTE | exp.SetOperation)
+    return not (is_inner or select.args.get("distinct") or CERTAIN in names)
 
 
 def expand_ordinals(

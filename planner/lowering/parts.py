@@ -22,8 +22,9 @@ from cube.axis import LevelValue, MeasureAxis
 from cube.query import N_GROUPS_MAX, LinearQuery, Partition, QueryBlock
 from cube.refusals import TooLarge
 from cube.schema import Schema
-from cube.target import AccuracyTarget, SumTarget
+from cube.target import AccuracyTarget, PosteriorMethod, SumTarget
 from inference import coefficient_range
+from planner.decision import Comparison, Decision
 from planner.domain import (
     KeyArray,
     KnownConditions,
@@ -291,7 +292,9 @@ class PartBuilder:
         self._places: dict[AggregateKey, int] = {}
         self._keys_of: list[AggregateKey] = []
         self._answers: list[Answer] = []
-        self._is_searched = False
+        self._is_searched = False  # by the width of a formula
+        self._compared: dict[Comparison, None] = {}
+        self._computed_with: set[int] = set()  # aggregates that more than a comparison reads
         # By axis: the groups cut by its levels, and the level of each row.
         self.levelled: dict[str, tuple[tuple[Partition, ...], tuple[int, ...]]] = {}
         self._columns: dict[ColumnKey, OutputColumn] = {}
@@ -300,11 +303,15 @@ class PartBuilder:
     @property
     def confidence(self) -> float:
         """The confidence of each interval; simultaneous answers divide the error probability."""
-        confidence = self.requested.confidence
-        confidence = self.default.confidence if confidence is None else confidence
+        confidence = self._requested_confidence
         if self.requested.simultaneous is not None and 0 < confidence < 1:
             confidence = float(1 - (1 - Fraction(confidence)) / self.requested.simultaneous)
         return confidence
+
+    @property
+    def _requested_confidence(self) -> float:
+        named = self.requested.confidence
+        return self.default.confidence if named is None else named
 
     @property
     def n_sections(self) -> int:
@@ -448,7 +455,6 @@ class PartBuilder:
         elif answer.formula is None:
             target = self._target_of(answer.uses[0])
             answer = replace(answer, relative=target.relative, width_floor=target.floor)
-            self._is_searched |= target.is_searched
         else:
             self._check_draws(answer.sql, self.confidence, answer)
             # The default floor is in the unit of counts, and a formula may have another unit.
@@ -465,6 +471,65 @@ class PartBuilder:
             if known.has_interval and (known.uses, known.formula) == (answer.uses, answer.formula):
                 return place
         return self.answer(answer)
+
+    def decide(self, aggregate: int, ends: Sequence[float], claimed: float) -> None:
+        """Have an aggregate known only so well that it is decided on which side of ends it is.
+
+        Parameters
+        ----------
+        claimed : float
+            The probability with which each claim is decided, before simultaneous ones share the
+            error probability.
+        """
+        key = self._keys_of[aggregate]
+        known, target = self._aggregates[key], self._target_of(aggregate)
+        if not known.blocks or known.is_constant:
+            return
+        query = known.blocks[0].query
+        n_records, (least, most) = self.rows.schema.n_records_max, coefficient_range(query)
+        low = float(query.constant) + n_records * min(float(least), 0.0)
+        high = float(query.constant) + n_records * max(float(most), 0.0)
+        error = (1 - Fraction(claimed)) / (self.requested.simultaneous or 1)
+        farthest = max(max(abs(end - low), abs(high - end)) for end in ends)
+        if not farthest:
+            return
+        is_requested = self.requested.decide is not None
+        decision = Decision(tuple(dict.fromkeys(ends)), float(error), farthest, is_requested)
+        if known.decision is not None:
+            decision = known.decision.with_ends(decision)
+        self._aggregates[key] = replace(known, decision=decision)
+        if target.relative is not None:
+            self._tighten(key, target.floor or self.default.half_width * float(query.bound))
+
+    def reads(self, aggregate: int) -> None:
+        """Note that more than a comparison is computed from an aggregate."""
+        self._computed_with.add(aggregate)
+
+    def compares(self, comparison: Comparison) -> None:
+        """Note that an aggregate is compared with constants."""
+        self._compared[comparison] = None
+
+    @property
+    def comparisons(self) -> Sequence[Comparison]:
+        """What was compared so far."""
+        return tuple(self._compared)
+
+    def _decide_what_is_compared(self) -> None:
+        """Measure for comparisons only, if the statement asks for nothing else.
+
+        A statement that says how surely has them decided so, whatever else it asks for.
+        """
+        asked = self.requested.decide
+        shown = (one for one in self._answers if one.has_interval or one.formula is not None)
+        used = {place for answer in shown for place in answer.uses}
+        compared = {one.aggregate for one in self._compared}
+        is_alone = not used and not self._computed_with and len(compared) == len(self._aggregates)
+        if asked is None and (self.targets.names_width or not is_alone):
+            return
+        surely = self._requested_confidence if asked is None else asked
+        for one in self._compared:
+            if one.ends and one.aggregate not in self._computed_with and 0 < surely < 1:
+                self.decide(one.aggregate, one.ends, surely)
 
     def inner(self, answer: Answer) -> int:
         """Add a formula inside other SQL, which has no interval and no target; its position."""
@@ -549,8 +614,17 @@ class PartBuilder:
                 f"The SELECT needs more than {N_COLUMNS_MAX} answers, intervals and group keys.",
                 hint="Split them over several statements.",
             )
+        self._decide_what_is_compared()
         cap = self.requested.epsilon_cap
-        cut_at = surer(self.confidence) if self._is_searched else self.confidence
+        answers = tuple(map(self._unless_decided, self._answers))
+        searches_widths = self._is_searched or any(
+            one.formula is None
+            and one.relative is not None
+            and self._target_of(one.uses[0]).is_searched
+            for one in answers
+        )
+        cut_at = surer(self.confidence) if searches_widths else self.confidence
+        is_decided = any(one.decision is not None for one in self._aggregates.values())
         aggregates = (
             replace(one, target=replace(one.target, confidence=cut_at))
             for one in self._aggregates.values()
@@ -565,17 +639,27 @@ class PartBuilder:
             table=self.rows.table,
             keys=self._keys,
             aggregates=tuple(aggregates),
-            answers=tuple(self._answers),
+            answers=answers,
             columns=tuple(self._columns.values()) if columns is None else columns,
             confidence=self.confidence,
             epsilon_cap=target.epsilon_cap,
             n_rows=self._n_rows,
             consistency=self.consistency,
             question=self.question,
-            is_searched=self._is_searched,
+            is_searched=searches_widths or is_decided,
+            searches_widths=searches_widths,
+            comparisons=tuple(self._compared),
+            posterior=self.requested.posterior or PosteriorMethod.EXACT,
             summaries=tuple(self.summaries),
             is_default=not self.targets.names_width,
         )
+
+    def _unless_decided(self, answer: Answer) -> Answer:
+        """An answer; without a target of its own, if a decision says how well it is known."""
+        if answer.formula is not None:
+            return answer
+        is_decided = self._aggregates[self._keys_of[answer.uses[0]]].decision is not None
+        return replace(answer, relative=None, width_floor=0.0) if is_decided else answer
 
 
 def _key_type(key: KeyArray) -> SqlType:

@@ -272,7 +272,8 @@ def pick_of(tree: exp.Query, parts: Sequence[PartBuilder]) -> Pick | None:
     is_descending = bool(first.args.get("desc"))
     nulls = first.args.get("nulls_first")
     is_null_first = is_descending if nulls is None else bool(nulls)
-    return Pick(shown, n_rows, n_before, is_descending, is_null_first)
+    shows_certainty = bool(parts[0].requested.certainty)
+    return Pick(shown, n_rows, n_before, is_descending, is_null_first, shows_certainty)
 
 
 def _is_picked(tree: exp.Query) -> bool:

@@ -187,6 +187,95 @@ class Claim(exp.Expression):
         """The ends of the range."""
         return float(self.args["low"]), float(self.args["high"])
 
+    @property
+    def finite_ends(self) -> tuple[float, ...]:
+        """The ends of the range that are numbers, in order."""
+        return tuple(end for end in self.ends if math.isfinite(end))
+
+
+def comparison_of(node: exp.Expr) -> Claim | None:
+    """What a comparison with constants claims; None if a node is no such comparison.
+
+    >>> from sqlglot import parse_one
+    >>> comparison_of(parse_one("100 <= COUNT(*)")).ends
+    (100.0, inf)
+    """
+    if isinstance(node, exp.Between):
+        about, low, high = node.this, node.args["low"], node.args["high"]
+    elif type(node) in _FLIPPED:
+        about, low, high = node.this, node.expression, None
+        is_above = type(node) in {exp.GT, exp.GTE}
+        if constant_value(about) is not None:
+            about, low, is_above = low, about, not is_above
+        if not is_above:
+            low, high = None, low
+    else:
+        return None
+    ends = [None if end is None else constant_value(end) for end in (low, high)]
+    if constant_value(about) is not None or any(
+        end is not None and value is None for end, value in zip((low, high), ends, strict=True)
+    ):
+        return None
+    first, last = (
+        open_end if value is None else float(value)
+        for value, open_end in zip(ends, (-math.inf, math.inf), strict=True)
+    )
+    return Claim(this=about.unnest(), low=first, high=last, text=shown(node))
+
+
+def without_quotient(claim: Claim) -> list[Claim]:
+    """For each end of a claim about a quotient by a count, that the quotient is above it.
+
+    ``a / n > c`` is ``a - c n > 0``, since n is not negative; for n = 0 neither holds. So averages,
+    too, are claimed about by sums and counts alone. Empty for a claim about anything else.
+
+    >>> from sqlglot import parse_one
+    >>> claim = comparison_of(parse_one("AVG(age) > 40"))
+    >>> [one.this.sql() for one in without_quotient(claim)]
+    ['(SUM(age)) - (40.0 * (COUNT(age)))']
+    """
+    about, condition = claim.this.unnest(), None
+    if isinstance(about, exp.Filter):
+        about, condition = about.this, about.expression
+    if isinstance(about, exp.Avg) and not isinstance(about.this, exp.Distinct):
+        top: exp.Expr = exp.Sum(this=about.this.copy())
+        count: exp.Expr = exp.Count(this=about.this.copy(), big_int=True)
+        if condition is not None:
+            top, count = (exp.Filter(this=one, expression=condition.copy()) for one in (top, count))
+    elif isinstance(about, exp.Div) and condition is None:
+        top, count = _uncast(about.this), _uncast(about.expression)
+        if isinstance(count, exp.Nullif) and constant_value(count.expression) == 0:
+            count = _uncast(count.this)
+        counted = count.this if isinstance(count, exp.Filter) else count
+        if not isinstance(counted, exp.Count):
+            return []
+    else:
+        return []
+    found: list[Claim] = []
+    for end in claim.finite_ends:
+        scaled = exp.Mul(this=number_literal(end), expression=exp.paren(count))
+        linear = exp.Sub(this=exp.paren(top), expression=exp.paren(scaled))
+        found.append(Claim(this=linear, low=0.0, high=math.inf, text=claim.args["text"]))
+    return found
+
+
+def number_literal(number: float) -> exp.Expr:
+    """A number as SQL, exactly.
+
+    >>> number_literal(-0.5).sql()
+    '-0.5'
+    """
+    literal = exp.Literal.number(repr(abs(number)))
+    return exp.Neg(this=literal) if number < 0 else literal
+
+
+def _uncast(node: exp.Expr) -> exp.Expr:
+    """A node without casts around it, which do not change a count."""
+    node = node.unnest()
+    while isinstance(node, exp.Cast):
+        node = node.this.unnest()
+    return node
+
 
 def is_probability(node: exp.Expr) -> bool:
     """Whether a node is a call of DP_PROBABILITY."""

@@ -1,9 +1,9 @@
 """Reads OPTIONS(..): the accuracy of a SELECT's answers, and how they are made from counts.
 
-Accuracy (half_width, confidence, epsilon, simultaneous, relative, at_least) is inherited by the
-SELECTs inside. The `AnswerOptions` (level and replicates of a test, consistency of grouping sets)
-is of the SELECT that names it, and refused where it would change nothing; what to fall back on is
-of the whole statement.
+Accuracy (half_width, confidence, epsilon, simultaneous, relative, at_least, decide) is inherited
+by the SELECTs inside. The `AnswerOptions` (level and replicates of a test, consistency of grouping
+sets) is of the SELECT that names it, and refused where it would change nothing; what to fall back
+on is of the whole statement.
 """
 
 import math
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from cube.refusals import InvalidTarget
+from cube.target import PosteriorMethod
 from planner.sql.exact_numbers import exact_number
 from planner.sql.messages import shortened, suggestion
 from planner.workload import Consistency, Fallback, RequestedTarget
@@ -19,10 +20,12 @@ from planner.workload import Consistency, Fallback, RequestedTarget
 REQUESTED = "requested"  # where a SELECT's meta data have the target that its OPTIONS name
 MANNER = "manner"  # in the same: what else they name
 
-TARGET_NAMES = ("half_width", "confidence", "epsilon", "simultaneous", "relative", "at_least")
+TARGET_NAMES = (
+    *("half_width", "confidence", "epsilon", "simultaneous", "relative", "at_least", "decide"),
+)
 TEST_NAMES = ("level", "replicates")
 # Options that are on or off.
-SWITCHES = ("nonnegative_counts", "integer_counts", "refuse_unknown_values")
+SWITCHES = ("nonnegative_counts", "integer_counts", "refuse_unknown_values", "certainty")
 NOISY = "noisy"  # what extremes may be
 OPTION_NAMES = (
     *TARGET_NAMES,
@@ -30,6 +33,7 @@ OPTION_NAMES = (
     "consistency",
     "extremes",
     "fallback",
+    "posterior",
     *SWITCHES,
 )
 _SWITCH = {"true": True, "on": True, "false": False, "off": False}
@@ -37,6 +41,7 @@ N_SIMULTANEOUS_MAX = 1_000_000
 N_REPLICATES_MAX = 100_000  # a p-value is then known to a thousandth or better
 DEFAULT_LEVEL = Fraction(1, 20)
 N_REPLICATES = 999
+LEAST_SURE = Fraction(3, 5)  # of a decision; one that is right half of the time is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +114,7 @@ def read_options(options: Sequence[Option]) -> tuple[RequestedTarget, AnswerOpti
     named: dict[str, Fraction] = {}
     consistency: Consistency | None = None
     fallback: Fallback | None = None
+    posterior: PosteriorMethod | None = None
     switches: dict[str, bool] = {}
     seen: set[str] = set()
     for option in options:
@@ -128,11 +134,14 @@ def read_options(options: Sequence[Option]) -> tuple[RequestedTarget, AnswerOpti
             _check_extremes(option.value)
         elif name == "fallback":
             fallback = fallback_named(option.value)
+        elif name == "posterior":
+            posterior = posterior_named(option.value)
         elif name in SWITCHES:
             switches[name] = switched(name, option.value)
         else:
             named[name] = _number(option)
     _check_widths(named)
+    check_decide(named.get("decide"))
     level, replicates = named.get("level"), named.get("replicates")
     check_test(level, replicates)
     target = RequestedTarget(
@@ -146,6 +155,9 @@ def read_options(options: Sequence[Option]) -> tuple[RequestedTarget, AnswerOpti
         nonnegative_counts=switches.get("nonnegative_counts"),
         integer_counts=switches.get("integer_counts"),
         refuse_unknown_values=switches.get("refuse_unknown_values"),
+        decide=_double(named.get("decide")),
+        certainty=switches.get("certainty"),
+        posterior=posterior,
     )
     n_replicates = None if replicates is None else int(replicates)
     is_noisy = "extremes" in seen
@@ -181,6 +193,17 @@ def fallback_named(name: str) -> Fallback:
             "refuses one that misses its target.",
         )
     return Fallback(name.lower())
+
+
+def posterior_named(name: str) -> PosteriorMethod:
+    """How posteriors are computed, by its name."""
+    if name.lower() not in set(PosteriorMethod):
+        raise InvalidTarget(
+            f"{shortened(name)} is not a way to compute posteriors.",
+            hint="'exact' inverts the transform with a proved bound, 'convolution' adds up a "
+            "Fourier series, and 'monte_carlo' draws.",
+        )
+    return PosteriorMethod(name.lower())
 
 
 def switched(name: str, value: str) -> bool:
@@ -243,6 +266,16 @@ def check_relative(relative: Fraction | float | None, at_least: Fraction | float
         raise InvalidTarget(
             "at_least must be a positive number.",
             hint="Write a number that the answer surely reaches.",
+        )
+
+
+def check_decide(named: Fraction | float | None) -> None:
+    """Refuse a probability of a decision that is out of range."""
+    if named is not None and not LEAST_SURE <= named < 1:
+        raise InvalidTarget(
+            f"decide must be a probability from {float(LEAST_SURE):g} to below 1.",
+            hint="decide => 0.99 stops measuring once a claim holds, or does not, with a "
+            "probability of 0.99.",
         )
 
 

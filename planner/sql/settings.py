@@ -16,18 +16,20 @@ from typing import ClassVar, Final, TypeAlias
 from sqlglot.tokenizer_core import Token, TokenType
 
 from cube.refusals import InvalidSql, InvalidTarget, TooLarge, UnknownName
+from cube.target import PosteriorMethod
 from planner.sql.messages import shortened, suggestion
-from planner.sql.options import SWITCHES, fallback_named, switched
+from planner.sql.options import SWITCHES, fallback_named, posterior_named, switched
 from planner.sql.words import WordReader, is_name, keyword
 from planner.workload import Fallback
 
 NAMESPACE: Final = "tacit."
 AS_OF: Final = "as_of"
+POSTERIOR: Final = "posterior"
 NOTICES: Final = f"{NAMESPACE}notices"
 # A fraction comes before the size that goes with it, since settings are applied in this order.
 SETTING_NAMES: Final = (
-    *("half_width", "confidence", "epsilon", "relative", "at_least"),
-    *("fallback", *SWITCHES, AS_OF),
+    *("half_width", "confidence", "epsilon", "relative", "at_least", "decide"),
+    *("fallback", POSTERIOR, *SWITCHES, AS_OF),
 )
 _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d)?)?|-?\d{1,18}", re.ASCII)
 N_WORDS_MAX = 1000  # of one setting
@@ -190,7 +192,7 @@ _DECIMAL = re.compile(
 )
 
 
-SettingValue: TypeAlias = Fraction | Fallback | bool | str
+SettingValue: TypeAlias = Fraction | Fallback | PosteriorMethod | bool | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,6 +365,8 @@ def setting_value(setting: str, name: str, text: str) -> SettingValue:
     """
     if setting == "fallback":
         return fallback_named(text.strip())
+    if setting == POSTERIOR:
+        return posterior_named(text.strip())
     if setting in SWITCHES:
         return switched(name, text.strip())
     if setting == AS_OF:
@@ -427,9 +431,10 @@ def _value(setting: str, name: str, reader: WordReader) -> SettingValue:
         raise InvalidTarget(
             f"{name} must be one date, or DEFAULT.", hint=f"Write SET {name} = '2026-10-31'."
         )
-    if setting == "fallback":
+    if setting in {"fallback", POSTERIOR}:
+        word = "exact" if setting == POSTERIOR else "history"
         raise InvalidTarget(
-            f"{name} must be one word, or DEFAULT.", hint=f"Write SET {name} = 'history'."
+            f"{name} must be one word, or DEFAULT.", hint=f"Write SET {name} = '{word}'."
         )
     raise InvalidTarget(f"{name} must be one number, or DEFAULT.", hint=f"Write SET {name} = 0.5.")
 

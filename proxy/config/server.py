@@ -6,11 +6,12 @@ It is the only part of the configuration that environment variables may override
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from pydantic import Field
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from cube.target import PosteriorMethod
 from proxy.config.memory import (
     DEFAULT_LIMITS,
     DEFAULT_MEMORY,
@@ -77,6 +78,8 @@ class ServerSettings:
         How much is kept of earlier work.
     workers : int
         How many processes serve.
+    posterior : PosteriorMethod
+        How posteriors are computed for statements that do not say it.
     """
 
     listen: str
@@ -91,6 +94,7 @@ class ServerSettings:
     times: CallTimes = DEFAULT_TIMES
     workers: int = 1
     memory: MemoryLimits = DEFAULT_MEMORY
+    posterior: PosteriorMethod = PosteriorMethod.EXACT
 
 
 class ServerSection(BaseSettings):
@@ -118,6 +122,7 @@ class ServerSection(BaseSettings):
     synthetic_tables_max: int = Field(default=DEFAULT_LIMITS.n_tables, ge=1)
     collections_file: str | None = Field(default=None, min_length=1)
     workers: int = Field(default=1, ge=1, le=N_WORKERS_MAX)
+    posterior: Literal["exact", "convolution", "monte_carlo"] = "exact"
 
     @classmethod
     def settings_customise_sources(
@@ -176,6 +181,7 @@ def read_server(values: Any, folder: Path, problems: Problems) -> ServerSettings
         times=CallTimes(statement=section.statement_seconds, job=section.job_seconds),
         memory=MemoryLimits(section.estimator_mib * MIB, section.planner_mib * MIB),
         workers=section.workers,
+        posterior=PosteriorMethod(section.posterior),
     )
 
 

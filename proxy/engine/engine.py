@@ -295,6 +295,8 @@ class Engine:
     features : sequence of Feature
         With their tables that answer by themselves, their views, and the statements that they carry
         out.
+    unnamed : RequestedTarget
+        What holds where a request says nothing.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - all that a server serves
@@ -305,7 +307,9 @@ class Engine:
         store: SyntheticStore | None = None,
         previews: Collection[str] = (),
         features: Sequence[Feature] = (),
+        unnamed: RequestedTarget | None = None,
     ) -> None:
+        self._unnamed = unnamed or RequestedTarget()
         self._tables, self._features = LiveTables(tables), Features(features)
         self._own = self._features.tables
         self._public = [(table, table.relation()) for table in public]
@@ -533,7 +537,7 @@ class Engine:
         known = self._views.get(granted)
         if known is None or known.key != visible_key({**tables, **earlier}, own, synthetic):
             # Two threads may both make one; either is fine.
-            known = visible(
+            made = visible(
                 tables,
                 earlier,
                 own,
@@ -543,7 +547,7 @@ class Engine:
                 self._outer,
                 self._features.views,
             )
-            self._views[granted] = known
+            known = self._views[granted] = replace(made, unnamed=self._unnamed)
         # The same schemas have the same planner; who answers may be another object each time.
         return known if known.own == own else replace(known, own=own)
 
@@ -674,4 +678,5 @@ class Engine:
 
 def _planned(request: QueryRequest, seen: VisibleTables) -> Workload:
     """The workload of a request's statement, with the answers that it is given."""
-    return seen.planner.plan(request.sql, request.target, request.parameters, request.given)
+    target = request.target.over(seen.unnamed)
+    return seen.planner.plan(request.sql, target, request.parameters, request.given)

@@ -212,6 +212,7 @@ EXPLANATION_SCHEMA = pa.schema(
         pa.field(
             "epsilon_foreseen", pa.float64()
         ),  # of the whole search; null: nothing is searched
+        pa.field("posterior", pa.string()),  # how laws are computed; null: not by a history
         pa.field(
             "advice", pa.string()
         ),  # what would cost less, or tell more; null: nothing is known
@@ -349,6 +350,7 @@ def build_explanation(
             public = _public(one, block)
             public |= {
                 "is_at_least": one.part.is_searched and bool(block.offers),
+                "posterior": one.part.posterior.value,
                 "epsilon_foreseen": None if one.foreseen is None else float(one.foreseen),
             }
             rows += [
@@ -409,6 +411,7 @@ def _own(one: ExplainedPart, source: str, block: ExplainedBlock) -> dict[str, An
         "half_width_known": width,
         "half_width_promised": width,
         "is_at_least": False,
+        "posterior": None,
         "fits_budget": True,
         **_not_needed(),
     }

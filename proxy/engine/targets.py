@@ -35,6 +35,7 @@ from proxy.engine.answers import (
     narrowed,
     smallest_cap,
     take_step,
+    undecided,
 )
 from proxy.engine.disclosure import shown_parts, shown_refusal
 from proxy.engine.search import advised, answered_parts, by_column, opened
@@ -51,6 +52,7 @@ UNSURE: Final = (
     "It will probably cost epsilon {:.3g} and may cost more than the {:.3g} that was left: "
     "until the price is sure, a search spends at most a tenth of the remaining budget."
 )
+TO_DECIDE: Final = "A larger epsilon, or a narrower half_width, may decide it."
 N_WIDENED_MAX: Final = 3
 WIDENED: Final = 1.03  # times what is lacking: prices are about in inverse proportion to widths
 FORESEEN_SLACK: Final = 4  # how far the price may rise above the forecast; a wide look errs by 2
@@ -121,7 +123,7 @@ def _settled(search: "_Search") -> Settled:
                 raise said from None
             return search.ended(said)
         if search.is_met:
-            return Settled(search.answered)
+            return Settled(search.answered, search.undecided())
     return search.ended(None)
 
 
@@ -203,6 +205,14 @@ class _Search:
         if not known:
             raise missed
         return Settled(known, missed)
+
+    def undecided(self) -> TargetNotReached | None:
+        """Which claims that the statement wants decided are not, at the last of their widths."""
+        said = " ".join(undecided(self._asked, self.shown))
+        if not said:
+            return None
+        spent = sum((part.epsilon_spent for part in self.shown), Fraction(0))
+        return TargetNotReached(epsilon_spent=spent, free=(), why=said, way_out=TO_DECIDE)
 
     def may_go_on(self) -> bool:
         """Whether the next round may be paid: the search is known to end, or the round is cheap.
@@ -299,12 +309,15 @@ def _check_time(answered: Sequence[AnsweredPart]) -> None:
 
 
 def _may_cost_more(parts: Sequence[Part]) -> bool:
-    """Whether a price may rise as an answer becomes known: relative targets of linear answers."""
+    """Whether a price may rise as an answer becomes known: of linear answers.
+
+    They do for relative targets, and for decisions, whose likely price is that of the next look.
+    """
     return any(
         answer.relative is not None and answer.formula is None
         for part in parts
         for answer in part.answers
-    )
+    ) or any(one.decision is not None for part in parts for one in part.aggregates)
 
 
 def _n_with_targets(answered: Sequence[AnsweredPart]) -> int:

@@ -13,7 +13,7 @@ What the catalog shows one caller: the tables they may know of, and their sessio
 
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Final, TypeAlias
 
@@ -25,6 +25,7 @@ from planner.domain import REMAINING, Columns, PublicRelation, privacy_view, uni
 from planner.lowering import TableGenerations
 from planner.planner import PLAN_BYTES_DEFAULT, Planner
 from planner.sql import Query, every_default
+from planner.workload import RequestedTarget
 from proxy.api import Caller, QueryRequest, unknown_table
 from proxy.catalog import World, catalog_answer, listed_tables
 from proxy.engine.answers import N_ROWS_TRIED
@@ -66,6 +67,8 @@ class VisibleTables:
         The tables that answer by themselves.
     views : mapping
         The views of features, by name.
+    unnamed : RequestedTarget
+        What holds where a request says nothing.
     """
 
     tables: Mapping[str, ServedTable]
@@ -75,6 +78,7 @@ class VisibleTables:
     earlier: Mapping[str, ServedTable]
     own: Mapping[str, SelfAnswering]
     views: Mapping[str, View]
+    unnamed: RequestedTarget = field(default_factory=RequestedTarget)
 
     def units_of(self, table: str) -> Schema | None:
         """The schema of the table with one row for each unit of a private table, if it is there."""

@@ -4,6 +4,7 @@ Not here: which blocks are bought, and what a caller may see of them (`engine/`)
 """
 
 from proxy.engine.answers.count_statistics import TESTED_SCHEMA, consistent
+from proxy.engine.answers.decisions import undecided
 from proxy.engine.answers.formula_widths import narrowed, opening
 from proxy.engine.answers.relations import N_ROWS_TRIED, check_multiplied, relation, unanswered
 from proxy.engine.answers.released import promised_columns
@@ -36,4 +37,5 @@ __all__ = [
     "smallest_cap",
     "take_step",
     "unanswered",
+    "undecided",
 ]

@@ -59,6 +59,7 @@ from numpy.typing import NDArray
 
 from inference import Posterior, RowEstimates, widest
 from planner.workload import Answer, Part
+from proxy.engine.answers.decisions import ask_until_decided, is_decided
 from proxy.engine.answers.results import AnsweredItem, AnsweredPart
 from proxy.engine.answers.wanted_blocks import Asked, Step
 
@@ -486,10 +487,16 @@ def opening(
         found = answered[number]
         used = {place for answer in part.answers for place in answer.uses}
         for place, one in own:
-            if one.aggregate not in used:
+            if part.aggregates[one.aggregate].decision is not None:
+                ask_until_decided(step, place, one, part, known[place])
+            elif one.aggregate not in used:
                 step.ask(place, one.wanted.target.half_width)
         for index, answer in enumerate(part.answers):
-            blocks = [(place, one) for place, one in own if one.aggregate in answer.uses]
+            blocks = [
+                (place, one)
+                for place, one in own
+                if one.aggregate in answer.uses and not _is_decided(answer, part)
+            ]
             if answer.formula is None and answer.relative is not None:
                 for place, one in blocks:
                     rows = _known_rows(one, known[place], largest[place])
@@ -507,6 +514,11 @@ def narrowed(asked: Sequence[Asked], answered: Sequence[AnsweredPart]) -> Step:
     """What to ask for next; nothing if every answer meets its target."""
     step = Step()
     for number, part in enumerate(answered):
+        for place, one in enumerate(asked):
+            if one.part == number and part.part.aggregates[one.aggregate].decision is not None:
+                rows = part.aggregates[one.aggregate].posteriors[one.rows]
+                if not is_decided(one, part.part, rows):
+                    ask_until_decided(step, place, one, part.part, rows)
         for item in part.answers:
             answer = item.answer
             blocks = [
@@ -523,6 +535,11 @@ def narrowed(asked: Sequence[Asked], answered: Sequence[AnsweredPart]) -> Step:
             elif has_target(answer) and blocks:
                 PartsOfFormula(part.part, answer, tuple(blocks)).narrow(step, item, part)
     return step
+
+
+def _is_decided(answer: Answer, part: Part) -> bool:
+    """Whether an answer is linear, and a decision says how well it is to be known."""
+    return answer.formula is None and part.aggregates[answer.uses[0]].decision is not None
 
 
 def _relative(answer: Answer) -> RelativeTarget:

@@ -29,9 +29,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cube.encoding import fingerprint
+from cube.target import PosteriorMethod
 from inference import draw_errors, values
 from planner.workload import PICKED, ColumnKind, Outer, Pick, Workload
 from proxy.api import BudgetStatus, ColumnReceipt, QueryResult, Receipt, with_receipt
+from proxy.engine.answers.decisions import comparison_caveats
 from proxy.engine.answers.formula_widths import has_target
 from proxy.engine.answers.relations import column_receipt, missing_notes, relation, relation_schema
 from proxy.engine.answers.results import AnsweredPart
@@ -42,6 +44,7 @@ Floats: TypeAlias = NDArray[np.float64]
 N_DRAWS: Final = 1000
 N_DRAWS_LEAST: Final = 300  # of so many, none says below .01 (with a confidence of .95)
 N_DRAWN_MAX: Final = 2_000_000  # rows times draws, and noises times draws
+CERTAIN_ORDER: Final = "dp_certain_order"  # a column that OPTIONS(certainty => true) adds
 NULLS: Final = (
     "Groups whose value is not known (NULL) are among the first here, as in PostgreSQL; NULLS LAST "
     "after ORDER BY puts them last."
@@ -140,6 +143,19 @@ def floor_notes(answered: Sequence[AnsweredPart]) -> Iterator[str]:
                 )
 
 
+def posterior_notes(answered: Sequence[AnsweredPart]) -> Iterator[str]:
+    """How posteriors were computed, if not exactly, and to within what."""
+    for part in answered:
+        if part.part.posterior is PosteriorMethod.EXACT or not part.has_laws:
+            continue
+        errors = [one.law.tail_error for item in part.answers for one in item.posteriors]
+        if errors:
+            yield (
+                f"Probabilities and intervals of linear answers are computed by "
+                f"{part.part.posterior.value}: each tail to within {max(errors):.2g}."
+            )
+
+
 def _n_null_shown(pick: Pick, part: AnsweredPart) -> int:
     """How many of the shown rows are there because they have no value."""
     if pick.by.kind is not ColumnKind.ANSWER or not pick.is_null_first:
@@ -167,6 +183,25 @@ def _of_pick(pick: Pick, part: AnsweredPart) -> tuple[float, float, int] | None:
     is_ordered = (of_truths == order[:, None]).all(axis=0)
     is_same = (np.sort(of_truths, axis=0) == np.sort(order)[:, None]).all(axis=0)
     return float(is_same.mean()), float(is_ordered.mean()), last - first
+
+
+def order_certainty(pick: Pick, part: AnsweredPart, n_shown: int) -> Floats:
+    """How probably each shown row truly comes before the next one, (n_shown,).
+
+    After the last one comes the first that is not shown. NaN where that is not known, or no row
+    comes after.
+    """
+    found = np.full(n_shown, np.nan)
+    drawn = _drawn(pick, part)
+    if drawn is None:
+        return found
+    shown, truths = drawn
+    sign = -1.0 if pick.is_descending else 1.0
+    order = np.argsort(sign * shown, kind="stable")[pick.n_before : pick.n_before + n_shown + 1]
+    ordered = sign * truths[order]
+    is_before = (ordered[:-1] <= ordered[1:]).mean(axis=1)[:n_shown]
+    found[: is_before.size] = is_before
+    return found
 
 
 def _drawn(pick: Pick, part: AnsweredPart) -> tuple[Floats, Floats] | None:
@@ -241,7 +276,11 @@ def answer_columns(
         data, receipts = _of_relation(answered[0])
     else:
         data, receipts = _of_outer(workload.outer, computed, answered)
-    return with_whole_counts(data, workload.whole), receipts
+    data = with_whole_counts(data, workload.whole)
+    if workload.pick is not None and workload.pick.shows_certainty:
+        found = order_certainty(workload.pick, answered[0], data.num_rows)
+        data = data.append_column(CERTAIN_ORDER, pa.array(found, pa.float64(), from_pandas=True))
+    return data, receipts
 
 
 def promised_columns(workload: Workload, computed: pa.Table | None) -> pa.Schema:
@@ -250,7 +289,10 @@ def promised_columns(workload: Workload, computed: pa.Table | None) -> pa.Schema
         schema = relation_schema(workload.parts[0])
     else:
         schema = computed.select(range(_n_columns(workload.outer, computed))).schema
-    return schema_with_whole_counts(schema, workload.whole)
+    schema = schema_with_whole_counts(schema, workload.whole)
+    if workload.pick is not None and workload.pick.shows_certainty:
+        schema = schema.append(pa.field(CERTAIN_ORDER, pa.float64()))
+    return schema
 
 
 def _of_relation(answered: AnsweredPart) -> AnswerColumns:
@@ -306,9 +348,10 @@ def released(
     caveats = (
         *missing_notes(answered),
         *choice_caveats(workload.pick, answered),
+        *comparison_caveats(answered),
         *wide_caveats(columns, data),
     )
-    more = (*floor_notes(answered), *caveats)
+    more = (*floor_notes(answered), *posterior_notes(answered), *caveats)
     receipt = Receipt(
         table=budgets[0].table if budgets else workload.tables[0],
         epsilon_spent=sum((one.epsilon_spent for one in answered), Fraction(0)),

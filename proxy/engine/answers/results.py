@@ -30,7 +30,15 @@ from numpy.typing import NDArray
 from cube.encoding import fingerprint
 from cube.pace import checkpoint
 from cube.runtime import cached_property
-from inference import Places, Posterior, half_widths, intervals, standard_deviations, values
+from inference import (
+    Places,
+    Posterior,
+    half_widths,
+    intervals,
+    posteriors_by,
+    standard_deviations,
+    values,
+)
 from planner.level_summary import LevelStatistic, LevelSummary
 from planner.workload import Aggregate, Answer, Part, Wanted
 from proxy.api import SOURCE_MIXED
@@ -233,6 +241,13 @@ class AnsweredPart:
             paid |= new
         return costs
 
+    def shown_posteriors(self, aggregate: int) -> Sequence[Posterior]:
+        """The posteriors of an aggregate, computed as the statement says."""
+        answered = self.aggregates[aggregate]
+        names = "".join(map(fingerprint, answered.aggregate.blocks))
+        rng = np.random.default_rng([len(self.history), *names.encode()])
+        return posteriors_by(answered.posteriors, self.part.posterior, rng)
+
     def levels(self, summary: LevelSummary) -> LevelCounts:
         """The noisy counts of the levels of a summary: one object for all of an aggregate."""
         place = summary.aggregate
@@ -301,7 +316,7 @@ class AnsweredItem:
 
     def intervals(self, confidence: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The ends of each row's interval, (n_rows,) each; what is shown is between them."""
-        cut_at = self.part.cut_at(confidence)
+        cut_at = self._cut_at(confidence)
         if self.law is not None:
             return self.law.interval(cut_at)
         low, high = intervals(self.posteriors, cut_at, self.values)
@@ -313,10 +328,20 @@ class AnsweredItem:
     def half_widths(self, confidence: float) -> NDArray[np.float64]:
         """How far the true value may be from the answer, (n_rows,)."""
         if self.law is None:
-            return half_widths(self.posteriors, self.part.cut_at(confidence))
+            return half_widths(self.posteriors, self._cut_at(confidence))
         low, high = self.intervals(confidence)
         wide = np.maximum(high - self.values, self.values - low)
         return np.where(np.isnan(wide), np.inf, wide)
+
+    def _cut_at(self, confidence: float) -> float:
+        """The confidence of one look, so that the interval finally has the requested one."""
+        cut_at = self.part.cut_at(confidence)
+        if self.law is not None:
+            return cut_at
+        used = self.part.aggregates[self.answer.uses[0]]
+        if used.decision is None:
+            return cut_at
+        return 1 - (1 - cut_at) / used.decision.n_looks(used.target.half_width)
 
     def probabilities(self, low: float, high: float) -> NDArray[np.float64]:
         """How probably the true value is in a range, given the answer, (n_rows,).
@@ -359,7 +384,8 @@ def _of_levels(
 def _linear(answer: Answer, cost: Fraction, part: AnsweredPart) -> AnsweredItem:
     (place,) = answer.uses
     used = part.aggregates[place]
-    return AnsweredItem(answer, part.values(place), used.source, cost, part.part, used.posteriors)
+    posteriors = part.shown_posteriors(place)
+    return AnsweredItem(answer, part.values(place), used.source, cost, part.part, posteriors)
 
 
 def _simulated(answer: Answer, cost: Fraction, part: AnsweredPart) -> AnsweredItem:

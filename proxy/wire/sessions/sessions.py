@@ -29,7 +29,7 @@ import grpc
 import pyarrow as pa
 
 from cube.refusals import InvalidTarget, UnsupportedSql
-from cube.target import AccuracyTarget
+from cube.target import AccuracyTarget, PosteriorMethod
 from planner.sql import (
     AS_OF,
     FILE,
@@ -52,6 +52,7 @@ from planner.sql import (
     TransactionWord,
     Unlisten,
     check_alone,
+    check_decide,
     check_relative,
     every_default,
     read_text,
@@ -289,6 +290,7 @@ def header_target(metadata: Iterable[tuple[str, str | bytes]] | None) -> Request
 def check_in_range(target: RequestedTarget) -> None:
     """Raise InvalidTarget if a part of a target is out of range, whatever the rest will be."""
     check_relative(target.relative, target.at_least)
+    check_decide(target.decide)
     filled = target.over(_IN_RANGE)
     AccuracyTarget(
         half_width=1.0 if filled.half_width is None else filled.half_width,
@@ -304,7 +306,12 @@ _LEFT_OUT: Final[Mapping[tuple[str, bool], Mapping[str, float | None]]] = {
     ("relative", True): {"at_least": None},
 }
 # Settings without a number.
-_WORDS: Final = {"fallback": Fallback, AS_OF: str, **dict.fromkeys(SWITCHES, bool)}
+_WORDS: Final = {
+    "fallback": Fallback,
+    "posterior": PosteriorMethod,
+    AS_OF: str,
+    **dict.fromkeys(SWITCHES, bool),
+}
 
 
 def _with(target: RequestedTarget, name: str, value: SettingValue | None) -> RequestedTarget:
@@ -351,9 +358,12 @@ def setting_text(target: RequestedTarget, name: str) -> str | None:
         "epsilon": target.epsilon_cap,
         "relative": target.relative,
         "at_least": target.at_least,
+        "decide": target.decide,
     }
     if name == "fallback":
         return None if target.fallback is None else target.fallback.value
+    if name == "posterior":
+        return None if target.posterior is None else target.posterior.value
     if name == AS_OF:
         return target.as_of
     if name in SWITCHES:

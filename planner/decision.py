@@ -1,0 +1,122 @@
+"""Decisions: how long measuring goes on until it is decided whether claims hold.
+
+A claim says that an answer is above an end, or below it. Measuring goes from wide to narrow until
+each end is so far from the noisy answer that noise alone does not explain it. Each look at noise
+may err, and so the error probability is divided among the looks. The widths at which looks may take
+place are a grid that is fixed before the first one, by public numbers alone:
+
+    floor, 1.5 floor, 1.5**2 floor, ..     up to half of the farthest that an end can be away
+
+    a decision is wrong  =>  at some width of the grid, or at what was known before, the noise is
+                             beyond the answer's distance from the end that it decides
+
+With ``n`` such widths, each with the error probability ``d / n``, a wrong decision has at most the
+probability ``d``, whatever the truth is, and however the looks are chosen among the widths: the
+noise at a width has the same law whether or not it is looked at, as noise is refined
+(Boole's inequality; `accountant/proofs` for the refinement). So do the intervals at all widths
+together miss with at most the error probability that is asked for, if each has its ``n``-th part.
+
+Fewer looks than widths are taken: those at which a decision is unlikely, after what was seen, are
+left out. This costs nothing but widths.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+RATIO: Final = 1.5  # of the widths of neighbouring looks: a decision costs about 1.2 times too much
+N_LOOKS_MAX: Final = 200  # more widths than there can be between two positive doubles that matter
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The ends that an answer is compared with, and how surely.
+
+    Parameters
+    ----------
+    ends : tuple of float
+        In units of the answer.
+    error : float
+        The probability that a claim may be decided wrongly.
+    farthest : float
+        How far from an end the true value can be at most, by public bounds.
+    is_requested : bool
+        Whether the statement says how surely it is to be decided.
+
+    Examples
+    --------
+    >>> decision = Decision((100.0,), error=0.01, farthest=1000.0)
+    >>> decision.widths(floor=100.0).round(1).tolist()
+    [337.5, 225.0, 150.0, 100.0]
+    >>> decision.n_looks(floor=100.0), decision.error_of_look(floor=100.0)
+    (5, 0.002)
+    """
+
+    ends: tuple[float, ...]
+    error: float
+    farthest: float
+    is_requested: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.ends or not all(map(math.isfinite, self.ends)):
+            raise ValueError("a decision needs ends that are finite numbers")
+        if not 0 < self.error < 1:
+            raise ValueError(f"the error probability is between 0 and 1, not {self.error}")
+        if not 0 < self.farthest < math.inf:
+            raise ValueError(f"the farthest distance is a positive number, not {self.farthest}")
+
+    def widths(self, floor: float) -> NDArray[np.float64]:
+        """The half-widths at which looks may take place, from the widest down to `floor`."""
+        if not floor > 0:
+            raise ValueError(f"the floor is a positive half-width, not {floor}")
+        span = max(self.farthest / 2 / floor, 1.0)
+        n_steps = min(math.floor(math.log(span, RATIO) + 1e-9), N_LOOKS_MAX)
+        return np.asarray(floor * RATIO ** np.arange(n_steps, -1, -1, dtype=np.float64))
+
+    def n_looks(self, floor: float) -> int:
+        """The widths of the grid, and what was known before."""
+        return int(self.widths(floor).size) + 1
+
+    def error_of_look(self, floor: float) -> float:
+        """The probability with which one look at one end may decide wrongly."""
+        return self.error / (self.n_looks(floor) * len(self.ends))
+
+    def with_ends(self, other: "Decision") -> "Decision":
+        """The decision about the ends of both, at the smaller error probability."""
+        return replace(
+            self,
+            ends=tuple(dict.fromkeys((*self.ends, *other.ends))),
+            error=min(self.error, other.error),
+            farthest=max(self.farthest, other.farthest),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """That an aggregate of a part is compared with constants: whether it lies in a range.
+
+    Parameters
+    ----------
+    aggregate : int
+        Its position in the part.
+    low, high : float
+        The ends of the range, perhaps infinite.
+    text : str
+        What the analyst wrote.
+    chooses_rows : bool
+        Whether it decides in HAVING which rows are shown.
+    """
+
+    aggregate: int
+    low: float
+    high: float
+    text: str
+    chooses_rows: bool = False
+
+    @property
+    def ends(self) -> tuple[float, ...]:
+        """The ends that are finite."""
+        return tuple(end for end in (self.low, self.high) if math.isfinite(end))
