@@ -80,7 +80,7 @@ FLOORS = {
         "meaning",
         "sql measuring",
         "workload",
-        "cache level_summary",
+        "cache level_summary belief",
     ),
     "proxy": (
         "__main__",

@@ -36,6 +36,7 @@ from cube.refusals import (
     TargetNotReached,
     UnknownName,
 )
+from planner.belief import Belief
 from planner.cache import BoundedCache
 from planner.planner import Planner
 from planner.sql import (
@@ -55,7 +56,6 @@ from planner.workload import AskedFirst, GivenAnswers, Outer, RequestedTarget, W
 from proxy.api import (
     BatchReport,
     BatchRequest,
-    Belief,
     BudgetStatus,
     Caller,
     Description,
@@ -66,7 +66,6 @@ from proxy.api import (
     QueryResult,
     ReportedCount,
     TableInfo,
-    one_count,
 )
 from proxy.catalog import is_catalog_query, is_catalog_text
 from proxy.engine.across_tables import answered_tables, check_covered, joined, left_out
@@ -91,8 +90,9 @@ from proxy.engine.asked_first import (
     with_first,
 )
 from proxy.engine.batch import run_batch
+from proxy.engine.best_reports import BestReports
 from proxy.engine.default_cost import at_default_cost
-from proxy.engine.disclosure import disclosed_rows, shown_record
+from proxy.engine.disclosure import shown_record
 from proxy.engine.explain import (
     ExplainedPart,
     advised_to,
@@ -465,20 +465,11 @@ class Engine:
         self, request: QueryRequest, belief: Belief
     ) -> tuple[ReportedCount, QueryResult]:
         """Answer one count, and compute the best number to report for it."""
-        return steadily(lambda: self._best_report(request, belief))
+        return steadily(lambda: self._best_reports(request.caller).report(request, belief))
 
-    def _best_report(
-        self, request: QueryRequest, belief: Belief
-    ) -> tuple[ReportedCount, QueryResult]:
-        if not isinstance(statement := read_statement(request.sql), Query):
-            raise not_answered(statement.verb)
-        seen = self._visible_to(request.caller)
-        name, wanted = one_count(seen.planner.plan(request.sql, request.target, request.parameters))
-        table = seen.priced(name)
-        release = self.answer(request)
-        (found,) = table.look([wanted])
-        empty_history = shown_instead(table, request.caller)
-        return belief.reported(disclosed_rows(empty_history, wanted, found)), release
+    def _best_reports(self, caller: Caller) -> BestReports:
+        names = [relation.outer_name for _, relation in self._public]
+        return BestReports(self._visible_to(caller), names, self.answer)
 
     def result_schema(self, request: QueryRequest) -> pa.Schema:
         """The columns a SELECT would return. Reads nothing, charges nothing."""
