@@ -252,12 +252,13 @@ def law_under(estimate: Posterior, counts: Floats, probabilities: Floats) -> Flo
         nearest = min(max(estimate.value, 0.0), float(counts[-1]))
         return _by_density(nearest, counts, probabilities, largest, 0.0)
     if scales.size > 0:
-        weights = np.array(
-            [
-                probability * estimate.probability(count - 0.5, count + 0.5)
-                for count, probability in zip(counts, probabilities, strict=True)
-            ]
+        # Neighbouring counts share an end, so that each tail is computed once.
+        ends = np.unique(np.concatenate([counts - 0.5, counts + 0.5]))
+        above = np.array([estimate.exceeds(end) for end in ends])
+        near = (
+            above[np.searchsorted(ends, counts - 0.5)] - above[np.searchsorted(ends, counts + 0.5)]
         )
+        weights = probabilities * np.clip(near, 0.0, 1.0)
         everything = float(weights.sum())
         if everything > LEAST_EVIDENCE:
             return np.asarray(weights / everything, dtype=np.float64)

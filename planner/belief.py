@@ -17,6 +17,8 @@ LOSSES: Final[dict[str, PowerLoss | ZeroOneLoss]] = {
     "zero_one": ZeroOneLoss(),
 }
 POWER: Final = "power"
+N_REPORTED_MAX: Final = 2**18  # rows times counts of priors: a few seconds by the slowest law
+OF_A_ROW: Final = 16  # what a report takes beside its prior's counts, in counts
 N_CHARACTERS_MAX: Final = 10_000  # of the SELECT that gives a prior
 
 
@@ -68,6 +70,12 @@ class Belief:
             n_losses, n_counts = self.loss.losses.shape[0], self.prior.counts[-1] + 1
             if n_losses != n_counts:
                 raise ValueError(f"there are losses for {n_losses} counts, not for {n_counts}")
+
+    @property
+    def work(self) -> int:
+        """How many counts are weighed for one report; of a SELECT, at least."""
+        n_counts = 0 if isinstance(self.prior, PriorSelect) else len(self.prior.counts)
+        return n_counts + OF_A_ROW
 
 
 def loss_named(name: str, power: float | None) -> PowerLoss | ZeroOneLoss:

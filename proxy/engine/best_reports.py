@@ -24,17 +24,14 @@ from inference import (
     N_COUNTS_MAX,
     N_POINTS_MAX,
     CountPrior,
-    LossTable,
     Posterior,
-    best_of,
-    best_report,
-    credible_interval,
     law_under,
 )
-from planner.belief import Belief, PriorSelect
+from planner.belief import N_REPORTED_MAX, Belief, PriorSelect
 from planner.sql import Query, not_answered, read_statement
-from planner.workload import Fallback, RequestedTarget, Workload
+from planner.workload import Fallback, OutputColumn, Part, RequestedTarget, Workload
 from proxy.api import Caller, QueryRequest, QueryResult, ReportedCount, one_count
+from proxy.engine.answers import reported
 from proxy.engine.disclosure import disclosed_rows
 from proxy.engine.visibility import VisibleTables
 from proxy.tables import shown_instead
@@ -87,6 +84,42 @@ class BestReports:
             )
         return reported(estimate, belief, workload.parts[0].confidence), release
 
+    def known(self, workload: Workload, caller: Caller) -> Workload:
+        """A statement with the priors that its SELECTs give; the same if it has none of these.
+
+        Raises
+        ------
+        Refused
+            As `prior`.
+        TooLarge
+            If too many counts would be weighed.
+        """
+        parts = [self._known_part(one, caller) for one in workload.parts]
+        is_same = all(one is other for one, other in zip(parts, workload.parts, strict=True))
+        return workload if is_same else replace(workload, parts=tuple(parts))
+
+    def _known_part(self, part: Part, caller: Caller) -> Part:
+        """A part whose priors are all lists."""
+        if not any(_waits(column) for column in part.columns):
+            return part
+        given: dict[PriorSelect, CountPrior] = {}
+        columns = []
+        for column in part.columns:
+            belief = column.belief
+            if belief is not None and isinstance(belief.prior, PriorSelect):
+                if belief.prior not in given:
+                    given[belief.prior] = self.prior(belief.prior, part.table, caller)
+                column = replace(column, belief=replace(belief, prior=given[belief.prior]))  # noqa: PLW2901 - the same, with its prior
+            columns.append(column)
+        work = sum(one.belief.work for one in columns if one.belief is not None)
+        if work * part.n_rows > N_REPORTED_MAX:
+            raise TooLarge(
+                f"The priors of DP_BEST in {part.n_rows} groups would weigh more than "
+                f"{N_REPORTED_MAX} counts.",
+                hint="Give a prior of fewer counts, or ask for fewer groups.",
+            )
+        return replace(part, columns=tuple(columns))
+
     def prior(self, asked: PriorSelect, table: str, caller: Caller) -> CountPrior:
         """The prior that a SELECT gives, for a count of a private table. Charges nothing.
 
@@ -129,41 +162,9 @@ class BestReports:
         return self._seen.planner.plan(request.sql, request.target, request.parameters)
 
 
-def reported(estimate: Posterior, belief: Belief, confidence: float) -> ReportedCount:
-    """The best report for one estimate.
-
-    Parameters
-    ----------
-    estimate : Posterior
-        Of the count, in records.
-    belief : Belief
-        With a prior that is known.
-    confidence : float
-        Of the interval under the prior.
-    """
-    prior = belief.prior
-    if isinstance(prior, PriorSelect):
-        raise TypeError("the SELECT of a prior is answered before a report is computed")
-    counts, weights = np.array(prior.counts, np.float64), np.array(prior.probabilities)
-    is_possible = weights > 0
-    counts, weights = counts[is_possible], weights[is_possible]
-    law = law_under(estimate, counts, weights)
-    if isinstance(belief.loss, LossTable):
-        masses = np.zeros(prior.counts[-1] + 1)
-        masses[counts.astype(np.int64)] = law
-        best = best_report(masses, belief.loss)
-    else:
-        best = best_of(counts, law, belief.loss)
-    held = credible_interval(counts, law, confidence)
-    return ReportedCount(
-        value=best.value,
-        expected_loss=best.expected_loss,
-        answer=estimate.value,
-        low=held.low,
-        high=held.high,
-        confidence=confidence,
-        probability=held.probability,
-    )
+def _waits(column: OutputColumn) -> bool:
+    """Whether a column has a prior that a SELECT gives."""
+    return column.belief is not None and isinstance(column.belief.prior, PriorSelect)
 
 
 def prior_of_rows(data: pa.Table) -> CountPrior:

@@ -360,9 +360,11 @@ class Engine:
             schema = self._schema(request, seen)  # refuse what cannot be computed before paying
         if workload.is_probe:
             return QueryResult(schema.empty_table(), None)
+        known = self._best_reports(seen).known(workload, request.caller)
         try:
             with self._large.turn(request.caller.payer.analyst, workload.parts):
-                return self._answered(workload, request, seen)
+                # With a prior that a SELECT gave, it rests on more than its own tables.
+                return self._answered(known, request, seen, is_kept=known is workload)
         except (NotCovered, TargetNotReached) as refusal:
             if len(workload.tables) > 1:  # for the first, something may have been charged
                 raise
@@ -465,11 +467,13 @@ class Engine:
         self, request: QueryRequest, belief: Belief
     ) -> tuple[ReportedCount, QueryResult]:
         """Answer one count, and compute the best number to report for it."""
-        return steadily(lambda: self._best_reports(request.caller).report(request, belief))
+        return steadily(
+            lambda: self._best_reports(self._visible_to(request.caller)).report(request, belief)
+        )
 
-    def _best_reports(self, caller: Caller) -> BestReports:
+    def _best_reports(self, seen: VisibleTables) -> BestReports:
         names = [relation.outer_name for _, relation in self._public]
-        return BestReports(self._visible_to(caller), names, self.answer)
+        return BestReports(seen, names, self.answer)
 
     def result_schema(self, request: QueryRequest) -> pa.Schema:
         """The columns a SELECT would return. Reads nothing, charges nothing."""
@@ -539,7 +543,7 @@ class Engine:
         return known if known.own == own else replace(known, own=own)
 
     def _answered(
-        self, workload: Workload, request: QueryRequest, seen: VisibleTables
+        self, workload: Workload, request: QueryRequest, seen: VisibleTables, *, is_kept: bool
     ) -> QueryResult:
         """The answer to a planned statement, from the history or by measuring."""
         caller, asked, opened = request.caller, workload, seen.answering
@@ -572,7 +576,7 @@ class Engine:
             if workload.outer is not None:
                 computed = self._computed(workload.outer, in_order, caller, seen)
             result = released(workload, in_order, computed, left)
-        if warnings:  # asked again, a search goes on
+        if warnings or not is_kept:  # asked again, a search goes on
             return result
         self._told.keep(request, Told(asked, began, tuple(left), tuple(tallies), result), opened)
         return result

@@ -3,6 +3,7 @@
 Not here: which blocks are bought, and what a caller may see of them (`engine/`).
 """
 
+from proxy.engine.answers.best_values import reported
 from proxy.engine.answers.count_statistics import TESTED_SCHEMA, consistent
 from proxy.engine.answers.formula_widths import narrowed, opening
 from proxy.engine.answers.relations import N_ROWS_TRIED, check_multiplied, relation, unanswered
@@ -33,6 +34,7 @@ __all__ = [
     "opening",
     "promised_columns",
     "relation",
+    "reported",
     "smallest_cap",
     "take_step",
     "unanswered",

@@ -8,6 +8,7 @@ from typing import Any
 
 import grpc
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from inference.remap import LossTable, best_report, count_posterior
@@ -110,6 +111,20 @@ def test_a_power_of_the_error_is_a_loss_between_two_others(stub: TacitStub) -> N
     )
     assert (one.report, one.expected_loss) == (same.report, same.expected_loss)
     assert (two.report, two.expected_loss) == (equal.report, equal.expected_loss)
+
+
+@pytest.mark.parametrize("loss", ["'absolute'", "'squared'", "'zero_one'", "'power', power => 3"])
+def test_in_sql_it_is_the_same_report(stub: TacitStub, loss: str) -> None:
+    points = ", ".join(f"({k}, {p})" for k, p in PRIOR.items())
+    sql = f"SELECT COUNT(*) AS n, DP_BEST(n, loss => {loss}, prior => ({points})) AS b"
+    request = tacit_pb2.QueryRequest(sql=f"{sql} FROM rows WHERE a = 'a0'")
+    replies = list(stub.Query(request))
+    with pa.ipc.open_stream(b"".join(one.ipc for one in replies)) as reader:
+        (row,) = reader.read_all().to_pylist()
+    power = 3.0 if "power" in loss else None
+    reply = stub.BestReport(asked(loss=loss.split("'")[1], power=power))
+    assert row == {"n": reply.answer, "b": reply.report}
+    assert reply.receipt.epsilon_spent == 0
 
 
 def test_who_is_sure_reports_what_he_is_sure_of(stub: TacitStub) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,8 @@ from inference.posterior import Posterior
 from inference.remap import CountPrior, PowerLoss
 from planner.belief import Belief, PriorSelect, loss_named
 from proxy.api.requests import LOCAL, Caller, QueryRequest
-from proxy.engine.best_reports import prior_of_answer, reported
+from proxy.engine.answers.best_values import reported
+from proxy.engine.best_reports import prior_of_answer
 from proxy.engine.engine import Engine
 from tests.support.private_history import DP, world
 from tests.support.private_history import EVE as HIDDEN_FROM
@@ -129,7 +131,9 @@ def test_a_hidden_history_gives_no_prior_for_nothing(tmp_path: Path) -> None:
             for table in served._tables:
                 select = PriorSelect(f"SELECT COUNT(*) AS n FROM {table}")  # noqa: S608 - its own name
                 with pytest.raises(CostAboveCap) as caught:
-                    served._best_reports(HIDDEN_FROM).prior(select, "another", HIDDEN_FROM)
+                    served._best_reports(served._visible_to(HIDDEN_FROM)).prior(
+                        select, "another", HIDDEN_FROM
+                    )
                 refused.append(str(caught.value))
     assert len(set(refused)) == len(refused) / 2
 
@@ -159,3 +163,114 @@ def test_counts_of_probability_0_are_allowed_in_a_prior() -> None:
     belief = Belief(CountPrior((0, 3, 5), (0.0, 1.0, 0.0)), PowerLoss(1.5))
     found = reported(Posterior(4.0, law_of_noise(np.array([1.0]))), belief, 0.95)
     assert (found.value, found.low, found.high, found.probability) == (3, 3, 3, 1.0)
+
+
+def table(engine: Engine, sql: str, caller: Caller = LOCAL) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = engine.answer(
+        QueryRequest(sql=sql, caller=caller)
+    ).data.to_pylist()
+    return rows
+
+
+LIST = "((380, 0.2), (400, 0.3), (425, 0.1), (500, 0.4))"
+
+
+@pytest.mark.parametrize("exponent", [1.0, 1.5, 2.0, 4.0])
+def test_each_group_has_the_report_of_least_loss(engine: Engine, exponent: float) -> None:
+    """Every whole number between the prior's ends is tried, in each group."""
+    best = f"DP_BEST(n, loss => 'power', power => {exponent}, prior => {LIST}) AS b"
+    sql = f"{DP}(half_width => 60) city, COUNT(*) AS n, {best} FROM people GROUP BY city"
+    found = table(engine, sql)
+    counts, weights = np.array([380, 400, 425, 500]), np.array([0.2, 0.3, 0.1, 0.4])
+    reports = np.arange(380, 501)
+    losses = np.abs(counts[:, None] - reports[None, :]).astype(np.float64) ** exponent
+    assert len(found) == 4
+    for row in found:
+        law = weights * np.exp(-np.abs(counts - row["n"]) / scale(engine, "people"))
+        assert row["b"] == reports[int((law @ losses / law.sum()).argmin())]
+
+
+def test_it_is_free_beside_its_count_and_the_same_again(engine: Engine) -> None:
+    count = "COUNT(*) AS n FROM people WHERE member"
+    first = engine.answer(QueryRequest(sql=f"SELECT {count}"))
+    paid = spent(engine)
+    sql = f"SELECT DP_BEST(n, prior => {LIST}) AS b, {count}"
+    again = [engine.answer(QueryRequest(sql=sql)) for _ in range(2)]
+    assert spent(engine) == paid
+    assert again[0].data.equals(again[1].data)
+    assert again[0].data.column("n").equals(first.data.column("n"))
+    assert again[0].receipt is not None
+    assert [one.name for one in again[0].receipt.columns] == ["n"]  # a report has no interval
+
+
+def test_a_report_alone_costs_what_its_count_costs(engine: Engine) -> None:
+    sql = f"{DP}(half_width => 9) DP_BEST(COUNT(*), prior => {LIST}) AS b FROM people WHERE member"
+    explained = engine.explain(QueryRequest(sql=sql))
+    assert spent(engine) == 0
+    release = engine.answer(QueryRequest(sql=sql))
+    assert release.receipt is not None
+    assert release.receipt.epsilon_spent == explained.epsilon == spent(engine) > 0
+
+
+def test_in_sql_an_earlier_answer_is_a_prior_and_is_read_anew(engine: Engine) -> None:
+    """The second answer about the staff is nearly exact: so is the report for the people."""
+    answer(engine, OF_STAFF)
+    narrow = OF_STAFF.replace("12", "0.2")
+    sql = OF_PEOPLE.replace(
+        " AS n", f" AS n, DP_BEST(COUNT(*), loss => 'squared', prior => ({OF_STAFF})) AS b"
+    )
+    (first,) = table(engine, sql)
+    belief = Belief(PriorSelect(OF_STAFF), PowerLoss(2))
+    reported_, _ = engine.best_report(QueryRequest(sql=OF_PEOPLE), belief)
+    assert first["b"] == reported_.value
+    exact = answer(engine, narrow)
+    (second,) = table(engine, sql)
+    assert second["n"] == first["n"]
+    assert abs(second["b"] - exact) <= 1
+
+
+@pytest.mark.parametrize(
+    ("prior", "refusal"),
+    [
+        (f"({OF_STAFF})", InvalidRequest),
+        (f"({OF_PEOPLE})", InvalidRequest),
+        ("(SELECT country FROM cities)", InvalidRequest),
+        ("(SELECT nothing FROM cities)", UnknownName),
+        ("'no statement'", Refused),
+    ],
+)
+def test_in_sql_a_prior_that_is_none_is_refused_unpaid(
+    engine: Engine, prior: str, refusal: type[Exception]
+) -> None:
+    with pytest.raises(refusal):
+        table(engine, f"{DP}(half_width => 9) DP_BEST(COUNT(*), prior => {prior}) AS b FROM people")
+    assert spent(engine) == spent(engine, "staff") == 0
+
+
+def test_a_prior_of_many_rows_in_many_groups_is_refused_unpaid(engine: Engine) -> None:
+    prior = "(SELECT k FROM generate_series(1, 2000) AS s(k))"
+    best = f"age, visits, DP_BEST(COUNT(*), prior => {prior}) AS b"
+    with pytest.raises(TooLarge, match="262144"):
+        table(engine, f"{DP}(half_width => 9) {best} FROM people GROUP BY age, visits")
+    assert spent(engine) == 0
+
+
+def test_reports_of_a_hidden_history_do_not_show_it(tmp_path: Path) -> None:
+    """They are those of the accuracy that was asked for, whatever is known."""
+    for is_busy in (False, True):
+        with world(tmp_path / f"{is_busy}", is_busy=is_busy) as served:
+            best = "DP_BEST(n, loss => 'zero_one', prior => ((0, 0.9), (100000, 0.1))) AS b"
+            sql = f"{DP}(half_width => 40) COUNT(*) AS n, {best} FROM people"
+            (found,) = table(served, sql, HIDDEN_FROM)
+            assert found["b"] in {0, 100_000}
+
+
+def test_synthetic_rows_and_clipped_counts_have_no_reports(engine: Engine) -> None:
+    clause = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(consistency => 'nonnegative')"
+    best = f"city, COUNT(*) AS n, DP_BEST(n, prior => {LIST}) AS b"
+    found = table(engine, f"{clause} {best} FROM people GROUP BY ROLLUP(city)")
+    assert [row["b"] for row in found] == [None] * 5
+    engine.answer(QueryRequest(sql=f"{MAKE} WITH (epsilon => 1, {TWO_COLUMNS})"))
+    asked = f"{DP}(half_width => 1, epsilon => 0, fallback => 'model')"
+    found = table(engine, f"{asked} {best} FROM people WHERE member GROUP BY city")
+    assert [(row["n"] is None, row["b"]) for row in found] == [(False, None)] * 4
