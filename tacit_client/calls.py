@@ -253,10 +253,11 @@ class BestReport:
     value : int
         Of least expected loss under the prior and the answer.
     expected_loss : float
-    low, high : int
-        The shortest interval of counts that has the confidence under the prior.
-    confidence : float
-    probability : float
+    low, high : int, optional
+        The shortest interval of counts that has the confidence under the prior. None, like the next
+        two, from a server that is older than this interval.
+    confidence : float, optional
+    probability : float, optional
         What that interval really has: counts are whole, so it may be more.
     answer : float
         The noisy count.
@@ -269,10 +270,10 @@ class BestReport:
 
     value: int
     expected_loss: float
-    low: int
-    high: int
-    confidence: float
-    probability: float
+    low: int | None
+    high: int | None
+    confidence: float | None
+    probability: float | None
     answer: float
     answer_low: float | None
     answer_high: float | None
@@ -327,17 +328,17 @@ def _points(prior: Prior) -> Iterator[bytes]:
 def _best(reply: dict[int, list[protobuf.Value]]) -> BestReport:
     receipt = next(protobuf.messages_of(reply, 4), {})
     column = next(protobuf.messages_of(receipt, 3), {})
-    interval = next(protobuf.messages_of(reply, 5), None)
-    if interval is None:
-        raise refused("The server is older than this client, and gives no interval.")
+    told = next(protobuf.messages_of(reply, 5), None)
+    interval = {} if told is None else told
+    missing = None if told is None else 0  # what a message leaves out is 0
     low, high = protobuf.doubles_of(column, 5), protobuf.doubles_of(column, 6)
     return BestReport(
         value=protobuf.integer_of(reply, 1) or 0,
         expected_loss=protobuf.double_of(reply, 2) or 0.0,
-        low=protobuf.integer_of(interval, 1) or 0,
-        high=protobuf.integer_of(interval, 2) or 0,
-        confidence=protobuf.double_of(interval, 3) or 0.0,
-        probability=protobuf.double_of(interval, 4) or 0.0,
+        low=protobuf.integer_of(interval, 1) or missing,
+        high=protobuf.integer_of(interval, 2) or missing,
+        confidence=protobuf.double_of(interval, 3) or missing,
+        probability=protobuf.double_of(interval, 4) or missing,
         answer=protobuf.double_of(reply, 3) or 0.0,
         answer_low=low[0] if low else None,
         answer_high=high[0] if high else None,

@@ -16,7 +16,7 @@ from sqlglot import exp
 from cube.refusals import TooLarge, UnsupportedSql
 from inference import CountPrior
 from planner.belief import Belief, PriorSelect, loss_named
-from planner.sql.exact_numbers import constant_value
+from planner.sql.exact_numbers import constant_value, exact_number
 from planner.sql.messages import origin, position, shown, text_of, unsupported
 from planner.sql.nodes import AS_WRITTEN, nodes_of
 from planner.workload import ColumnKind
@@ -200,7 +200,8 @@ def keep_priors(nodes: Iterable[exp.Expr]) -> bool:
             asked = option.expression if isinstance(option, exp.Kwarg) else None
             while isinstance(asked, exp.Paren | exp.Subquery) and not isinstance(asked, exp.Query):
                 asked = asked.this
-            if isinstance(asked, exp.Query):
+            # With a parameter that has no value yet, it stays, so that the parameter is found.
+            if isinstance(asked, exp.Query) and not asked.find(exp.Parameter, exp.Placeholder):
                 option.set("expression", exp.Literal.string(text_of(asked.unnest())))
                 found = True
     return found
@@ -252,6 +253,12 @@ def read_best(node: exp.Expr) -> BestColumn:
     return made
 
 
+def _number(node: exp.Expr) -> Fraction | None:
+    """The number of a constant, or of a quoted one, as values of parameters may be sent."""
+    is_quoted = isinstance(node, exp.Literal) and node.is_string
+    return exact_number(node.name, node) if is_quoted else constant_value(node)
+
+
 def _prior(call: exp.Expr, given: exp.Expr) -> CountPrior | PriorSelect:
     """The prior that is a list of pairs, or the text of a SELECT."""
     node = given.unnest()
@@ -262,7 +269,7 @@ def _prior(call: exp.Expr, given: exp.Expr) -> CountPrior | PriorSelect:
         listed_pairs = [node]  # one pair, in parentheses
     points: list[tuple[int, float]] = []
     for pair in listed_pairs:
-        values = [constant_value(one) for one in pair.expressions]
+        values = [_number(one) for one in pair.expressions]
         if len(values) != 2 or values[0] is None or values[1] is None or values[0] % 1:  # noqa: PLR2004 - a count and its probability
             points = []
             break

@@ -165,13 +165,14 @@ def prior_points(text: str) -> list[tacit_pb2.PriorPoint]:
 def report_fields(reply: tacit_pb2.BestReportReply) -> dict[str, Any]:
     """A best report, with its two intervals, for a program."""
     of_answer = reply.receipt.columns[0] if reply.receipt.columns else None
+    held = reply.interval if reply.HasField("interval") else None  # an older server tells none
     return {
         "report": reply.report,
         "expected_loss": reply.expected_loss,
-        "low": reply.interval.low,
-        "high": reply.interval.high,
-        "confidence": reply.interval.confidence,
-        "probability": reply.interval.probability,
+        "low": None if held is None else held.low,
+        "high": None if held is None else held.high,
+        "confidence": None if held is None else held.confidence,
+        "probability": None if held is None else held.probability,
         "answer": reply.answer,
         "answer_low": None if of_answer is None else of_answer.low[0],
         "answer_high": None if of_answer is None else of_answer.high[0],
@@ -184,11 +185,12 @@ def report_table(reply: tacit_pb2.BestReportReply) -> RenderableType:
     """A best report for people: the number, both intervals, and the cost."""
     found, receipt = report_fields(reply), reply.receipt
     shown = Table(header_style="bold")
-    for heading in ("", "value", f"{found['confidence']:.10g} interval"):
+    confidence = found["confidence"]
+    interval = "interval" if confidence is None else f"{confidence:.10g} interval"
+    for heading in ("", "value", interval):
         shown.add_column(heading, justify="right" if heading else "left")
-    shown.add_row(
-        "best report", f"{found['report']}", f"[{found['low']}, {found['high']}] under the prior"
-    )
+    held = "" if confidence is None else f"[{found['low']}, {found['high']}] under the prior"
+    shown.add_row("best report", f"{found['report']}", held)
     low, high = found["answer_low"], found["answer_high"]
     if low is not None and high is not None:
         texts = [rendering.to_width(one, low, high) for one in (found["answer"], low, high)]

@@ -651,6 +651,7 @@ class Engine:
         found: list[ExplainedPart] = []
         for workload in workloads:
             here: list[ExplainedPart] = []
+            self._best_reports(seen).known(workload, caller)  # refuses what running it would
             for name in workload.tables:
                 table, parts = seen.answering[name], workload.of_table(name)
                 with self._large.turn(caller.payer.analyst, workload.parts):

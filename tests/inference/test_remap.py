@@ -19,6 +19,7 @@ from inference.remap import (
     LossTable,
     PowerLoss,
     ZeroOneLoss,
+    best_of,
     best_report,
     count_posterior,
     credible_interval,
@@ -109,6 +110,27 @@ def test_no_private_mechanism_loses_less_than_the_reports(seed: int) -> None:
     loss = [*LOSSES, increasing_loss(n, rng)][seed % (len(LOSSES) + 1)]
     found = loss_of_reports(prior, loss, alpha)
     best = loss_of_the_best_mechanism(prior, table_of(loss, n), alpha)
+    assert found == pytest.approx(best, abs=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_reports_over_the_counts_of_a_prior_alone_lose_no_more(seed: int) -> None:
+    """The same programme, where the prior allows only some of the counts."""
+    rng = np.random.default_rng(1000 + seed)
+    n, alpha, loss = 8, float(rng.uniform(0.1, 0.9)), LOSSES[seed % len(LOSSES)]
+    chosen = np.sort(rng.choice(n + 1, size=4, replace=False))
+    prior = CountPrior.of_weights(
+        dict(zip(chosen.tolist(), rng.dirichlet(np.ones(4)), strict=True))
+    )
+    counts, weights = np.array(prior.counts, np.float64), np.array(prior.probabilities)
+    full = np.zeros(n + 1)
+    full[chosen] = weights
+    found = 0.0
+    for released, probability in enumerate(full @ truncated_geometric(n, alpha)):
+        law = law_under(estimate(released, -1 / math.log(alpha)), counts, weights)
+        assert isinstance(loss, PowerLoss | ZeroOneLoss)
+        found += probability * best_of(counts, law, loss).expected_loss
+    best = loss_of_the_best_mechanism(full, table_of(loss, n), alpha)
     assert found == pytest.approx(best, abs=1e-8)
 
 

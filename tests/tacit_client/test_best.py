@@ -77,10 +77,11 @@ def test_what_is_no_belief_is_refused(
     assert spent(engine) == 0
 
 
-def test_a_server_that_gives_no_interval_is_told_apart() -> None:
+def test_the_report_of_an_older_server_has_no_interval_under_the_prior() -> None:
     older = tacit_pb2.BestReportReply(report=3, expected_loss=1.0, answer=2.5)
-    with pytest.raises(tacit_client.InterfaceError, match="older"):
-        _best(protobuf.fields(older.SerializeToString()))
+    found = _best(protobuf.fields(older.SerializeToString()))
+    assert (found.value, found.expected_loss, found.answer) == (3, 1.0, 2.5)
+    assert found.low is found.high is found.confidence is found.probability is None
 
 
 def test_a_newer_server_may_say_more() -> None:

@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 import structlog
 
+from proxy.cli.ask import report_fields, report_table
+from proxy.cli.shared.rendering import console
 from proxy.engine.engine import Engine
 from proxy.monitoring.logs import configure_logs
+from proxy.protocol import tacit_pb2
 from tests.support.commands import Run
 from tests.support.serving import serving
 from tests.support.synthetic import CITIES, spent, synthetic_engine
@@ -74,6 +77,18 @@ def test_a_refusal_is_json_where_the_report_would_be(run: Run, engine: Engine) -
     assert ended.code != 0
     assert json.loads(ended.err)["code"] == "invalid_request"
     assert spent(engine) == 0
+
+
+def test_the_reply_of_an_older_server_has_one_interval(capsys: pytest.CaptureFixture[str]) -> None:
+    column = tacit_pb2.ColumnReceipt(low=[1.0], high=[3.0], source="history")
+    older = tacit_pb2.BestReportReply(
+        report=3, answer=2.0, receipt=tacit_pb2.Receipt(columns=[column])
+    )
+    assert report_fields(older)["low"] is None
+    console().print(report_table(older))
+    shown = capsys.readouterr().out
+    assert "without a prior" in shown
+    assert "under the prior" not in shown
 
 
 def test_the_help_says_what_a_prior_and_a_loss_are(run: Run) -> None:

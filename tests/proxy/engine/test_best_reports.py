@@ -18,6 +18,7 @@ from inference.noise_law.law import law_of_noise
 from inference.posterior import Posterior
 from inference.remap import CountPrior, PowerLoss
 from planner.belief import Belief, PriorSelect, loss_named
+from planner.sql import parameter_of
 from proxy.api.requests import LOCAL, Caller, QueryRequest
 from proxy.engine.answers.best_values import reported
 from proxy.engine.best_reports import prior_of_answer
@@ -242,8 +243,11 @@ def test_in_sql_an_earlier_answer_is_a_prior_and_is_read_anew(engine: Engine) ->
 def test_in_sql_a_prior_that_is_none_is_refused_unpaid(
     engine: Engine, prior: str, refusal: type[Exception]
 ) -> None:
+    sql = f"{DP}(half_width => 9) DP_BEST(COUNT(*), prior => {prior}) AS b FROM people"
     with pytest.raises(refusal):
-        table(engine, f"{DP}(half_width => 9) DP_BEST(COUNT(*), prior => {prior}) AS b FROM people")
+        table(engine, sql)
+    with pytest.raises(refusal):
+        engine.explain(QueryRequest(sql=sql))
     assert spent(engine) == spent(engine, "staff") == 0
 
 
@@ -274,3 +278,22 @@ def test_synthetic_rows_and_clipped_counts_have_no_reports(engine: Engine) -> No
     asked = f"{DP}(half_width => 1, epsilon => 0, fallback => 'model')"
     found = table(engine, f"{asked} {best} FROM people WHERE member GROUP BY city")
     assert [(row["n"] is None, row["b"]) for row in found] == [(False, None)] * 4
+
+
+@pytest.mark.parametrize(
+    ("prior", "values"),
+    [
+        ("((?, 0.5), (?, 0.5))", (7, 7000)),
+        ("((?, 0.5), (?, 0.5))", ("7", "7000")),
+        ("(SELECT k FROM (VALUES (7), (7000), (9000)) AS t(k) WHERE k <> ?)", (9000,)),
+    ],
+)
+def test_values_of_parameters_may_be_in_a_prior(
+    engine: Engine, prior: str, values: tuple[int | str, ...]
+) -> None:
+    """Also as text: so a client sends what it is told no number's type of."""
+    sql = f"{DP}(half_width => 9) DP_BEST(COUNT(*), prior => {prior}) AS b FROM people"
+    assert len(engine.describe(QueryRequest(sql=sql)).parameters) == len(values)
+    parameters = tuple(parameter_of(one, "") for one in values)
+    (found,) = engine.answer(QueryRequest(sql=sql, parameters=parameters)).data.to_pylist()
+    assert found["b"] in {7, 7_000}
