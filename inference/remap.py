@@ -9,7 +9,9 @@ A prior comes from the user, never from data, and no interval becomes narrower b
 
 import bisect
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +24,8 @@ Floats = NDArray[np.float64]
 SUM_TOLERANCE = 1e-9
 LEAST_EVIDENCE = 1e-9  # the tails of a law of several noises are accurate to about 1e-12
 EXPONENT_MAX = 16
+N_POINTS_MAX: Final = 10_000  # of a prior: each is evaluated separately
+N_COUNTS_MAX: Final = 1_000_000  # the largest count that a prior may name
 # Two reports are equally good if their expected losses differ by no more than rounding.
 TIE_TOLERANCE = 1e-12
 
@@ -82,11 +86,75 @@ Loss = PowerLoss | ZeroOneLoss | LossTable
 
 
 @dataclass(frozen=True, slots=True)
+class CountPrior:
+    """A prior over a true count; counts that it does not name have probability 0.
+
+    Parameters
+    ----------
+    counts : tuple of int
+        In rising order, from 0 to `N_COUNTS_MAX`; at most `N_POINTS_MAX` of them.
+    probabilities : tuple of float
+        They sum to 1.
+
+    Raises
+    ------
+    ValueError
+        If it is no law over such counts.
+    """
+
+    counts: tuple[int, ...]
+    probabilities: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not 0 < len(self.counts) == len(self.probabilities) <= N_POINTS_MAX:
+            raise ValueError(f"a prior has 1 to {N_POINTS_MAX} counts, each with a probability")
+        if self.counts[0] < 0 or self.counts[-1] > N_COUNTS_MAX:
+            raise ValueError(f"a prior names counts from 0 to {N_COUNTS_MAX}")
+        if any(one >= other for one, other in zip(self.counts, self.counts[1:], strict=False)):
+            raise ValueError("a prior names each count once, in rising order")
+        _probabilities(np.array(self.probabilities), "a prior")
+
+    @classmethod
+    def of_weights(cls, weights: Mapping[int, float]) -> Self:
+        """The prior whose probabilities are proportional to some weights.
+
+        >>> CountPrior.of_weights({9: 1, 3: 3})
+        CountPrior(counts=(3, 9), probabilities=(0.75, 0.25))
+
+        Raises
+        ------
+        ValueError
+            If a weight is negative or not finite, or all are 0.
+        """
+        total = math.fsum(weights.values())
+        if not 0 < total < math.inf or min(weights.values()) < 0:
+            raise ValueError("the weights of a prior must not be negative, and not all 0")
+        counts = tuple(sorted(weights))
+        return cls(counts, tuple(weights[one] / total for one in counts))
+
+    @property
+    def masses(self) -> Floats:
+        """The probability of each count from 0 to the largest one, (n + 1,)."""
+        found = np.zeros(self.counts[-1] + 1)
+        found[list(self.counts)] = self.probabilities
+        return found
+
+
+@dataclass(frozen=True, slots=True)
 class BestReport:
     """The best report, and its expected loss under the posterior."""
 
     value: int
     expected_loss: float
+
+
+@dataclass(frozen=True, slots=True)
+class CredibleInterval:
+    """The counts from `low` to `high`, and their probability under the posterior."""
+
+    low: int
+    high: int
+    probability: float
 
 
 def count_posterior(released: float, *, noise_scale: float, prior: Floats) -> Floats:
@@ -123,7 +191,10 @@ def count_posterior(released: float, *, noise_scale: float, prior: Floats) -> Fl
     if not math.isfinite(released):
         raise ValueError(f"a noisy count must be a finite number, not {released}")
     nearest = min(max(released, 0.0), float(prior.size - 1))
-    return _by_density(nearest, prior, noise_scale, 0.0)
+    (counts,) = np.nonzero(prior)
+    found = np.zeros(prior.size)
+    found[counts] = _by_density(nearest, counts.astype(np.float64), prior[counts], noise_scale, 0.0)
+    return found
 
 
 def posterior_under(estimate: Posterior, prior: Floats) -> Floats:
@@ -147,34 +218,63 @@ def posterior_under(estimate: Posterior, prior: Floats) -> Floats:
     allows is so far away that this is rounding error, only the far tails of the error's law matter,
     and they fall as those of its largest scale and its Gaussian part.
     """
+    prior = _probabilities(prior, "a prior")
+    (counts,) = np.nonzero(prior)
+    found = np.zeros(prior.size)
+    found[counts] = law_under(estimate, counts.astype(np.float64), prior[counts])
+    return found
+
+
+def law_under(estimate: Posterior, counts: Floats, probabilities: Floats) -> Floats:
+    """As `posterior_under`, for a prior over some counts.
+
+    Parameters
+    ----------
+    estimate : Posterior
+    counts, probabilities : (n_points,) ndarray of float64
+        The counts that the prior allows, in rising order, and their probabilities, all above 0.
+
+    Returns
+    -------
+    (n_points,) ndarray of float64
+        The probability of each of these counts.
+
+    Raises
+    ------
+    ValueError
+        If the estimate has no noise.
+    """
     scales, deviation = estimate.law.scales, estimate.law.gaussian
     if scales.size == 0 and deviation == 0:
         raise ValueError("an estimate without noise is exact and needs no remapping")
     largest = float(scales.max(initial=0.0))
     if scales.size == 1 and deviation == 0:
-        return count_posterior(estimate.value, noise_scale=largest, prior=prior)
-    prior = _probabilities(prior, "a prior")
-    if scales.size == 0:
-        return _by_density(estimate.value, prior, largest, deviation)
-    weights = np.zeros(prior.size)
-    for count in np.flatnonzero(prior):
-        weights[count] = prior[count] * estimate.probability(count - 0.5, count + 0.5)
-    everything = float(weights.sum())
-    if everything <= LEAST_EVIDENCE:
-        return _by_density(estimate.value, prior, largest, deviation)
-    return np.asarray(weights / everything, dtype=np.float64)
+        nearest = min(max(estimate.value, 0.0), float(counts[-1]))
+        return _by_density(nearest, counts, probabilities, largest, 0.0)
+    if scales.size > 0:
+        # Neighbouring counts share an end, so that each tail is computed once.
+        ends = np.unique(np.concatenate([counts - 0.5, counts + 0.5]))
+        above = np.array([estimate.exceeds(end) for end in ends])
+        near = (
+            above[np.searchsorted(ends, counts - 0.5)] - above[np.searchsorted(ends, counts + 0.5)]
+        )
+        weights = probabilities * np.clip(near, 0.0, 1.0)
+        everything = float(weights.sum())
+        if everything > LEAST_EVIDENCE:
+            return np.asarray(weights / everything, dtype=np.float64)
+    return _by_density(estimate.value, counts, probabilities, largest, deviation)
 
 
-def _by_density(value: float, prior: Floats, scale: float, deviation: float) -> Floats:
+def _by_density(
+    value: float, counts: Floats, probabilities: Floats, scale: float, deviation: float
+) -> Floats:
     """The law of a true count, from the density of the error at its distance from each count.
 
     The error is a Laplace variable and a Gaussian one; a scale or a deviation of 0 is none.
     """
     # In logarithms: every count that the prior allows may be far from the value.
-    (possible,) = np.nonzero(prior)
-    logs = np.log(prior[possible]) + _log_density(np.abs(possible - value), scale, deviation)
-    weights = np.zeros(prior.size)
-    weights[possible] = np.exp(logs - logs.max())
+    logs = np.log(probabilities) + _log_density(np.abs(counts - value), scale, deviation)
+    weights = np.exp(logs - logs.max())
     return np.asarray(weights / weights.sum(), dtype=np.float64)
 
 
@@ -235,10 +335,9 @@ def best_report(posterior: Floats, loss: Loss) -> BestReport:
     """
     posterior = _probabilities(posterior, "a posterior")
     match loss:
-        case PowerLoss():
-            return _by_power(posterior, loss.exponent)
-        case ZeroOneLoss():
-            return _least(1.0 - posterior, 1.0 - posterior)
+        case PowerLoss() | ZeroOneLoss():
+            (counts,) = np.nonzero(posterior)
+            return best_of(counts.astype(np.float64), posterior[counts], loss)
         case LossTable():
             n_losses = loss.losses.shape[0]
             if n_losses != posterior.size:
@@ -259,10 +358,23 @@ def _probabilities(given: Floats, name: str) -> Floats:
     return own
 
 
-def _by_power(posterior: Floats, exponent: float) -> BestReport:
+def best_of(counts: Floats, probabilities: Floats, loss: PowerLoss | ZeroOneLoss) -> BestReport:
+    """As `best_report`, for a posterior over some counts.
+
+    Parameters
+    ----------
+    counts, probabilities : (n_points,) ndarray of float64
+        The counts that the posterior allows, in rising order, and their probabilities.
+    loss : PowerLoss or ZeroOneLoss
+    """
+    if isinstance(loss, ZeroOneLoss):
+        least = _least(1.0 - probabilities, 1.0 - probabilities)
+        return BestReport(int(counts[least.value]), least.expected_loss)
+    return _by_power(counts, probabilities, loss.exponent)
+
+
+def _by_power(counts: Floats, weights: Floats, exponent: float) -> BestReport:
     """The best report for a convex loss: the first from which a larger one loses no less."""
-    (counts,) = np.nonzero(posterior)
-    weights = posterior[counts]
 
     def next_loses_no_less(report: int) -> bool:
         rises = (
@@ -270,7 +382,9 @@ def _by_power(posterior: Floats, exponent: float) -> BestReport:
         )
         return float(weights @ rises) >= -TIE_TOLERANCE * float(weights @ np.abs(rises))
 
-    report = bisect.bisect_left(range(posterior.size - 1), True, key=next_loses_no_less)
+    # No report below the least count or above the largest one is better than these.
+    possible = range(int(counts[0]), int(counts[-1]))
+    report = possible.start + bisect.bisect_left(possible, True, key=next_loses_no_less)
     return BestReport(report, float(weights @ np.abs(counts - float(report)) ** exponent))
 
 
@@ -280,3 +394,49 @@ def _least(expected: Floats, sizes: Floats) -> BestReport:
     room = TIE_TOLERANCE * float(sizes[best])
     report = int(np.argmax(expected <= float(expected[best]) + room))
     return BestReport(report, float(expected[report]))
+
+
+def credible_interval(counts: Floats, probabilities: Floats, confidence: float) -> CredibleInterval:
+    """The shortest interval of counts that has a probability under a posterior.
+
+    Parameters
+    ----------
+    counts, probabilities : (n_points,) ndarray of float64
+        The counts that the posterior allows, in rising order, and their probabilities.
+    confidence : float
+        Between 0 and 1.
+
+    Returns
+    -------
+    CredibleInterval
+        Of equally short ones, the most probable; of these, the lowest. Its probability is at least
+        the confidence, up to rounding in the sum.
+
+    Raises
+    ------
+    ValueError
+        If the confidence is not between 0 and 1.
+
+    Notes
+    -----
+    It is true under the prior. If the prior is wrong, so may the interval be; the interval of the
+    answer itself uses no prior.
+
+    Examples
+    --------
+    >>> credible_interval(np.array([3.0, 4.0, 9.0]), np.array([0.5, 0.3, 0.2]), 0.75)
+    CredibleInterval(low=3, high=4, probability=0.8)
+    """
+    if not 0 < confidence < 1:
+        raise ValueError(f"a confidence must be between 0 and 1, not {confidence}")
+    up_to = np.concatenate([[0.0], np.cumsum(probabilities)])
+    wanted = min(confidence, float(up_to[-1]) - SUM_TOLERANCE) - TIE_TOLERANCE
+    # For each low end, the first high end with which the interval is probable enough.
+    last = np.searchsorted(up_to[1:], up_to[:-1] + wanted)
+    first = np.flatnonzero(last < counts.size)
+    last = last[first]
+    lengths, masses = counts[last] - counts[first], up_to[last + 1] - up_to[first]
+    shortest = np.flatnonzero(lengths == lengths.min())
+    best = shortest[np.argmax(masses[shortest] >= masses[shortest].max() - TIE_TOLERANCE)]
+    probability = min(float(masses[best]), 1.0)
+    return CredibleInterval(int(counts[first[best]]), int(counts[last[best]]), probability)

@@ -62,6 +62,7 @@ from cube.axis import LevelValue
 from cube.query import QueryBlock
 from cube.refusals import UnsupportedSql
 from cube.target import AccuracyTarget, PosteriorMethod
+from planner.belief import Belief
 from planner.decision import Comparison, Decision
 from planner.level_summary import LevelSummary
 
@@ -323,6 +324,7 @@ class ColumnKind(StrEnum):
     SOURCE = "source"
     SUMMARY = "summary"  # of levels
     PROBABILITY = "probability"  # that an answer lies in a range
+    REPORT = "report"  # the best one of a count
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,6 +344,8 @@ class OutputColumn:
         which needs as many draws of a formula.
     span : tuple of float, optional
         The range that a PROBABILITY is about.
+    belief : Belief, optional
+        The prior and the loss of a REPORT.
     """
 
     name: str
@@ -349,6 +353,7 @@ class OutputColumn:
     index: int
     confidence: float | None = None
     span: tuple[float, float] | None = None
+    belief: Belief | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ except ImportError as missing:
         "tacit_client needs the Flight SQL driver: pip install 'tacit-dp[client]'"
     ) from missing
 
-from tacit_client.calls import Collected, Marginals
+from tacit_client.calls import BestReport, Collected, Marginals
 from tacit_client.catalog import Column, Table
 from tacit_client.connection import Connection, connect
 from tacit_client.cursor import Cursor
@@ -65,6 +65,7 @@ __all__ = [
     "NUMBER",
     "ROWID",
     "STRING",
+    "BestReport",
     "Binary",
     "Collected",
     "Column",

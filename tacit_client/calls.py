@@ -4,6 +4,7 @@
                      budget divided among tables
     ask_collected    what a collection of randomised answers says, the share of its respondents in
                      each cell: all shares at once, or the likeliest ones; free
+    ask_best         the best number to report for one count, under a prior and a loss
     observe_users    telling a stream who came
 
 Each goes over a gRPC channel of its own, by the bytes of its messages; everything else goes through
@@ -12,7 +13,7 @@ the driver.
 
 import json
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
@@ -237,6 +238,113 @@ def _column(levels: Sequence[Any]) -> pa.Array:
     if len({type(one) for one in levels if one is not None}) > 1:
         return pa.array([json.dumps(one, ensure_ascii=False) for one in levels], pa.string())
     return pa.array(levels)
+
+
+BEST_METHOD: Final = "/tacit.v1.Tacit/BestReport"
+Prior = Mapping[int, float] | Sequence[float] | str
+
+
+@dataclass(frozen=True, slots=True)
+class BestReport:
+    """The best number to report for a count.
+
+    Parameters
+    ----------
+    value : int
+        Of least expected loss under the prior and the answer.
+    expected_loss : float
+    low, high : int, optional
+        The shortest interval of counts that has the confidence under the prior. None, like the next
+        two, from a server that is older than this interval.
+    confidence : float, optional
+    probability : float, optional
+        What that interval really has: counts are whole, so it may be more.
+    answer : float
+        The noisy count.
+    answer_low, answer_high : float, optional
+        Its interval, which uses no prior.
+    epsilon_spent : float
+        What the count cost; the report is free.
+    notes : tuple of str
+    """
+
+    value: int
+    expected_loss: float
+    low: int | None
+    high: int | None
+    confidence: float | None
+    probability: float | None
+    answer: float
+    answer_low: float | None
+    answer_high: float | None
+    epsilon_spent: float
+    notes: tuple[str, ...]
+
+
+def ask_best(  # noqa: PLR0913 - what the message has
+    address: Address,
+    query: str,
+    prior: Prior,
+    *,
+    loss: str | Sequence[Sequence[float]],
+    power: float | None,
+    accuracy: Accuracy,
+) -> BestReport:
+    """Ask for the best report of a count; see `Connection.best`."""
+    try:
+        import grpc  # noqa: PLC0415 - nothing else here needs it
+    except ImportError as missing:
+        raise missing_library("best()", "grpcio") from missing
+    losses = [] if isinstance(loss, str) else [[float(one) for one in row] for row in loss]
+    request = protobuf.written(
+        [
+            (1, query),
+            (2, _target(accuracy)),
+            *((3, point) for point in _points(prior)),
+            (4, loss if isinstance(loss, str) else "table"),
+            *((5, protobuf.written((1, one) for one in row)) for row in losses),
+            (6, None if power is None else float(power)),
+            (7, prior if isinstance(prior, str) else None),
+        ]
+    )
+    with channel_to(grpc, address) as channel:
+        try:
+            reply = channel.unary_unary(BEST_METHOD)(request, metadata=credentials_of(address))
+        except grpc.RpcError as error:
+            raise refusal_of_call(error) from None
+    return _best(protobuf.fields(reply))
+
+
+def _points(prior: Prior) -> Iterator[bytes]:
+    if isinstance(prior, str):
+        return
+    pairs = prior.items() if isinstance(prior, Mapping) else enumerate(prior)
+    for count, probability in pairs:
+        if int(count) != count:
+            raise refused(f"A prior is about whole counts, not {count!r}.")
+        yield protobuf.written([(1, int(count)), (2, float(probability))])
+
+
+def _best(reply: dict[int, list[protobuf.Value]]) -> BestReport:
+    receipt = next(protobuf.messages_of(reply, 4), {})
+    column = next(protobuf.messages_of(receipt, 3), {})
+    told = next(protobuf.messages_of(reply, 5), None)
+    interval = {} if told is None else told
+    missing = None if told is None else 0  # what a message leaves out is 0
+    low, high = protobuf.doubles_of(column, 5), protobuf.doubles_of(column, 6)
+    return BestReport(
+        value=protobuf.integer_of(reply, 1) or 0,
+        expected_loss=protobuf.double_of(reply, 2) or 0.0,
+        low=protobuf.integer_of(interval, 1) or missing,
+        high=protobuf.integer_of(interval, 2) or missing,
+        confidence=protobuf.double_of(interval, 3) or missing,
+        probability=protobuf.double_of(interval, 4) or missing,
+        answer=protobuf.double_of(reply, 3) or 0.0,
+        answer_low=low[0] if low else None,
+        answer_high=high[0] if high else None,
+        epsilon_spent=protobuf.double_of(receipt, 2) or 0.0,
+        notes=tuple(one.decode() for one in receipt.get(5, ()) if isinstance(one, bytes)),
+    )
 
 
 OBSERVE_METHOD: Final = "/tacit.v1.Tacit/Observe"

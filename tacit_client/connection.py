@@ -15,7 +15,16 @@ from adbc_driver_manager import AdbcStatusCode
 
 from tacit_client.accuracy import Accuracy, exact_text
 from tacit_client.address import Address, address_of
-from tacit_client.calls import Collected, Marginals, ask_collected, ask_marginals, observe_users
+from tacit_client.calls import (
+    BestReport,
+    Collected,
+    Marginals,
+    Prior,
+    ask_best,
+    ask_collected,
+    ask_marginals,
+    observe_users,
+)
 from tacit_client.catalog import Catalog, Table
 from tacit_client.cursor import Cursor, Parameters, fetched
 from tacit_client.errors import InterfaceError, translated
@@ -317,6 +326,54 @@ class Connection:
             budget=budget,
             consistency=consistency,
             public_total=public_total,
+        )
+
+    def best(  # noqa: PLR0913 - what the message has
+        self,
+        query: str,
+        prior: Prior,
+        *,
+        loss: str | Sequence[Sequence[float]] = "absolute",
+        power: float | None = None,
+        half_width: float | None = None,
+        confidence: float | None = None,
+        epsilon: float | Decimal | str | None = None,
+    ) -> BestReport:
+        """Answer one count, and say which number is best to report for it under a prior.
+
+        The count costs what it costs in `sql`. The report is free, and changes nothing for others.
+
+        Parameters
+        ----------
+        query : str
+            A SELECT of one count.
+        prior : mapping, sequence or str
+            The probability of each count, by count or from 0 on; they sum to 1. Or a SELECT: of
+            public tables, giving counts, or counts and weights; or of one count of another private
+            table that its history knows, whose law is the prior. It is yours: do not take it from
+            the private data.
+        loss : str or sequence of sequence of float, optional
+            What a wrong report costs: ``absolute``, ``squared``, ``zero_one`` (1 for every report
+            but the truth) or ``power``; or ``losses[truth][report]``, from 0 to the largest count.
+        power : float, optional
+            Of the loss ``power``, ``|truth - report| ** power``: from 1 to 16.
+        half_width, confidence, epsilon : optional
+            As in `sql`; the confidence is also that of the interval under the prior.
+
+        Raises
+        ------
+        Refused
+            If the server does not answer, or the prior or the loss is not valid.
+        """
+        self._check_open()
+        asked = Accuracy(half_width=half_width, confidence=confidence, epsilon=epsilon)
+        return ask_best(
+            self._address,
+            query,
+            prior,
+            loss=loss,
+            power=power,
+            accuracy=asked.over(self._accuracy),
         )
 
     def collected(

@@ -1,7 +1,7 @@
 """Reads and writes protobuf's wire format as far as a client of `tacit.v1` needs it.
 
 The server's generated classes are not imported, because two copies of them cannot share a process,
-and because a client needs five messages only. Fields that a message does not have are passed over,
+and because a client needs a few messages only. Fields that a message does not have are passed over,
 so that a newer server may say more. Knows no message; `details` and `marginals` do.
 """
 
@@ -51,6 +51,15 @@ def double_of(values: dict[int, list[Value]], number: int) -> float | None:
     if not isinstance(value, bytes) or len(value) != struct.calcsize("<d"):
         return None
     return float(struct.unpack("<d", value)[0])
+
+
+def doubles_of(values: dict[int, list[Value]], number: int) -> list[float]:
+    """The doubles of a repeated field, packed or not."""
+    packed = b"".join(one for one in values.get(number, ()) if isinstance(one, bytes))
+    n_values, rest = divmod(len(packed), struct.calcsize("<d"))
+    if rest:
+        raise NotAMessage("A list of numbers ends within a number.")
+    return list(struct.unpack(f"<{n_values}d", packed))
 
 
 def integer_of(values: dict[int, list[Value]], number: int) -> int | None:

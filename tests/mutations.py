@@ -186,6 +186,27 @@ FAULTS: Final = (
         "return np.where(total > 0, found, np.nan)",
         "return np.where(total >= 0, found, np.nan)",
     ),
+    # Best reports: noise that counts twice, a prior that is bought, an interval that is too short.
+    Fault(
+        "proxy/engine/best_reports.py",
+        "if name == table:",
+        "if name == table and not name:",
+    ),
+    Fault(
+        "proxy/engine/best_reports.py",
+        "RequestedTarget(epsilon_cap=Fraction(0), fallback=Fallback.HISTORY)",
+        "RequestedTarget(fallback=Fallback.HISTORY)",
+    ),
+    Fault(
+        "proxy/engine/best_reports.py",
+        "if not set(named) <= set(self._public):",
+        "if not named and not self._public:",
+    ),
+    Fault(
+        "inference/remap.py",
+        "last = np.searchsorted(up_to[1:], up_to[:-1] + wanted)",
+        "last = np.searchsorted(up_to[1:], up_to[:-1] + wanted * 0.9)",
+    ),
 )
 
 

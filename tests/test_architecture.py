@@ -80,7 +80,7 @@ FLOORS = {
         "meaning",
         "sql measuring",
         "workload",
-        "cache decision level_summary",
+        "cache decision level_summary belief",
     ),
     "proxy": (
         "__main__",

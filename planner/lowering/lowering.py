@@ -23,6 +23,7 @@ from typing import Final
 from sqlglot import exp
 
 from cube.refusals import TooLarge, UnknownName, UnsupportedSql
+from planner.belief import N_REPORTED_MAX
 from planner.decision import Comparison
 from planner.level_summary import LevelSummary
 from planner.lowering.formulas import FormulaReader, Total, as_plain_aggregates
@@ -36,6 +37,7 @@ from planner.sql import (
     COMPANIONS,
     IS_MADE,
     WAS_CUT,
+    BestColumn,
     Claim,
     CompanionColumn,
     Held,
@@ -44,6 +46,7 @@ from planner.sql import (
     column_name,
     comparison_of,
     has_node,
+    is_best,
     is_companion,
     is_of_window,
     is_output,
@@ -54,6 +57,7 @@ from planner.sql import (
     output_name,
     output_reference,
     position,
+    read_best,
     read_companion,
     read_probability,
     shown,
@@ -80,7 +84,9 @@ def name_every_key(select: exp.Select) -> None:
     keys = [
         item.unalias().copy()
         for item in select.expressions
-        if not aggregates(item) and item.find(exp.Column) and not is_companion(item.unalias())
+        if not aggregates(item)
+        and item.find(exp.Column)
+        and not (is_companion(item.unalias()) or is_best(item.unalias()))
     ]
     select.set("group", exp.Group(expressions=keys) if keys else None)
 
@@ -175,7 +181,7 @@ class Lowering:
 
     def __init__(self, part: PartBuilder, total_of: Callable[[Held, Rows], Total | None]) -> None:
         self._part = part
-        self._n_claims = 0
+        self._n_claims = self._n_reported = 0
         self._is_in_having = False
         self._keys: dict[exp.Expr, int] = {}  # their positions
         self._calendars: dict[int, Calendar] = {}  # of answers that are numbers of days or moments
@@ -271,6 +277,13 @@ class Lowering:
             resolved = [mapped(one, self._read) for one in node.expressions]
             node.set("expressions", resolved)
             return read_probability(node)
+        if is_best(node):
+            read = [
+                one if isinstance(one, exp.Kwarg) else mapped(one, self._read)
+                for one in node.expressions
+            ]
+            node.set("expressions", read)
+            return read_best(node)
         counted = count_of_units(node, self._part.rows)
         return read_companion(counted) if is_companion(counted) else counted
 
@@ -315,7 +328,7 @@ class Lowering:
         rewritten: list[exp.Expr | None] = []
         for item, name in zip(select.expressions, names, strict=True):
             node = item.unalias()
-            if isinstance(node, CompanionColumn):
+            if isinstance(node, CompanionColumn | BestColumn):
                 rewritten.append(None)
                 continue
             column, answer = self._item(node, name)
@@ -324,8 +337,11 @@ class Lowering:
                 several.update({name} & answers.keys())
                 answers[name] = answer
         for place, item in enumerate(select.expressions):
-            if rewritten[place] is None:
-                rewritten[place] = self._companion(item.unalias(), answers, several)
+            node = item.unalias()
+            if isinstance(node, BestColumn):
+                rewritten[place] = self._best(node)
+            elif rewritten[place] is None:
+                rewritten[place] = self._companion(node, answers, several)
         select.set(
             "expressions",
             [
@@ -542,6 +558,25 @@ class Lowering:
         least = exp.Greatest(this=right, expressions=[none], ignore_nulls=False)
         return exp.alias_(least, CERTAIN, quoted=True, copy=False)
 
+    def _best(self, best: BestColumn) -> exp.Expr:
+        """The best reports of a count in each group."""
+        about, part = best.this.unnest(), self._part
+        found = self._formulas.answer(about, text_of(about))
+        answer = None if found is None or found.formula is not None else part.claimed(found)
+        if answer is None or not part.is_count(answer):
+            raise unsupported(
+                best, "is not about a count", "Write it of COUNT(*), with FILTER or WHERE."
+            )
+        self._n_reported += best.belief.work
+        if self._n_reported * part.n_rows > N_REPORTED_MAX:
+            raise TooLarge(
+                f"{shown(best)} in {part.n_rows} groups would weigh more than {N_REPORTED_MAX} "
+                "counts.",
+                hint="Name fewer counts in the prior, or ask for fewer groups.",
+                position=position(best),
+            )
+        return part.column(ColumnKind.REPORT, answer, belief=best.belief)
+
     def _rewrite_children(self, node: exp.Expr) -> None:
         for name, value in list(node.args.items()):
             if isinstance(value, exp.Expr):
@@ -617,7 +652,7 @@ def _change(select: exp.Select, clause: str, change: Callable[[exp.Expr], exp.Ex
 
 def check_key(key: exp.Expr) -> None:
     """Refuse a group key that is an answer, or that is not a value of a record."""
-    if isinstance(key, CompanionColumn) or has_node(key, exp.AggFunc):
+    if isinstance(key, CompanionColumn | BestColumn) or has_node(key, exp.AggFunc):
         raise unsupported(
             key,
             "is an answer, and an answer cannot be a group key",

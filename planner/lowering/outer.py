@@ -34,6 +34,7 @@ from planner.sql import (
     Parameters,
     column_name,
     every_node,
+    is_best,
     is_probability,
     parse,
     position,
@@ -186,9 +187,9 @@ def _refusal(node: exp.Expr) -> UnsupportedSql:
             "is a parameter, which is not supported here",
             "Write the value into the SQL text.",
         )
-    if is_probability(node):  # its arguments are not quoted: answers have names of ours here
+    if is_probability(node) or is_best(node):  # arguments have names of ours here: not quoted
         return UnsupportedSql(
-            "DP_PROBABILITY is about answers of another SELECT.",
+            f"{node.name.upper()} is about answers of another SELECT.",
             hint="Ask for it in the SELECT that aggregates, under a name, and use that here.",
             position=position(node),
         )
@@ -219,7 +220,7 @@ def modelled(sql: str, parameters: Parameters = ()) -> str:
     """
     tree = parse(read_query(sql), parameters).tree
     for call in list(tree.find_all(exp.Anonymous)):
-        kind = COMPANIONS.get(call.name.upper())
+        kind = ColumnKind.REPORT if is_best(call) else COMPANIONS.get(call.name.upper())
         if kind is not None:
             call.replace(_instead(kind))
     return text_of(tree)
@@ -246,5 +247,7 @@ def _instead(kind: ColumnKind) -> exp.Expr:
             return exp.Literal.string(SOURCE_MODEL)
         case ColumnKind.COST:
             return exp.cast(exp.Literal.number(0), exp.DataType.Type.DOUBLE)
+        case ColumnKind.REPORT:
+            return exp.cast(exp.null(), exp.DataType.Type.BIGINT)
         case _:
             return exp.cast(exp.null(), exp.DataType.Type.DOUBLE)

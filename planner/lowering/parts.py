@@ -24,6 +24,7 @@ from cube.refusals import TooLarge
 from cube.schema import Schema
 from cube.target import AccuracyTarget, PosteriorMethod, SumTarget
 from inference import coefficient_range
+from planner.belief import Belief, counts_rows
 from planner.decision import Comparison, Decision
 from planner.domain import (
     KeyArray,
@@ -38,7 +39,7 @@ from planner.level_summary import LevelSummary
 from planner.lowering.as_of import TableGenerations
 from planner.lowering.linear import Grouping, changed_in_key, check_values, grouping, linear_query
 from planner.lowering.rows import Rows
-from planner.meaning import ANSWER, INT4, TEXT, UNKNOWN, Kind, SqlType, of_duckdb
+from planner.meaning import ANSWER, INT4, INT8, TEXT, UNKNOWN, Kind, SqlType, of_duckdb
 from planner.sql import counts_cut_units, is_unit_count, text_of
 from planner.workload import (
     Aggregate,
@@ -200,10 +201,13 @@ _TYPES = {
     ColumnKind.GROUPING: INT4,
     ColumnKind.SOURCE: TEXT,
     ColumnKind.SUMMARY: UNKNOWN,
+    ColumnKind.REPORT: INT8,
 }
 # An aggregate's text, its conditions if they differ from the SELECT's, and whether it is a total
 # over all groups.
-ColumnKey: TypeAlias = tuple[ColumnKind, int, float | None, tuple[float, float] | None]
+ColumnKey: TypeAlias = tuple[
+    ColumnKind, int, float | None, tuple[float, float] | None, Belief | None
+]
 AggregateKey: TypeAlias = tuple[str, tuple[exp.Expr, ...], bool]
 
 
@@ -547,6 +551,14 @@ class PartBuilder:
         """Whether an answer is a formula."""
         return self._answers[answer].formula is not None
 
+    def is_count(self, answer: int) -> bool:
+        """Whether an answer is a count of records in each group."""
+        known = self._answers[answer]
+        if known.formula is not None or len(known.uses) != 1:
+            return False
+        used = self._aggregates[self._keys_of[known.uses[0]]]
+        return used.groups_max is None and not used.is_total and all(map(counts_rows, used.blocks))
+
     def check_draws(self, formula: str, confidence: float, answer: int) -> None:
         """Refuse another interval of a formula that would need too many draws."""
         self._check_draws(formula, confidence, self._answers[answer])
@@ -584,12 +596,13 @@ class PartBuilder:
         index: int,
         confidence: float | None = None,
         span: tuple[float, float] | None = None,
+        belief: Belief | None = None,
     ) -> exp.Column:
         """A column of the noisy relation, added to it if it is new."""
-        key = (kind, index, confidence, span)
+        key = (kind, index, confidence, span, belief)
         if key not in self._columns:
             name = f"tacit_{kind.value}_{len(self._columns)}"
-            column = OutputColumn(name, kind, index, confidence, span)
+            column = OutputColumn(name, kind, index, confidence, span, belief)
             self._columns[key] = self._by_name[name] = column
         return exp.Column(this=exp.to_identifier(self._columns[key].name, quoted=True))
 

@@ -36,7 +36,7 @@ from sqlglot.time import format_time
 from sqlglot.tokenizer_core import TokenType
 
 from planner.sql.messages import origin
-from planner.sql.names import Claim, CompanionColumn, column_name
+from planner.sql.names import BestColumn, Claim, CompanionColumn, column_name
 from planner.sql.nodes import AS_WRITTEN, WRITTEN_FOR, Held, PublicLookup, Written, is_put_in_zone
 from planner.sql.options import Option
 
@@ -552,6 +552,7 @@ class Tacit(Postgres):
             Held: lambda _self, _node: "(SELECT ..)",
             CompanionColumn: lambda _self, node: str(node.args["text"]),
             Claim: lambda _self, node: str(node.args["text"]),
+            BestColumn: lambda _self, node: str(node.args["text"]),
             Written: lambda self, node: self.sql(node.meta[WRITTEN_FOR]),
             PublicLookup: lambda _self, node: str(node.meta["text"]),
         }

@@ -3,19 +3,21 @@
 DP_COST(n) and the like accompany an answer. DP_PROBABILITY(condition) is the probability that a
 condition on noisy answers holds. A condition is made of comparisons of answers with constants or
 with each other. It is read into claims, each that one expression of answers lies in a range, and
-arithmetic on them.
+arithmetic on them. DP_BEST(n, prior => ..) is the best number to report for a count.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import ClassVar, Final, TypeAlias
 
 from sqlglot import exp
 
 from cube.refusals import TooLarge, UnsupportedSql
-from planner.sql.exact_numbers import constant_value
-from planner.sql.messages import origin, position, shown, unsupported
+from inference import CountPrior
+from planner.belief import Belief, PriorSelect, loss_named
+from planner.sql.exact_numbers import constant_value, exact_number
+from planner.sql.messages import origin, position, shown, text_of, unsupported
 from planner.sql.nodes import AS_WRITTEN, nodes_of
 from planner.workload import ColumnKind
 
@@ -156,6 +158,130 @@ def _function_name(node: exp.Func) -> str:
     if type(node) in _OWN_NAMES:
         return _OWN_NAMES[type(node)]
     return node.name.lower() if isinstance(node, exp.Anonymous) else node.sql_name().lower()
+
+
+BEST: Final = "DP_BEST"
+BEST_HINT: Final = (
+    "As in DP_BEST(n, loss => 'absolute', prior => ((90, 0.25), (100, 0.5), (110, 0.25)))."
+)
+_BEST_OPTIONS: Final = ("loss", "power", "prior")
+
+
+class BestColumn(exp.Expression):
+    """A column of best reports of a count: DP_BEST(n, prior => ..).
+
+    `this` is the count, `belief` the prior and the loss, `text` what the analyst wrote.
+    """
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "belief": True, "text": True}
+
+    @property
+    def belief(self) -> Belief:
+        """The prior and the loss."""
+        found: Belief = self.args["belief"]
+        return found
+
+
+def is_best(node: exp.Expr) -> bool:
+    """Whether a node is a call of DP_BEST."""
+    return isinstance(node, exp.Anonymous) and node.name.upper() == BEST
+
+
+def keep_priors(nodes: Iterable[exp.Expr]) -> bool:
+    """Make the SELECT in each ``prior => (SELECT ..)`` a text; whether there was one.
+
+    It is a statement of its own: nothing that is done to the one around it is done to it.
+    """
+    found = False
+    for node in nodes:
+        if not is_best(node):
+            continue
+        for option in node.expressions:
+            asked = option.expression if isinstance(option, exp.Kwarg) else None
+            while isinstance(asked, exp.Paren | exp.Subquery) and not isinstance(asked, exp.Query):
+                asked = asked.this
+            # With a parameter that has no value yet, it stays, so that the parameter is found.
+            if isinstance(asked, exp.Query) and not asked.find(exp.Parameter, exp.Placeholder):
+                option.set("expression", exp.Literal.string(text_of(asked.unnest())))
+                found = True
+    return found
+
+
+def read_best(node: exp.Expr) -> BestColumn:
+    """A call of DP_BEST whose columns are resolved.
+
+    Raises
+    ------
+    UnsupportedSql
+        If it is no column of its own, or its prior or its loss is not valid.
+    """
+    place = node.parent.parent if isinstance(node.parent, exp.Alias) else node.parent
+    if not isinstance(place, exp.Select) or node.find_ancestor(exp.Ordered):
+        raise _refusal(
+            node,
+            "is part of an expression",
+            "Select it as a column of its own, under a name; use the name in ORDER BY, or in a "
+            "SELECT around this one.",
+        )
+    about = [one for one in node.expressions if not isinstance(one, exp.Kwarg)]
+    options = {
+        one.name.lower(): one.expression for one in node.expressions if isinstance(one, exp.Kwarg)
+    }
+    is_known = set(options) <= set(_BEST_OPTIONS)
+    if len(about) != 1 or len(about) + len(options) < len(node.expressions) or not is_known:
+        raise _refusal(node, "needs one count, and loss, power and prior once each", BEST_HINT)
+    if "prior" not in options:
+        raise _refusal(node, "has no prior", BEST_HINT)
+    power = constant_value(options["power"]) if "power" in options else None
+    loss = options.get("loss")
+    if ("power" in options and power is None) or not (loss is None or loss.is_string):
+        raise _refusal(node, "has a loss that is no text, or a power that is no number", BEST_HINT)
+    try:
+        belief = Belief(
+            _prior(node, options["prior"]),
+            loss_named(
+                "absolute" if loss is None else loss.name, None if power is None else float(power)
+            ),
+        )
+    except ValueError as error:
+        raise _refusal(
+            node, f"has a prior or a loss that is not valid: {error}", BEST_HINT
+        ) from None
+    text = str(node.meta.get(AS_WRITTEN) or shown(node))
+    made = BestColumn(this=about[0], belief=belief, text=text)
+    made.meta.update(origin(node))
+    return made
+
+
+def _number(node: exp.Expr) -> Fraction | None:
+    """The number of a constant, or of a quoted one, as values of parameters may be sent."""
+    is_quoted = isinstance(node, exp.Literal) and node.is_string
+    return exact_number(node.name, node) if is_quoted else constant_value(node)
+
+
+def _prior(call: exp.Expr, given: exp.Expr) -> CountPrior | PriorSelect:
+    """The prior that is a list of pairs, or the text of a SELECT."""
+    node = given.unnest()
+    if isinstance(node, exp.Literal) and node.is_string:
+        return PriorSelect(node.name)
+    listed_pairs = node.expressions if isinstance(node, exp.Tuple) else []
+    if isinstance(given, exp.Paren) and not any(isinstance(one, exp.Tuple) for one in listed_pairs):
+        listed_pairs = [node]  # one pair, in parentheses
+    points: list[tuple[int, float]] = []
+    for pair in listed_pairs:
+        values = [_number(one) for one in pair.expressions]
+        if len(values) != 2 or values[0] is None or values[1] is None or values[0] % 1:  # noqa: PLR2004 - a count and its probability
+            points = []
+            break
+        points.append((int(values[0]), float(values[1])))
+    if not points:
+        raise _refusal(
+            call,
+            "has a prior that is no list of counts with probabilities, and no SELECT",
+            BEST_HINT,
+        )
+    points.sort()
+    return CountPrior(tuple(one for one, _ in points), tuple(one for _, one in points))
 
 
 PROBABILITY: Final = "DP_PROBABILITY"
@@ -405,11 +531,18 @@ def _refusal(call: exp.Expr, reason: str, hint: str) -> UnsupportedSql:
 
 
 def with_named(node: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
-    """A call of DP_PROBABILITY whose names of answers are written out; other nodes as they are."""
-    if not is_probability(node):
+    """A call of DP_PROBABILITY or DP_BEST whose names of answers are written out.
+
+    Other nodes are as they are.
+    """
+    if not (is_probability(node) or is_best(node)):
         return node
     made = exp.Anonymous(
-        this=node.this, expressions=[change(one.copy()) for one in node.expressions]
+        this=node.this,
+        expressions=[
+            one.copy() if isinstance(one, exp.Kwarg) else change(one.copy())
+            for one in node.expressions
+        ],
     )
     made.meta.update({AS_WRITTEN: shown(node), **origin(node)})
     return made

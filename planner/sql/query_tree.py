@@ -23,6 +23,7 @@ from cube.refusals import InvalidSql, TooLarge
 from planner.sql.dialect import TACIT, TacitParser
 from planner.sql.forms import read_decodes, read_lists, write_patterns, write_plainly
 from planner.sql.messages import position_at, shortened, unsupported
+from planner.sql.names import keep_priors
 from planner.sql.nodes import every_node
 from planner.sql.options import MANNER, NO_MANNER, REQUESTED, Option, read_options
 from planner.sql.parameters import Parameters, bind, numbered
@@ -78,6 +79,8 @@ def parse(query: Query, parameters: Parameters = ()) -> QueryTree:
     _check_names(nodes)
     if parameters:
         bind(tree, parameters)
+        nodes = every_node(tree)
+    if keep_priors(nodes):
         nodes = every_node(tree)
     if write_plainly(nodes):
         nodes = every_node(tree)

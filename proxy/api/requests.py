@@ -22,18 +22,10 @@ import pyarrow as pa
 
 from accountant.ledger import EVERY_TABLE, Payer, Role
 from accountant.ledger.history import Renewal
-from cube.refusals import InvalidRequest, InvalidTarget, UnknownName, UnsupportedSql
+from cube.refusals import InvalidTarget, UnknownName, UnsupportedSql
 from cube.schema import Schema
 from cube.target import AccuracyTarget, SumTarget
-from inference import (
-    Floats,
-    Loss,
-    Posterior,
-    RowEstimates,
-    best_report,
-    count_posterior,
-    posterior_under,
-)
+from planner.belief import Belief, counts_rows
 from planner.sql import Parameters, listed
 from planner.workload import GivenAnswers, RequestedTarget, Wanted, Workload
 from proxy.api.marginals import MadeMarginals, MarginalsRequest
@@ -57,45 +49,33 @@ def exact_epsilon(name: str, text: str) -> Fraction:
     return Fraction(text)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Belief:
-    """A user's prior belief about a count, and their loss for a wrong report.
+@dataclass(frozen=True, slots=True)
+class ReportedCount:
+    """The best report of a count, and what it is computed from.
 
     Parameters
     ----------
-    prior : (n + 1,) ndarray of float64
-        The probability of each count, from 0 on.
+    value : int
+        The report, in records.
+    expected_loss : float
+        Under the prior and the answer.
+    answer : float
+        The noisy count that it is computed from.
+    low, high : int
+        The shortest interval of counts that has the confidence under the prior.
+    confidence : float
+        That of the statement.
+    probability : float
+        What the interval really has: counts are whole, so it may have more.
     """
-
-    prior: Floats
-    loss: Loss
-
-    def __post_init__(self) -> None:
-        try:
-            best_report(count_posterior(0.0, noise_scale=1.0, prior=self.prior), self.loss)
-        except ValueError as error:
-            raise InvalidRequest(
-                f"The prior or the loss is not valid: {error}.",
-                hint="Probabilities must sum to 1; a table of losses must be square, with one row "
-                "per count.",
-            ) from None
-
-    def reported(self, rows: RowEstimates) -> "ReportedCount":
-        """The best report for the row that was answered."""
-        (estimate,) = rows
-        if not isinstance(estimate, Posterior):
-            raise TypeError("the answered count is not estimable")
-        report = best_report(posterior_under(estimate, self.prior), self.loss)
-        return ReportedCount(report.value, report.expected_loss, estimate.value)
-
-
-@dataclass(frozen=True, slots=True)
-class ReportedCount:
-    """The best report, its expected loss, and the answer that it is computed from."""
 
     value: int
     expected_loss: float
     answer: float
+    low: int
+    high: int
+    confidence: float
+    probability: float
 
 
 def one_count(workload: Workload) -> tuple[str, Wanted]:
@@ -111,8 +91,7 @@ def one_count(workload: Workload) -> tuple[str, Wanted]:
         if len(part.aggregates) == len(part.answers) == part.n_rows == 1:
             (aggregate,) = part.aggregates
             (block,) = aggregate.blocks
-            is_whole = block.query.constant == 0 and block.primitive[1] == 1
-            is_whole = is_whole and aggregate.groups_max is None
+            is_whole = counts_rows(block) and aggregate.groups_max is None
             if part.answers[0].formula is None and not aggregate.is_constant and is_whole:
                 return part.table, Wanted(block, aggregate.target)
     raise UnsupportedSql(

@@ -106,6 +106,10 @@ class Commands(DeferredGroup):
             "proxy.cli.ask",
             "Answer a SELECT: from earlier answers if they suffice, otherwise by spending epsilon.",
         ),
+        "best": Deferred(
+            "proxy.cli.ask",
+            "Answer a count, and show the best number to report for it, given what you believe.",
+        ),
         "explain": Deferred(
             "proxy.cli.ask", "Show what a SELECT would cost. Reads no data, spends nothing."
         ),

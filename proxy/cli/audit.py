@@ -1,15 +1,18 @@
 """The commands `tacit audit ...`: verify a ledger, sign its head, export and import it.
 
 A thin layer over accountant/auditor/: it opens files and prints findings, and uses no server. Every
-command may run beside one.
+command may run beside one. `claim` is the exception: it asks a server, which has the declarations
+that a condition is about.
 """
 
 import datetime as dt
+import json
+import math
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 from rich.console import Console
@@ -23,7 +26,7 @@ from accountant.auditor.verify import verify
 from accountant.ledger.limits import Window
 from accountant.ledger.opening import open_store
 from accountant.ledger.stores import durable_file
-from cube.refusals import ConfigurationInvalid, LedgerCorrupt
+from cube.refusals import ConfigurationInvalid, InvalidRequest, LedgerCorrupt
 from cube.runtime import uncollected
 from proxy.cli import ledger as cli_report
 from proxy.cli import ledger as cli_rollback
@@ -35,10 +38,18 @@ from proxy.cli.ledger import (
     open_entries,
     read_heads,
 )
+from proxy.cli.shared import client as cli_client
 from proxy.cli.shared import rendering
+from proxy.cli.shared.client import ServerAddress
+from proxy.cli.shared.options import FormatOption, OutputFormat, asks_server, fails_in_json
+from proxy.protocol import tacit_pb2
+from proxy.shared.amounts import TWICE
 from proxy.shared.renewal_text import a_window, renewal_words
 
 OWNER_ONLY: Final = 0o600  # an export contains analysts' names and their queries
+
+PROBABILITY: Final = "probability"
+EPSILON_MAX: Final = 700.0  # e to it is still a double
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -78,6 +89,8 @@ def verify_ledger(
         typer.echo(f"WARNING: {warning}.")
     typer.echo(f"{verdict.n_entries} entries, head {verdict.head}")
     rendering.console().print(audit_table(verdict.tables))
+    if verdict.tables:
+        typer.echo(f"Epsilon is for one row or unit, added or removed; {TWICE}.")
     for table in verdict.tables:
         if table.delta is not None:
             typer.echo(
@@ -205,6 +218,118 @@ def import_ledger(
         verdict = import_into(lambda: open_store(location), entries)
     typer.echo(f"Wrote {location}: {verdict.n_entries} entries, head {verdict.head}")
     typer.echo("Its key and its mark are still missing: copy them from the old ledger.")
+
+
+@app.command(
+    epilog='Example: tacit audit claim adult "COUNT(*) >= 4" --where "age >= 85 AND sex = \'Male\'"'
+)
+@fails_in_json
+@asks_server
+def claim(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="The private table.")],
+    condition: Annotated[
+        str,
+        typer.Argument(
+            metavar="CONDITION",
+            help="What DP_PROBABILITY takes: a comparison of counts, sums or formulas of them, "
+            'such as "COUNT(*) > 3".',
+        ),
+    ],
+    where: Annotated[
+        str | None,
+        typer.Option(metavar="PREDICATE", help="The rows that the claim is about; else all."),
+    ] = None,
+    output: FormatOption = OutputFormat.TABLE,
+    *,
+    server: ServerAddress,
+) -> None:
+    """Show what anybody who pools all released answers can say of a claim.
+
+    For owners, about a claim that they would rather not have answered. The probability is that of
+    DP_PROBABILITY, by every noisy count and sum in the history together, before which every value
+    is equally plausible. Nothing is measured or charged, and no private row is read.
+
+    Tacit refuses no query because of such a figure. A figure that is near 0 or 1 says what is so of
+    many people together. What answers say of one of them is bounded by epsilon, whatever else
+    anybody knows: the factors below the figure.
+    """
+    found = cli_client.query(
+        server,
+        claim_sql(table, condition, where),
+        cli_client.target_of(None, None, "0", fallback="history"),
+    )
+    if found.data.column_names != [PROBABILITY] or found.receipt is None:
+        raise InvalidRequest(
+            "The condition and the predicate must each be a single expression.",
+            hint="Send other statements with `tacit query`.",
+        )
+    told = claim_fields(found.data.column(0)[0].as_py(), found.receipt)
+    if output is OutputFormat.JSON:
+        rendering.print_text(f"{json.dumps({'condition': condition, 'where': where, **told})}\n")
+    elif output is OutputFormat.TABLE:
+        rendering.console().print(rendering.plain(claim_told(condition, told)))
+    else:
+        values = ("" if value is None else f"{value}" for value in told.values())
+        rendering.print_text(f"{','.join(told)}\n{','.join(values)}\n")
+
+
+def claim_sql(table: str, condition: str, where: str | None) -> str:
+    """The SELECT that asks for the probability of a claim, from the history alone.
+
+    >>> print(claim_sql("t", "COUNT(*) > 3", "a = 1"))
+    SELECT DP_PROBABILITY(
+    COUNT(*) > 3
+    ) AS probability FROM "t" WHERE (
+    a = 1
+    )
+    """
+    # On lines of their own, so that a comment at the end of one does not swallow the rest.
+    rows = "" if where is None else f" WHERE (\n{where}\n)"
+    name = table.replace('"', '""')
+    return f'SELECT DP_PROBABILITY(\n{condition}\n) AS {PROBABILITY} FROM "{name}"{rows}'  # noqa: S608 - the caller's own SQL, planned like any
+
+
+def claim_fields(probability: float | None, receipt: tacit_pb2.Receipt) -> dict[str, Any]:
+    """What a claim's probability is, and what epsilon bounds, for a program."""
+    budget = receipt.budget
+    in_all = budget.renewal.HasField("epsilon_spent_in_all")
+    spent = budget.renewal.epsilon_spent_in_all if in_all else budget.epsilon_spent
+    return {
+        "table": receipt.table,
+        PROBABILITY: probability,
+        "epsilon_charged": receipt.epsilon_spent,
+        "epsilon_spent": spent,
+        "factor_for_a_row": _factor(spent),
+        "factor_for_a_changed_row": _factor(2 * spent),
+    }
+
+
+def claim_told(condition: str, told: Mapping[str, Any]) -> str:
+    """The same for people."""
+    probability, spent = told[PROBABILITY], told["epsilon_spent"]
+    says = (
+        "The released counts and sums determine no estimate of it, or the law of its error is not "
+        "known."
+        if probability is None
+        else f"By all released counts and sums together: probability {probability:.6g}."
+    )
+    return (
+        f"{told['table']}: {condition}\n{says}\n"
+        f"Epsilon {spent:.6g} is spent. Whatever anybody knows beside the answers, all of them "
+        f"change the odds that one row is in the table by a factor of at most "
+        f"{_shown(told['factor_for_a_row'])}, and the odds of what a row says by at most "
+        f"{_shown(told['factor_for_a_changed_row'])}: {TWICE}. With Gaussian noise, this holds "
+        "but for the delta that the owner offers."
+    )
+
+
+def _factor(epsilon: float) -> float | None:
+    """The largest factor by which odds change; None beyond what a double holds."""
+    return math.exp(epsilon) if epsilon < EPSILON_MAX else None
+
+
+def _shown(factor: float | None) -> str:
+    return "no useful number" if factor is None else f"{factor:.4g}"
 
 
 def collection_told(collection: CollectionVerdict) -> str:

@@ -53,6 +53,7 @@ KEYWORDS: Final = (
         "DP_INTERVAL_LOW",
         "DP_INTERVAL_HIGH",
         "DP_PROBABILITY",
+        "DP_BEST",
         "DP_SOURCE",
     ),
 )

@@ -36,6 +36,7 @@ from cube.refusals import (
     TargetNotReached,
     UnknownName,
 )
+from planner.belief import Belief
 from planner.cache import BoundedCache
 from planner.planner import Planner
 from planner.sql import (
@@ -55,7 +56,6 @@ from planner.workload import AskedFirst, GivenAnswers, Outer, RequestedTarget, W
 from proxy.api import (
     BatchReport,
     BatchRequest,
-    Belief,
     BudgetStatus,
     Caller,
     Description,
@@ -66,7 +66,6 @@ from proxy.api import (
     QueryResult,
     ReportedCount,
     TableInfo,
-    one_count,
 )
 from proxy.catalog import is_catalog_query, is_catalog_text
 from proxy.engine.across_tables import answered_tables, check_covered, joined, left_out
@@ -91,8 +90,9 @@ from proxy.engine.asked_first import (
     with_first,
 )
 from proxy.engine.batch import run_batch
+from proxy.engine.best_reports import BestReports
 from proxy.engine.default_cost import at_default_cost
-from proxy.engine.disclosure import disclosed_rows, shown_record
+from proxy.engine.disclosure import shown_record
 from proxy.engine.explain import (
     ExplainedPart,
     advised_to,
@@ -364,9 +364,11 @@ class Engine:
             schema = self._schema(request, seen)  # refuse what cannot be computed before paying
         if workload.is_probe:
             return QueryResult(schema.empty_table(), None)
+        known = self._best_reports(seen).known(workload, request.caller)
         try:
             with self._large.turn(request.caller.payer.analyst, workload.parts):
-                return self._answered(workload, request, seen)
+                # With a prior that a SELECT gave, it rests on more than its own tables.
+                return self._answered(known, request, seen, is_kept=known is workload)
         except (NotCovered, TargetNotReached) as refusal:
             if len(workload.tables) > 1:  # for the first, something may have been charged
                 raise
@@ -469,20 +471,13 @@ class Engine:
         self, request: QueryRequest, belief: Belief
     ) -> tuple[ReportedCount, QueryResult]:
         """Answer one count, and compute the best number to report for it."""
-        return steadily(lambda: self._best_report(request, belief))
+        return steadily(
+            lambda: self._best_reports(self._visible_to(request.caller)).report(request, belief)
+        )
 
-    def _best_report(
-        self, request: QueryRequest, belief: Belief
-    ) -> tuple[ReportedCount, QueryResult]:
-        if not isinstance(statement := read_statement(request.sql), Query):
-            raise not_answered(statement.verb)
-        seen = self._visible_to(request.caller)
-        name, wanted = one_count(seen.planner.plan(request.sql, request.target, request.parameters))
-        table = seen.priced(name)
-        release = self.answer(request)
-        (found,) = table.look([wanted])
-        empty_history = shown_instead(table, request.caller)
-        return belief.reported(disclosed_rows(empty_history, wanted, found)), release
+    def _best_reports(self, seen: VisibleTables) -> BestReports:
+        names = [relation.outer_name for _, relation in self._public]
+        return BestReports(seen, names, self.answer)
 
     def result_schema(self, request: QueryRequest) -> pa.Schema:
         """The columns a SELECT would return. Reads nothing, charges nothing."""
@@ -552,7 +547,7 @@ class Engine:
         return known if known.own == own else replace(known, own=own)
 
     def _answered(
-        self, workload: Workload, request: QueryRequest, seen: VisibleTables
+        self, workload: Workload, request: QueryRequest, seen: VisibleTables, *, is_kept: bool
     ) -> QueryResult:
         """The answer to a planned statement, from the history or by measuring."""
         caller, asked, opened = request.caller, workload, seen.answering
@@ -585,7 +580,7 @@ class Engine:
             if workload.outer is not None:
                 computed = self._computed(workload.outer, in_order, caller, seen)
             result = released(workload, in_order, computed, left)
-        if warnings:  # asked again, a search goes on
+        if warnings or not is_kept:  # asked again, a search goes on
             return result
         self._told.keep(request, Told(asked, began, tuple(left), tuple(tallies), result), opened)
         return result
@@ -660,6 +655,7 @@ class Engine:
         found: list[ExplainedPart] = []
         for workload in workloads:
             here: list[ExplainedPart] = []
+            self._best_reports(seen).known(workload, caller)  # refuses what running it would
             for name in workload.tables:
                 table, parts = seen.answering[name], workload.of_table(name)
                 with self._large.turn(caller.payer.analyst, workload.parts):

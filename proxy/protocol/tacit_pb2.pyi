@@ -403,30 +403,48 @@ class LossRow(_message.Message):
     def __init__(self, losses: _Optional[_Iterable[float]] = ...) -> None: ...
 
 class BestReportRequest(_message.Message):
-    __slots__ = ("sql", "target", "prior", "loss", "loss_table")
+    __slots__ = ("sql", "target", "prior", "loss", "loss_table", "power", "prior_sql")
     SQL_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
     PRIOR_FIELD_NUMBER: _ClassVar[int]
     LOSS_FIELD_NUMBER: _ClassVar[int]
     LOSS_TABLE_FIELD_NUMBER: _ClassVar[int]
+    POWER_FIELD_NUMBER: _ClassVar[int]
+    PRIOR_SQL_FIELD_NUMBER: _ClassVar[int]
     sql: str
     target: Target
     prior: _containers.RepeatedCompositeFieldContainer[PriorPoint]
     loss: str
     loss_table: _containers.RepeatedCompositeFieldContainer[LossRow]
-    def __init__(self, sql: _Optional[str] = ..., target: _Optional[_Union[Target, _Mapping]] = ..., prior: _Optional[_Iterable[_Union[PriorPoint, _Mapping]]] = ..., loss: _Optional[str] = ..., loss_table: _Optional[_Iterable[_Union[LossRow, _Mapping]]] = ...) -> None: ...
+    power: float
+    prior_sql: str
+    def __init__(self, sql: _Optional[str] = ..., target: _Optional[_Union[Target, _Mapping]] = ..., prior: _Optional[_Iterable[_Union[PriorPoint, _Mapping]]] = ..., loss: _Optional[str] = ..., loss_table: _Optional[_Iterable[_Union[LossRow, _Mapping]]] = ..., power: _Optional[float] = ..., prior_sql: _Optional[str] = ...) -> None: ...
+
+class PosteriorInterval(_message.Message):
+    __slots__ = ("low", "high", "confidence", "probability")
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    PROBABILITY_FIELD_NUMBER: _ClassVar[int]
+    low: int
+    high: int
+    confidence: float
+    probability: float
+    def __init__(self, low: _Optional[int] = ..., high: _Optional[int] = ..., confidence: _Optional[float] = ..., probability: _Optional[float] = ...) -> None: ...
 
 class BestReportReply(_message.Message):
-    __slots__ = ("report", "expected_loss", "answer", "receipt")
+    __slots__ = ("report", "expected_loss", "answer", "receipt", "interval")
     REPORT_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_LOSS_FIELD_NUMBER: _ClassVar[int]
     ANSWER_FIELD_NUMBER: _ClassVar[int]
     RECEIPT_FIELD_NUMBER: _ClassVar[int]
+    INTERVAL_FIELD_NUMBER: _ClassVar[int]
     report: int
     expected_loss: float
     answer: float
     receipt: Receipt
-    def __init__(self, report: _Optional[int] = ..., expected_loss: _Optional[float] = ..., answer: _Optional[float] = ..., receipt: _Optional[_Union[Receipt, _Mapping]] = ...) -> None: ...
+    interval: PosteriorInterval
+    def __init__(self, report: _Optional[int] = ..., expected_loss: _Optional[float] = ..., answer: _Optional[float] = ..., receipt: _Optional[_Union[Receipt, _Mapping]] = ..., interval: _Optional[_Union[PosteriorInterval, _Mapping]] = ...) -> None: ...
 
 class CreateSyntheticRequest(_message.Message):
     __slots__ = ("table", "name", "replace", "epsilon", "method", "rows", "seed", "columns", "delta", "score", "degree", "hierarchies", "target", "workload", "evaluate")

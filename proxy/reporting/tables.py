@@ -177,6 +177,7 @@ def _table(table: TableReport) -> dict[str, Any]:
         "opened_at": table.opened_at,
         "budget": exact_text(table.budget),
         "spent": exact_text(table.spent),
+        "spent_for_a_changed_row": exact_text(2 * table.spent),
         "left": exact_text(table.left),
         "shared_budget": table.shared_budget or None,
         "spent_elsewhere": exact_text(table.spent_elsewhere),

@@ -10,6 +10,8 @@ from typing import Final
 
 from cube.measurement import UNITS_PER_EPSILON
 
+# A row whose values change is one row removed and one added: beside each guarantee for neighbours.
+TWICE: Final = "twice epsilon for a changed row"
 N_PLACES: Final = 6  # of an amount on a page; a millionth of epsilon matters to no decision
 _PLACES: Final = Decimal(1).scaleb(-N_PLACES)
 _WIDE: Final = Context(prec=200)  # more digits than any sum of units has

@@ -39,6 +39,17 @@ def test_what_those_who_come_from_elsewhere_read_is_answered(
     assert analyst.sql(sql).to_arrow().num_rows > 0
 
 
+BEST = re.findall(r"^    (SELECT .*DP_BEST.*)$", (DOCS / "sql.md").read_text("utf-8"), re.MULTILINE)
+
+
+@pytest.mark.parametrize("sql", BEST)
+def test_the_reports_of_the_page_are_answered(analyst: tacit_client.Connection, sql: str) -> None:
+    assert len(BEST) == 3
+    rows = analyst.sql(sql).to_arrow()
+    assert rows.column("report").null_count == 0
+    assert analyst.explain(sql).to_arrow().num_rows > 0
+
+
 def test_a_statement_that_names_its_epsilon_is_not_told_that_it_names_none(
     analyst: tacit_client.Connection,
 ) -> None:

@@ -36,6 +36,7 @@ ANSWERED = (
     "SELECT DISTINCT city FROM people",
     "SELECT age / 10 * 10 AS decade, COUNT(*) AS n FROM people GROUP BY 1 ORDER BY 1",
     "SELECT COUNT(*) AS n, DP_INTERVAL_LOW(n) AS low, DP_COST(n), DP_SOURCE(n) FROM people",
+    "SELECT city, DP_BEST(COUNT(*), prior => ((60, 0.5), (90, 0.5))) AS b FROM people GROUP BY 1",
     "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(half_width => 5) COUNT(*) AS n FROM people",
     "SELECT city, COUNT(*) AS n FROM people WHERE age > 200 GROUP BY city",
     "EXPLAIN PRIVACY SELECT COUNT(*) FROM people WHERE visits > 3",

@@ -165,6 +165,12 @@ SECTIONS: dict[str, tuple[Task, ...]] = {
             "HAVING DP_PROBABILITY(COUNT(*) > 1000) > 0.99 ORDER BY n DESC",
             "Without `DP_PROBABILITY`, noise decides about groups near 1,000.",
         ),
+        Task(
+            "Which number is best to report?",
+            "SELECT COUNT(*) AS n, DP_BEST(n, prior => ((50, 0.25), (100, 0.5), (150, 0.25))) AS "
+            "report FROM adult WHERE age >= 85",
+            "The whole number of least expected error, if you believed so beforehand.",
+        ),
     ),
     "On answers": (
         Task(

@@ -19,12 +19,12 @@ from cube.axis import BooleanAxis, CategoryAxis, DateAxis, IntegerAxis, NumericA
 from cube.refusals import InvalidRequest, InvalidSql
 from cube.schema import Schema
 from cube.target import AccuracyTarget
+from planner.belief import Belief
 from proxy.api.marginals import MadeMarginals, MarginalsRequest
 from proxy.api.requests import (
     LOCAL,
     BatchReport,
     BatchRequest,
-    Belief,
     BudgetStatus,
     Caller,
     ColumnReceipt,

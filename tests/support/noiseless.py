@@ -128,6 +128,8 @@ def _column(  # noqa: PLR0911 - one for each kind
             return ["plain sight" if column.kind is ColumnKind.SOURCE else 0.0] * part.n_rows
         case ColumnKind.PROBABILITY:
             return [_is_within(one, column.span) for one in answers[column.index]]
+        case ColumnKind.REPORT:  # of what is known exactly, the truth is the best report
+            return answers[column.index]
         case ColumnKind.SUMMARY:
             return _summary(part.summaries[column.index], aggregates, part.n_rows)
 

@@ -3,6 +3,7 @@
 Not here: which blocks are bought, and what a caller may see of them (`engine/`).
 """
 
+from proxy.engine.answers.best_values import reported
 from proxy.engine.answers.count_statistics import TESTED_SCHEMA, consistent
 from proxy.engine.answers.decisions import undecided
 from proxy.engine.answers.formula_widths import narrowed, opening
@@ -34,6 +35,7 @@ __all__ = [
     "opening",
     "promised_columns",
     "relation",
+    "reported",
     "smallest_cap",
     "take_step",
     "unanswered",

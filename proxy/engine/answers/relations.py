@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from planner.workload import ColumnKind, OutputColumn, Part, Workload
 from proxy.api import ColumnReceipt, arrow_type
+from proxy.engine.answers.best_values import best_values
 from proxy.engine.answers.count_statistics import TESTED_SCHEMA, shortfall_notes, summarised, tested
 from proxy.engine.answers.formula_widths import has_target, small_groups
 from proxy.engine.answers.results import AnsweredItem, AnsweredPart
@@ -38,6 +39,7 @@ _KIND_TYPES: Final = {
     ColumnKind.COST: pa.float64(),
     ColumnKind.SOURCE: pa.string(),
     ColumnKind.PROBABILITY: pa.float64(),
+    ColumnKind.REPORT: pa.int64(),
 }
 
 
@@ -154,6 +156,8 @@ def _type_of(part: Part, column: OutputColumn) -> pa.DataType:
 def _may_be_null(part: Part, column: OutputColumn) -> bool:
     """Whether it may be NULL: keys, formulas that divide by zero, intervals of clipped counts."""
     of_law = (ColumnKind.LOW, ColumnKind.HIGH, ColumnKind.STDERR, ColumnKind.PROBABILITY)
+    if column.kind is ColumnKind.REPORT:
+        return True  # also where a table's answers only have bounds on their errors
     if column.kind in of_law and part.consistency:
         return True
     if column.kind in (ColumnKind.ANSWER, ColumnKind.STDERR, ColumnKind.PROBABILITY):
@@ -169,10 +173,11 @@ def _values(answered: AnsweredPart, column: OutputColumn) -> Sequence[object] | 
         return summarised(answered, part.summaries[column.index])
     if column.kind is ColumnKind.ESTIMATE:
         return answered.values(column.index)
-    if column.span is not None and not answered.has_laws:
-        return [None] * part.n_rows
+    if column.belief is not None:
+        return best_values(answered, column.index, column.belief)
     if column.span is not None:
-        return answered.answers[column.index].probabilities(*column.span)
+        found = answered.answers[column.index]
+        return found.probabilities(*column.span) if answered.has_laws else [None] * part.n_rows
     confidence = part.confidence if column.confidence is None else column.confidence
     return _of_item(answered.answers[column.index], column.kind, confidence, part.n_rows)
 

@@ -19,12 +19,12 @@ import pyarrow as pa
 from accountant.ledger import Window
 from accountant.ledger.history import Renewal
 from cube.refusals import InvalidRequest, InvalidSql, InvalidTarget, TooLarge
-from inference import Loss, LossTable, PowerLoss, ZeroOneLoss
+from inference import N_COUNTS_MAX, N_POINTS_MAX, CountPrior, Loss, LossTable
+from planner.belief import Belief, PriorSelect, loss_named
 from planner.lowering import FUNCTION, GIVEN
 from planner.sql import Parameter, consistency_named, parameter_of
 from planner.workload import Consistency, RequestedTarget
 from proxy.api import (
-    Belief,
     BudgetStatus,
     LimitStatus,
     MadeMarginals,
@@ -32,6 +32,7 @@ from proxy.api import (
     MarginalsRequest,
     QueryResult,
     Receipt,
+    ReportedCount,
     exact_epsilon,
 )
 from proxy.engine.answers import TESTED_SCHEMA
@@ -149,15 +150,7 @@ def independence_reply(
     return tacit_pb2.TestIndependenceReply(**row, receipt=receipt)
 
 
-N_POINTS_MAX: Final = 10_000  # of a prior: each is evaluated separately
-N_COUNTS_MAX: Final = 1_000_000  # the largest count that a prior may name
 N_LOSSES_MAX: Final = 1000  # rows of a table of losses
-
-LOSSES: Final[dict[str, Loss]] = {
-    "absolute": PowerLoss(1),
-    "squared": PowerLoss(2),
-    "zero_one": ZeroOneLoss(),
-}
 TABLE: Final = "table"
 
 
@@ -168,50 +161,64 @@ def belief_of(message: tacit_pb2.BestReportRequest) -> Belief:
     ------
     InvalidRequest, TooLarge
     """
-    counts = [point.value for point in message.prior]
-    if not counts:
+    if bool(message.prior) == bool(message.prior_sql):
         raise InvalidRequest(
-            "The request has no prior.", hint="Give the probability of each count."
+            "The request needs one prior.",
+            hint="Give the probability of each count, or a SELECT that gives the prior.",
         )
-    if min(counts) < 0 or len(set(counts)) < len(counts):
+    counts = [point.value for point in message.prior]
+    if counts and (min(counts) < 0 or len(set(counts)) < len(counts)):
         raise InvalidRequest(
             "A prior may name each count only once, and none below 0.", hint="Add up duplicates."
         )
-    if len(counts) > N_POINTS_MAX or max(counts) > N_COUNTS_MAX:
+    if len(counts) > N_POINTS_MAX or max(counts, default=0) > N_COUNTS_MAX:
         raise TooLarge(
             f"A prior has at most {N_POINTS_MAX} points, none above {N_COUNTS_MAX}.",
             hint="Name fewer counts.",
         )
-    prior = np.zeros(max(counts) + 1)
-    prior[counts] = [point.probability for point in message.prior]
-    return Belief(prior, _loss(message))
+    points = sorted((point.value, point.probability) for point in message.prior)
+    try:
+        prior = (
+            CountPrior(tuple(one for one, _ in points), tuple(one for _, one in points))
+            if points
+            else PriorSelect(message.prior_sql)
+        )
+        return Belief(prior, _loss(message))
+    except ValueError as error:
+        raise InvalidRequest(
+            f"The prior or the loss is not valid: {error}.",
+            hint="Probabilities must sum to 1; a table of losses must be square, with one row "
+            "per count.",
+        ) from None
 
 
 def _loss(message: tacit_pb2.BestReportRequest) -> Loss:
-    known = LOSSES.get(message.loss)
-    if known is not None:
-        return known
     if message.loss != TABLE:
-        raise InvalidRequest(
-            f"There is no loss {message.loss[:40]!a}.",
-            hint=f"Losses are {', '.join(LOSSES)}, table.",
-        )
+        return loss_named(message.loss, message.power if message.HasField("power") else None)
     if len(message.loss_table) > N_LOSSES_MAX:
         raise TooLarge(
             f"A table of losses has at most {N_LOSSES_MAX} rows.", hint="Name a loss instead."
         )
     rows = [list(row.losses) for row in message.loss_table]
     if not rows or {len(row) for row in rows} != {len(rows)}:
-        raise InvalidRequest(
-            "A table of losses must be square, with one row per count.",
-            hint="losses[truth][report].",
-        )
-    try:
-        return LossTable(np.array(rows))
-    except ValueError as error:
-        raise InvalidRequest(
-            f"The loss is not valid: {error}.", hint="Losses must be finite."
-        ) from None
+        raise ValueError("a table of losses has a loss for each truth and report")
+    return LossTable(np.array(rows))
+
+
+def report_reply(reported: ReportedCount, release: QueryResult) -> tacit_pb2.BestReportReply:
+    """The best report as a message."""
+    return tacit_pb2.BestReportReply(
+        report=reported.value,
+        expected_loss=reported.expected_loss,
+        answer=reported.answer,
+        receipt=None if release.receipt is None else receipt_message(release.receipt),
+        interval=tacit_pb2.PosteriorInterval(
+            low=reported.low,
+            high=reported.high,
+            confidence=reported.confidence,
+            probability=reported.probability,
+        ),
+    )
 
 
 _KINDS: Final = ("boolean", "integer", "number", "decimal", "text", "date", "timestamp")

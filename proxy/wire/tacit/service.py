@@ -49,6 +49,7 @@ from proxy.wire.tacit.messages import (
     marginals_request,
     parameter_in,
     receipt_message,
+    report_reply,
 )
 from proxy.wire.tacit.synthesis import SyntheticMethods
 
@@ -188,12 +189,7 @@ class TacitService(SyntheticMethods):
         reported, release = self._engine.best_report(asked, belief_of(request))
         if release.receipt is not None:
             report_epsilon(context, release.receipt.epsilon_spent)
-        return tacit_pb2.BestReportReply(
-            report=reported.value,
-            expected_loss=reported.expected_loss,
-            answer=reported.answer,
-            receipt=None if release.receipt is None else receipt_message(release.receipt),
-        )
+        return report_reply(reported, release)
 
     def ListTables(
         self,

@@ -20,10 +20,11 @@ from cube.refusals import (
     UnsupportedSql,
 )
 from cube.schema import Schema
-from inference.remap import PowerLoss
+from inference.remap import CountPrior, PowerLoss
+from planner.belief import Belief
 from proxy.api.marginals import MarginalSet, MarginalsRequest
 from proxy.api.receipts import RECEIPT_KEY, notice_lines
-from proxy.api.requests import LOCAL, BatchRequest, Belief, Caller, QueryRequest, QueryResult
+from proxy.api.requests import LOCAL, BatchRequest, Caller, QueryRequest, QueryResult
 from proxy.engine.engine import Engine
 from proxy.feature import Feature
 from proxy.wire.tacit.messages import receipt_message
@@ -189,7 +190,7 @@ def test_what_a_table_cannot_answer_is_refused(
 def test_nothing_of_it_is_bought_or_reported(engine: Engine) -> None:
     with pytest.raises(InvalidRequest, match="survey is counted"):
         engine.plan_batch(BatchRequest(sql=BY_CITY))
-    belief = Belief(np.full(11, 1 / 11), PowerLoss(1))
+    belief = Belief(CountPrior.of_weights(dict.fromkeys(range(11), 1)), PowerLoss(1))
     with pytest.raises(InvalidRequest, match="survey is counted"):
         engine.best_report(QueryRequest(sql="SELECT COUNT(*) AS n FROM survey"), belief)
 
