@@ -120,3 +120,23 @@ class Comparison:
     def ends(self) -> tuple[float, ...]:
         """The ends that are finite."""
         return tuple(end for end in (self.low, self.high) if math.isfinite(end))
+
+
+@dataclass(frozen=True, slots=True)
+class SubqueryClaim:
+    """A claim about answers of several SELECTs, each with one row.
+
+    Parameters
+    ----------
+    name : str
+        The relation of one row with its probability, which the outer SQL reads.
+    answers : tuple of (str, int)
+        The part and the place of each answer, in the order of the columns ``d0, d1, ..``.
+    sql : str
+        DuckDB's SQL for the probability, over the relation ``draws`` with a row for each draw of
+        the true values.
+    """
+
+    name: str
+    answers: tuple[tuple[str, int], ...]
+    sql: str

@@ -255,7 +255,8 @@ class Planner:
         whole = () if counted is None else CountColumns(parts, self._world.public).places(counted)
         warnings = _warnings(splitter)
         made = Workload(parts, outer, is_probe, fallback, notes, moment, whole, warnings)
-        return replace(_cautioned(made.told((), chosen), splitter), pick=pick)
+        made = _cautioned(made.told((), chosen), splitter)
+        return replace(made, pick=pick, claims=tuple(splitter.claims))
 
     def _constants(self, select: exp.Select) -> Columns:
         """The values of a SELECT of constants."""

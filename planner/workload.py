@@ -63,7 +63,7 @@ from cube.query import QueryBlock
 from cube.refusals import UnsupportedSql
 from cube.target import AccuracyTarget, PosteriorMethod
 from planner.belief import Belief
-from planner.decision import Comparison, Decision
+from planner.decision import Comparison, Decision, SubqueryClaim
 from planner.level_summary import LevelSummary
 
 
@@ -657,6 +657,8 @@ class Workload:
         What CURRENT_DATE and NOW() were taken to be, in UTC, if the statement has them.
     whole : tuple of int
         The columns of the result that are counts to be shown in whole numbers.
+    claims : tuple of SubqueryClaim
+        About answers of several parts.
     """
 
     parts: tuple[Part, ...]
@@ -670,6 +672,7 @@ class Workload:
     caveats: tuple[str, ...] = ()
     changed: tuple[ChangedValues, ...] = ()
     pick: Pick | None = None
+    claims: tuple[SubqueryClaim, ...] = ()
 
     @property
     def tables(self) -> tuple[str, ...]:

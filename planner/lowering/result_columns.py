@@ -13,6 +13,8 @@ Choices among noisy answers: MAX and MIN, and the first rows in the order of ans
 
 What is chosen because it is large was made too large by noise more often than too small, and its
 interval, which is right for a row that was named beforehand, misses the truth more often.
+
+Claims about answers of several SELECTs, which become relations of one row.
 """
 
 import operator
@@ -23,12 +25,26 @@ from typing import Final, TypeAlias
 
 from sqlglot import exp
 
+from cube.refusals import UnsupportedSql
+from planner.decision import SubqueryClaim
 from planner.domain import OWN_PREFIX, PublicRelation
+from planner.lowering.outer import outer_sql
 from planner.lowering.parts import PartBuilder, counts_records
 from planner.lowering.rows import Rows
 from planner.lowering.summands import conjuncts
 from planner.lowering.tables import column_names
-from planner.sql import aggregates_in, column_name, constant_value, has_node, nodes_of, shortened
+from planner.meaning import ANSWER
+from planner.sql import (
+    aggregates_in,
+    claimed_condition,
+    column_name,
+    constant_value,
+    has_node,
+    is_probability,
+    nodes_of,
+    position,
+    shortened,
+)
 from planner.workload import PICKED, ColumnKind, OutputColumn, Part, Pick
 
 _COMPARISONS: dict[type[exp.Expr], Callable[[Fraction, Fraction], bool]] = {
@@ -274,6 +290,82 @@ def pick_of(tree: exp.Query, parts: Sequence[PartBuilder]) -> Pick | None:
     is_null_first = is_descending if nulls is None else bool(nulls)
     shows_certainty = bool(parts[0].requested.certainty)
     return Pick(shown, n_rows, n_before, is_descending, is_null_first, shows_certainty)
+
+
+CLAIM_TYPES: Final = {"p": ANSWER}
+
+
+def claims_of_subqueries(
+    select: exp.Select, parts: Sequence[PartBuilder], n_before: int
+) -> list[SubqueryClaim]:
+    """The claims of a SELECT about answers of its subqueries, which are read off relations then.
+
+    Parameters
+    ----------
+    n_before : int
+        How many claims of the statement came before.
+
+    Raises
+    ------
+    UnsupportedSql
+        If a subquery gives something else than one answer in one row; or several, of which one is
+        a formula, read one table: only answers of a SELECT have a joint law then.
+    """
+    found: list[SubqueryClaim] = []
+    by_name = {part.name: part for part in parts}
+    for call in nodes_of(select, exp.Anonymous):
+        if not is_probability(call) or not nodes_of(call, exp.Subquery):
+            continue
+        answers: list[tuple[str, int]] = []
+        condition = claimed_condition(call)
+        for place, subquery in enumerate(nodes_of(condition, exp.Subquery)):
+            answers.append(_answer_of(call, subquery, by_name))
+            subquery.replace(exp.column(f"d{place}"))
+        _check_joint(call, answers, by_name)
+        name = f"{OWN_PREFIX}claim_{n_before + len(found)}"
+        one, none = exp.Literal.number("1.0"), exp.Literal.number("0.0")
+        holds = exp.Case(ifs=[exp.If(this=condition, true=one)], default=none)
+        share = exp.select(exp.alias_(exp.Avg(this=holds), "p")).from_("draws")
+        types = {f"d{place}": ANSWER for place in range(len(answers))}
+        sql, _ = outer_sql(share, lambda _, types=types: types)  # type: ignore[misc]
+        found.append(SubqueryClaim(name, tuple(answers), sql))
+        read = exp.select("p").from_(exp.to_identifier(name, quoted=True))
+        call.replace(exp.Subquery(this=read))
+    return found
+
+
+def _answer_of(
+    call: exp.Expr, subquery: exp.Subquery, parts: Mapping[str, PartBuilder]
+) -> tuple[str, int]:
+    """The part and the place of the only answer of a subquery."""
+    inner = subquery.this
+    clauses = {clause for clause, value in inner.args.items() if value}
+    if isinstance(inner, exp.Select) and clauses <= {"expressions", "from_"}:
+        (item, *others), origin = inner.expressions, inner.args.get("from_")
+        part = None if origin is None else parts.get(origin.this.name)
+        column = item.unalias()
+        if part is not None and part.n_rows == 1 and not (others or part.keys):
+            shown = part.shows(column) if isinstance(column, exp.Column) else None
+            if shown is not None and shown.kind is ColumnKind.ANSWER:
+                return part.name, shown.index
+    raise UnsupportedSql(
+        "DP_PROBABILITY compares a subquery that is not one answer in one row.",
+        hint="Compare subqueries such as (SELECT COUNT(*) FROM t WHERE ..).",
+        position=position(call),
+    )
+
+
+def _check_joint(
+    call: exp.Expr, answers: Sequence[tuple[str, int]], parts: Mapping[str, PartBuilder]
+) -> None:
+    tables = [parts[name].rows.table for name, _ in answers]
+    for table, (name, place) in zip(tables, answers, strict=True):
+        if tables.count(table) > 1 and parts[name].is_formula(place):
+            raise UnsupportedSql(
+                f"DP_PROBABILITY compares subqueries of {table} of which one is a formula.",
+                hint="Ask in one SELECT, as in DP_PROBABILITY(AVG(a) FILTER (WHERE b) > AVG(a)).",
+                position=position(call),
+            )
 
 
 def _is_picked(tree: exp.Query) -> bool:

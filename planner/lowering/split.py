@@ -18,6 +18,7 @@ from sqlglot import exp
 
 from cube.pace import checkpoint
 from cube.refusals import TooLarge, UnknownName, UnsupportedSql
+from planner.decision import SubqueryClaim
 from planner.domain import OWN_PREFIX, PRIVACY_SCHEMA, check_scalar
 from planner.lowering.formulas import Total
 from planner.lowering.joins import exists_among, joined_rows, public_literal, value_of, values_of
@@ -34,7 +35,14 @@ from planner.lowering.lowering import Lowering, count_of_units, name_every_key, 
 from planner.lowering.nested_sums import inline_names, merge_sums
 from planner.lowering.outer import public_types
 from planner.lowering.parts import PartBuilder, PlanningContext
-from planner.lowering.result_columns import empty_rows, has_limit_zero, is_probe, shown_columns
+from planner.lowering.result_columns import (
+    CLAIM_TYPES,
+    claims_of_subqueries,
+    empty_rows,
+    has_limit_zero,
+    is_probe,
+    shown_columns,
+)
 from planner.lowering.rows import Rows, check_plain, clause_of_rows, mapped, rows_shown
 from planner.lowering.summands import conjuncts
 from planner.lowering.tables import Answered, Names, Relation, ShownAnswer, Tables, column_names
@@ -153,6 +161,7 @@ class Splitter:
         self._with_text = ""
         self._requested = requested
         self.parts: list[PartBuilder] = []
+        self.claims: list[SubqueryClaim] = []
         self.notes: list[str] = []  # for the receipt
         self.tables = Tables(world, requested.as_of)
         self._held: list[tuple[exp.Expr, _Scope]] = []
@@ -210,6 +219,8 @@ class Splitter:
 
     def types(self, table: exp.Table) -> Mapping[str, SqlType]:
         """The types of the columns of a relation that the outer SQL reads."""
+        if any(one.name == table.name for one in self.claims):
+            return CLAIM_TYPES
         part = next((one for one in self.parts if one.name == table.name), None)
         return public_types(self._world.public)(table) if part is None else part.types
 
@@ -306,6 +317,7 @@ class Splitter:
             manner.refuse_consistency()
             show_companions(select, sources, self._tree)
             self._put_back(select)
+            self.claims += claims_of_subqueries(select, self.parts, len(self.claims))
             has_groups = sources.has_groups and self._note_counts(select)
             return Answered(
                 listed=None if listed is None else passed_on(select, listed),

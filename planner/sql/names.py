@@ -385,6 +385,45 @@ def without_quotient(claim: Claim) -> list[Claim]:
     return found
 
 
+def claimed_condition(call: exp.Expr) -> exp.Expr:
+    """The condition of a call of DP_PROBABILITY; of an answer and two ends, that it is between.
+
+    Raises
+    ------
+    UnsupportedSql
+        If it has other arguments.
+    """
+    arguments = call.expressions
+    if len(arguments) == 1:
+        _check_condition(call, arguments[0])
+        return exp.paren(arguments[0])
+    if len(arguments) != 3:  # noqa: PLR2004 - an answer, and the ends of a range
+        raise _refusal(call, "needs a condition, or an answer and two ends", WAY_OUT)
+    about, ends = arguments[0], arguments[1:]
+    kinds = (exp.GT, exp.LTE)
+    sides = [
+        kind(this=exp.paren(about), expression=end.copy())
+        for kind, end in zip(kinds, ends, strict=True)
+        if not isinstance(end.unnest(), exp.Null)
+    ]
+    return exp.paren(exp.and_(*sides, copy=False) if sides else exp.true())
+
+
+def _check_condition(call: exp.Expr, node: exp.Expr) -> None:
+    """Refuse what is not made of comparisons by NOT, AND and OR."""
+    node = node.unnest()
+    if isinstance(node, exp.Not | exp.And | exp.Or):
+        for side in (node.this, node.args.get("expression")):
+            if side is not None:
+                _check_condition(call, side)
+    elif not isinstance(node, exp.Between) and type(node) not in _FLIPPED:
+        raise UnsupportedSql(
+            "DP_PROBABILITY has a condition that is no comparison by <, >, or BETWEEN.",
+            hint=WAY_OUT,
+            position=position(call),
+        )
+
+
 def number_literal(number: float) -> exp.Expr:
     """A number as SQL, exactly.
 

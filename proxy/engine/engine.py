@@ -72,9 +72,11 @@ from proxy.engine.across_tables import answered_tables, check_covered, joined, l
 from proxy.engine.answers import (
     AnsweredPart,
     check_multiplied,
+    claimed_relations,
     promised_columns,
     relation,
     unanswered,
+    unanswered_claims,
 )
 from proxy.engine.answers.released import released
 from proxy.engine.asked_first import (
@@ -578,7 +580,7 @@ class Engine:
             workload = workload.told(notes, caveats, warnings)
             computed = None
             if workload.outer is not None:
-                computed = self._computed(workload.outer, in_order, caller, seen)
+                computed = self._computed(workload, workload.outer, in_order, caller, seen)
             result = released(workload, in_order, computed, left)
         if warnings or not is_kept:  # asked again, a search goes on
             return result
@@ -596,6 +598,7 @@ class Engine:
 
     def _computed(
         self,
+        workload: Workload,
         outer: Outer,
         answered: Sequence[AnsweredPart],
         caller: Caller,
@@ -605,7 +608,9 @@ class Engine:
         relations = {one.part.name: relation(one) for one in answered}
         try:
             public = self._public_relations(outer.public, seen, caller)
-            return self._outer.run(outer.sql, relations | public)
+            by_name = {one.part.name: one for one in answered}
+            claims = claimed_relations(workload.claims, by_name, self._outer)
+            return self._outer.run(outer.sql, relations | public | claims)
         except Refused as refusal:
             if not any(one.part.table in seen.gated for one in answered):
                 raise
@@ -629,6 +634,7 @@ class Engine:
         if workload.outer is not None:
             relations = {part.name: unanswered(part) for part in workload.parts}
             relations |= self._public_relations(workload.outer.public, seen, None)
+            relations |= unanswered_claims(workload.claims)
             computed = self._outer.run(workload.outer.sql, relations)
         schema = promised_columns(workload, computed)
         self._schemas.put(key, schema, n_bytes=SCHEMA_BYTES)

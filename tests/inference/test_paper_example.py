@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from benchmarks.laplace_oracles import partial_fractions_tail
-from inference.noise_law.law import LawMethod, NoiseLaw, law_of_noise
+from cube.target import PosteriorMethod
+from inference.noise_law.law import LawMethod, NoiseLaw, law_by, law_of_noise
 from inference.posterior import Posterior
 
 Vector = list[Fraction]
@@ -211,3 +212,18 @@ def test_the_cost_is_the_papers() -> None:
     ]
     assert per_cell == [Fraction(k, 40) for k in (4, 11, 10, 15)]
     assert max(per_cell) == Fraction(3, 8)
+
+
+@pytest.mark.parametrize("method", PosteriorMethod)
+def test_the_law_that_a_statement_names_gives_the_same_claim_and_interval(
+    method: PosteriorMethod,
+) -> None:
+    """Pr(theta > 0) and the interval, to the error that each law states of itself."""
+    law = law_by(contour(), method, np.random.default_rng(7))
+    posterior = Posterior(float(estimate()), law)
+    assert posterior.exceeds(0.0) == pytest.approx(0.96190411614153539, abs=law.tail_error)
+    width = posterior.half_width(0.95)
+    least, most = (contour().half_width(1 - share) for share in (0.0501, 0.0499))
+    spread = 2.2 * law.tail_error  # in probability: a half-width has two tails, and is rounded up
+    assert width >= least * (1 - spread)
+    assert width <= max(most, contour().half_width(0.95 + min(2 * spread, 0.049)))

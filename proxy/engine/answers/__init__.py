@@ -5,7 +5,7 @@ Not here: which blocks are bought, and what a caller may see of them (`engine/`)
 
 from proxy.engine.answers.best_values import reported
 from proxy.engine.answers.count_statistics import TESTED_SCHEMA, consistent
-from proxy.engine.answers.decisions import undecided
+from proxy.engine.answers.decisions import claimed_relations, unanswered_claims, undecided
 from proxy.engine.answers.formula_widths import narrowed, opening
 from proxy.engine.answers.relations import N_ROWS_TRIED, check_multiplied, relation, unanswered
 from proxy.engine.answers.released import promised_columns
@@ -30,6 +30,7 @@ __all__ = [
     "asked_of",
     "at_widths",
     "check_multiplied",
+    "claimed_relations",
     "consistent",
     "narrowed",
     "opening",
@@ -39,5 +40,6 @@ __all__ = [
     "smallest_cap",
     "take_step",
     "unanswered",
+    "unanswered_claims",
     "undecided",
 ]
