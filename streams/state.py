@@ -309,6 +309,32 @@ class BitState(StateFile):
             with self._lock:
                 self._write(piece, ones)
 
+    def remix(self, keep: int, law: TwoPoint) -> None:
+        """Make the state random again after a look that was announced; then its law is another.
+
+        Each bit is kept, or is a fair coin. No arrival may come meanwhile. The file is of the new
+        law from then on; if the machine dies before that, the state is lost.
+
+        Parameters
+        ----------
+        keep : int
+            The probability with which a bit is kept, in units of ``2**-64``.
+        law : TwoPoint
+            Of the bits of users who arrive or leave later; see `mechanism.AnnouncedLooks`.
+        """
+        with self._lock:
+            for begin in range(0, self.n_bits, WORDS_IN_PIECE):
+                n = min(WORDS_IN_PIECE, self.n_bits - begin)
+                piece = slice(begin // BITS_IN_BYTE, -(-(begin + n) // BITS_IN_BYTE))
+                bits = np.unpackbits(self._bytes[piece])[:n]
+                coins = self._entropy.words(n) < np.uint64(GRID // 2)
+                kept = self._entropy.words(n) < np.uint64(keep)
+                self._bytes[piece] = np.packbits(np.where(kept, bits, coins))
+            *_, name = HEADER.unpack(self._map[: HEADER.size])
+            self._map[: HEADER.size] = _header(self.n_bits, law, name)
+            self._law = law
+            self._map.flush()
+
     def _write(self, places: NDArray[np.int64], ones: NDArray[np.uint8]) -> None:
         """Set bits. Of one place in a byte, equal bytes are equal users: the last one stands."""
         bytes_of, bits_of = places >> 3, (places & 7).astype(np.uint8)
