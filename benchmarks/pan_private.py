@@ -160,7 +160,7 @@ def main() -> None:
             "buckets": arrivals_a_second(Buckets(10**6, KEY), 10**6, folder),
             "visits": visits_a_second(folder, N_ARRIVALS),
         }
-        n_of_visits = 400 if is_quick else 4000
+        n_of_visits = 400 if is_quick else 6000
         of_visits = errors_of_visits(n_of_visits, folder)
         for row in of_visits:
             progress(f"visits: {row}")
@@ -201,7 +201,9 @@ def main() -> None:
                 DWORKS_PROMISE,
                 float(str(lost["ours"])) <= DWORKS_PROMISE + 2**-40,
             ),
-            Bar("coverage of visits off 95 %, at most", missed, may_miss, missed <= may_miss),
+            Bar(
+                "coverage of visits off 95 %, at most", missed, may_miss, missed <= may_miss + 1e-9
+            ),
             Bar(
                 "measured error of visits off its law, share",
                 off_law,

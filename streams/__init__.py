@@ -4,7 +4,7 @@ The corrected forms of the published estimators, and no others. Knows no SQL, wi
 """
 
 from streams.arrivals import Arrivals
-from streams.counters import best_counter_mechanism
+from streams.counters import RATE_MIN, best_counter_mechanism
 from streams.declared import AnyEpoch, epoch_of
 from streams.estimates import ErrorLaw, ReleasedCount
 from streams.mechanism import EPSILON_MIN, best_mechanism
@@ -14,6 +14,7 @@ from streams.visit_estimates import STEP_MAX, Statistic, VisitErrorLaw, VisitEst
 
 __all__ = [
     "EPSILON_MIN",
+    "RATE_MIN",
     "STEP_MAX",
     "AnyEpoch",
     "Arrivals",

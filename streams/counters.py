@@ -37,6 +37,7 @@ from streams.randomness import GRID, GeometricNoise, TwoPoint
 
 LEVELS_MAX: Final = 100  # a cell is one byte
 N_RELEASES_MAX: Final = 24
+RATE_MIN: Final = 2.0**-12  # of the noise: below it, a law is too long to compute with
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ users among it is exact for the former statistics, and normal for sums of visits
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -38,6 +39,7 @@ from streams.windows import EXPONENT_CUT, Window, reach
 SMALLEST: Final = 1e-300
 N_TERMS_AT_ONCE: Final = 2**20
 N_KEPT: Final = 2**14
+LENGTH_MAX: Final = 2**19  # of a law: 4 MB, and half a second
 STEP_MAX: Final = 200  # as of the square of 100 visits
 Floats = NDArray[np.float64]
 
@@ -149,52 +151,62 @@ def sum_law(mechanism: CounterMechanism, statistic: Statistic, users: Users) -> 
     `C` the mean over positions of the cosine of ``step * angle``, `S[m]` that of its sine, with a
     minus above position `m`, and ``D = p1 - p0``.
     """
-    levels = mechanism.levels
-    steps = np.array(statistic.steps)
-    separation = float(mechanism.state.separation)
+    levels, steps = mechanism.levels, np.array(statistic.steps)
     alpha, left = float(mechanism.output.alpha), float(1 - mechanism.output.alpha)
     n_cells = int(users.n.sum())
-    scale = separation / levels  # half of what a unit of a user's weight moves the mean by
-    squares = float((steps**2).sum())
-    # By visits: the steps that are passed, less those that are not.
-    signed = (2 * statistic.weights - steps.sum()).astype(np.float64)
+    # Half of what a unit of a user's weight moves the mean by.
+    scale = float(mechanism.state.separation) / levels
     asked = int(np.argmax(np.abs(statistic.weights)))
-    mean = float(users.n @ signed) + users.moved.mean * float(signed[asked] - signed[0])
-    centre = round(scale * mean)
-    largest = int(np.abs(steps).max())
-    far = (
-        largest * reach(n_cells * squares / levels / largest**2)
+    weight = float(users.n @ statistic.weights) + users.moved.mean * statistic.weights[asked]
+    centre = round(scale * (2 * weight - n_cells * int(steps.sum())))
+    length = _length(_far(mechanism, statistic, users))
+    angles = 2 * math.pi / length * np.arange(length // 2 + 1)
+    outer = -2 * scale**2 * users.spread * angles**2
+    cosine = np.full(angles.size, float((steps == 0).sum()) / levels)
+    most = np.zeros(angles.size)
+    for size, n in Counter(np.abs(steps[steps != 0]).tolist()).items():
+        chord = 4 * np.sin(size * angles / 2) ** 2
+        outer += n * (2 * math.log(left) - np.log(left**2 + alpha * chord))
+        cosine += n / levels * np.cos(size * angles)
+        most += n * scale * np.abs(np.sin(size * angles))
+    kept = np.flatnonzero(outer + n_cells * _log(cosine, most).real > NEGLIGIBLE)
+    angles, cosine = angles[kept], cosine[kept]
+    logs = outer[kept] - 1j * centre * angles
+    sines = {size: scale * np.sin(size * angles) for size in set(statistic.steps)}
+    sine = -sum((sines[step] for step in statistic.steps), np.zeros(kept.size))
+    alone: dict[int, NDArray[np.complex128]] = {}
+    for n_visits, n in enumerate(users.n.tolist()):
+        if n or n_visits in {0, asked}:
+            checkpoint()
+            of_one = _log(cosine, sine)
+            logs = logs + n * of_one
+            if n_visits in {0, asked}:
+                alone[n_visits] = of_one
+        if n_visits < levels:
+            sine = sine + 2 * sines[statistic.steps[n_visits]]
+    if users.moved.weights.size > 1 or users.moved.start:
+        logs = logs + _log_generating(users.moved, alone[asked] - alone[0])
+    transform = np.zeros(length // 2 + 1, np.complex128)
+    transform[kept] = np.exp(np.conj(logs))
+    law = np.fft.fftshift(np.fft.irfft(transform, length))
+    return SumLaw(centre - length // 2, np.clip(np.cumsum(law), 0.0, 1.0))
+
+
+def _far(mechanism: CounterMechanism, statistic: Statistic, users: Users) -> int:
+    """How far from its mean a noisy sum goes, but for some 1e-15 of its law."""
+    squares = float(sum(step**2 for step in statistic.steps))
+    largest = max(map(abs, statistic.steps))
+    scale = float(mechanism.state.separation) / mechanism.levels
+    return (
+        largest * reach(int(users.n.sum()) * squares / mechanism.levels / largest**2)
         + math.ceil(2 * scale * math.sqrt(2 * EXPONENT_CUT * users.spread))
         + math.ceil(2 * scale * reach(users.moved.variance))
         + math.ceil(EXPONENT_CUT / mechanism.output.rate * math.sqrt(squares))
     )
-    length = 1 << (2 * far + 2).bit_length()
-    angles = 2 * math.pi / length * np.arange(length // 2 + 1)
-    outer = -2 * scale**2 * users.spread * angles**2
-    cosine = np.full(angles.size, float((steps == 0).sum()) / levels)
-    sines = np.zeros((levels + 1, angles.size))
-    for place, step in enumerate(statistic.steps):
-        if not step:
-            continue
-        chord = 4 * np.sin(step * angles / 2) ** 2
-        outer += 2 * math.log(left) - np.log(left**2 + alpha * chord)
-        cosine += np.cos(step * angles) / levels
-        sine = scale * np.sin(step * angles)
-        sines[: place + 1] -= sine
-        sines[place + 1 :] += sine
-    most = _log(cosine, np.abs(sines).max(axis=0)).real
-    kept = np.flatnonzero(outer + n_cells * most > NEGLIGIBLE)
-    cosine, sines = cosine[kept], sines[:, kept]
-    logs = outer[kept] - 1j * centre * angles[kept]
-    for n_visits in np.flatnonzero(users.n):
-        logs = logs + int(users.n[n_visits]) * _log(cosine, sines[n_visits])
-    if users.moved.weights.size > 1 or users.moved.start:
-        ratio = _log(cosine, sines[asked]) - _log(cosine, sines[0])
-        logs = logs + _log_generating(users.moved, ratio)
-    transform = np.zeros(angles.size, np.complex128)
-    transform[kept] = np.exp(np.conj(logs))
-    law = np.fft.fftshift(np.fft.irfft(transform, length))
-    return SumLaw(centre - length // 2, np.clip(np.cumsum(law), 0.0, 1.0))
+
+
+def _length(far: int) -> int:
+    return 1 << (2 * far + 2).bit_length()
 
 
 def _log(real: Floats, imaginary: Floats) -> NDArray[np.complex128]:
@@ -205,17 +217,29 @@ def _log(real: Floats, imaginary: Floats) -> NDArray[np.complex128]:
 
 
 def _log_generating(law: Window, logs: NDArray[np.complex128]) -> NDArray[np.complex128]:
-    """The logarithm of the mean of ``exp(k log)`` over a law of `k`, for each logarithm."""
+    """The logarithm of the mean of ``exp(k log)`` over a law of `k`, for each logarithm.
+
+    Notes
+    -----
+    The numbers are laid out in rows of about as many as there are rows, as for bits; about the
+    mean, so that no power is large where the law of all users is not negligible.
+    """
+    about = round(law.mean)
+    width = max(1, math.isqrt(law.weights.size))
+    n_rows = -(-law.weights.size // width)
+    weights = np.zeros(n_rows * width)
+    weights[: law.weights.size] = law.weights
+    across = np.arange(width, dtype=np.float64)
+    down = law.start - about + width * np.arange(n_rows, dtype=np.float64)
     found = np.empty(logs.size, np.complex128)
-    values = law.values.astype(np.float64)
-    step = max(1, N_TERMS_AT_ONCE // values.size)
+    step = max(1, N_TERMS_AT_ONCE // n_rows)
     for begin in range(0, logs.size, step):
         checkpoint()
-        exponents = np.outer(logs[begin : begin + step], values)
-        most = exponents.real.max(axis=1)
-        total = np.exp(exponents - most[:, np.newaxis]) @ law.weights
+        piece = logs[begin : begin + step]
+        rows = np.exp(np.outer(piece, across)) @ weights.reshape(n_rows, width).T
+        total = (rows * np.exp(np.outer(piece, down))).sum(axis=1)
         with np.errstate(divide="ignore"):
-            found[begin : begin + step] = np.log(total) + most
+            found[begin : begin + step] = np.log(total) + about * piece
     return found
 
 
@@ -327,6 +351,12 @@ class VisitEstimate:
         check_confidence(confidence)
         return _interval(self, confidence)
 
+    @property
+    def is_too_long(self) -> bool:
+        """Whether the law has too many numbers to compute with: large steps, or a lot of noise."""
+        far = _far(self.released.mechanism, self.statistic, self._users(round(self.n_users)))
+        return _length(far) > LENGTH_MAX
+
     def sum_law(self, value: int) -> SumLaw:
         """The law of the noisy sum if the statistic has a value."""
         return sum_law(self.released.mechanism, self.statistic, self._users(value))
@@ -335,6 +365,7 @@ class VisitEstimate:
         """Users with that value: as many of the one weight, or spread as the release says."""
         population, weights = self.released.population, self.statistic.weights
         n_bits = population.n_bits
+        value = min(self.most, max(self.least, value))
         if self.statistic.is_one_of_two:
             n = np.zeros(weights.size, np.int64)
             n[0] = n_bits

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from accountant.ledger import Ledger, Payer, StreamHistory, Window
 from cube.axis import BooleanAxis, CategoryAxis, IntegerAxis
 from cube.query import QueryBlock
-from cube.refusals import InvalidRequest, StoreUnavailable, UnsupportedSql
+from cube.refusals import InvalidRequest, StoreUnavailable, TooLarge, UnsupportedSql
 from cube.runtime import cached_property
 from cube.schema import Schema
 from inference import Posterior
@@ -472,5 +472,11 @@ def _releases(stream: ServedStream | StreamElsewhere) -> dict[str, tuple[str, in
 def _law(epoch: AnyEpoch, row: Counted) -> ReleaseLaw:
     """The number that a row counts, as it was released."""
     if isinstance(epoch, VisitEpoch) and row.statistic is not None:
-        return ReleaseLaw(epoch.visits(row.predicate).estimate(row.statistic), row.times)
+        estimate = epoch.visits(row.predicate).estimate(row.statistic)
+        if estimate.is_too_long:
+            raise TooLarge(
+                f"The law of this sum over {VISITS} has too many values to compute an interval.",
+                hint=f"Ask for SUM({VISITS}), or for users by their number of {VISITS}.",
+            )
+        return ReleaseLaw(estimate, row.times)
     return ReleaseLaw(epoch.count(row.predicate), row.times)

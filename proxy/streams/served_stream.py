@@ -42,6 +42,7 @@ from cube.refusals import DataChanged, InvalidRequest, InvalidTarget, StoreUnava
 from planner.sql import CreateStream
 from streams import (
     EPSILON_MIN,
+    RATE_MIN,
     AnyEpoch,
     Arrivals,
     StateFile,
@@ -168,6 +169,11 @@ def _laws(epsilon: Fraction, order: CreateStream) -> tuple[int, int, int]:
     """The thresholds of bits and of noise, and what an estimator loses in units of epsilon."""
     if order.visits:
         counters = best_counter_mechanism(epsilon, order.n_bits, order.visits, order.n_releases)
+        if counters.output.rate < RATE_MIN:
+            raise InvalidTarget(
+                "The epsilon of a stream that counts visits is too small for its releases.",
+                hint="Raise epsilon, or declare fewer releases or predicates.",
+            )
         return counters.state.threshold, counters.output.threshold, counters.epsilon_units
     mechanism = best_mechanism(epsilon, order.n_bits)
     return mechanism.state.threshold, mechanism.output.threshold, mechanism.epsilon_units

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from accountant.auditor.verify import verify
-from cube.refusals import InvalidRequest, InvalidTarget, UnsupportedSql
+from cube.refusals import InvalidRequest, InvalidTarget, TooLarge, UnsupportedSql
 from proxy.reporting.report import read_report
 from tests.support.streaming import TODAY, TOMORROW, Streaming, streaming
 
@@ -148,6 +148,15 @@ def test_a_sum_with_no_common_measure_is_refused(server: Streaming) -> None:
 def test_counters_take_the_room_of_eight_bits(server: Streaming) -> None:
     with pytest.raises(InvalidTarget, match="too many for a state"):
         server.rows("CREATE STREAM visits (user UNIVERSE 20000000) WITH (visits => 5)")
+
+
+def test_epsilons_and_sums_whose_laws_are_too_long_are_refused(server: Streaming) -> None:
+    with pytest.raises(InvalidTarget, match="too small for its releases"):
+        server.rows(CREATE.replace("16", "0.01") + ", epochs => 'day', releases => 24)")
+    server.rows("CREATE STREAM visits (user UNIVERSE 5000) WITH (epsilon => 0.1, visits => 100)")
+    with pytest.raises(TooLarge, match="too many values"):
+        server.rows("SELECT SUM(visits * visits) AS n FROM visits")
+    assert server.rows("SELECT SUM(visits) AS n FROM visits")
 
 
 def test_a_stream_of_users_has_no_visits(server: Streaming) -> None:
