@@ -139,6 +139,8 @@ def test_states_of_disjoint_users_are_merged_one_behind_the_other(tmp_path: Path
     assert cells_of(tmp_path / "both") == cells_of(tmp_path / "a") + cells_of(tmp_path / "b")
     assert np.array_equal(merged.signed_counts(), apart[0] + apart[1])
     assert np.array_equal(merged.signed_counts(50, 100), apart[1])
+    merged.visit(np.arange(50, 100))  # it goes on with the users of both
+    assert np.array_equal(merged.signed_counts(0, 50), apart[0])
     other = CounterMechanism(4, LAW, MECHANISM.output)
     with pytest.raises(ValueError, match="different laws"):
         merge(tmp_path / "none", states, other, bytes(32))
