@@ -6,7 +6,8 @@ The mean squared error of a density at table 3.3's sizes and epsilons: of the pu
 which is not private; of ours, by formula and by running whole streams (arrivals, state file,
 release). The published one spends epsilon twice, and is compared with ours at what it claims in
 all. Then the exact loss of each published form, by walking every life of one user, beside ours; and
-arrivals a second on one core, for all of a universe, a sample of it, and buckets.
+arrivals a second on one core, for all of a universe, a sample of it, and buckets. And the three
+statistics of visits (`visits_of_streams`): error, coverage of intervals, and loss by enumeration.
 """
 
 import math
@@ -29,6 +30,13 @@ from benchmarks.published_streams import (
     ppds_loss,
 )
 from benchmarks.report import Bar, progress, run, wants_quick
+from benchmarks.visits_of_streams import (
+    CONFIDENCE,
+    errors_of_visits,
+    visits_a_second,
+    walked_losses,
+    widest_miss,
+)
 from streams.epoch import Epoch
 from streams.estimates import mean_squared_error
 from streams.mechanism import Mechanism, best_mechanism
@@ -150,7 +158,13 @@ def main() -> None:
             "everyone": arrivals_a_second(Everyone(UNIVERSE), UNIVERSE, folder),
             "sample": arrivals_a_second(Sample(10**6, UNIVERSE, KEY), 10**6, folder),
             "buckets": arrivals_a_second(Buckets(10**6, KEY), 10**6, folder),
+            "visits": visits_a_second(folder, N_ARRIVALS),
         }
+        n_of_visits = 400 if is_quick else 6000
+        of_visits = errors_of_visits(n_of_visits, folder)
+        for row in of_visits:
+            progress(f"visits: {row}")
+    walked = walked_losses()
     lost = losses()
     compared = [row for row in table if row.n_bits >= N_BITS_OF_BARS]
     worst = max(row.ours / row.published_optbern for row in compared)
@@ -159,12 +173,23 @@ def main() -> None:
     # A Laplace variable's square has a deviation of 2.2 means, a normal one's of 1.4.
     allowed = 5 * 2.2 / math.sqrt(n_streams)
     slowest = min(rates.values())
+    # In a quick run, a coverage is known to five deviations only.
+    may_miss = 0.055 if is_quick else 0.01
+    may_be_off = 0.18 if is_quick else 0.06
+    missed = widest_miss(of_visits, lambda row: row.coverage - CONFIDENCE)
+    off_law = widest_miss(of_visits, lambda row: row.measured / row.ours - 1)
+    worst_of = max(row.ours / row.published_corrected for row in of_visits)
+    beyond = max(row["walked"] - row["declared"] for row in walked)
+    convicted = max(row["of_state"] / row["declared"] for row in walked)
     run(
         {
             "mean_squared_errors": [vars(row) for row in table],
             "n_streams": n_streams,
             "losses": lost,
             "arrivals_a_second": rates,
+            "visits": [vars(row) for row in of_visits],
+            "n_streams_of_visits": n_of_visits,
+            "losses_of_visits": walked,
         },
         [
             Bar("error, private, over that of the published formula", worst, 1.0, worst <= 1.0),
@@ -175,6 +200,23 @@ def main() -> None:
                 float(str(lost["ours"])),
                 DWORKS_PROMISE,
                 float(str(lost["ours"])) <= DWORKS_PROMISE + 2**-40,
+            ),
+            Bar(
+                "coverage of visits off 95 %, at most", missed, may_miss, missed <= may_miss + 1e-9
+            ),
+            Bar(
+                "measured error of visits off its law, share",
+                off_law,
+                may_be_off,
+                off_law <= may_be_off,
+            ),
+            Bar("error of visits over the corrected published one", worst_of, 1.0, worst_of <= 1.0),
+            Bar("loss of visits by enumeration, beyond declared", beyond, 0.0, beyond <= 1e-9),
+            Bar(
+                "epsilon of a stolen state of visits over the declared, at most",
+                convicted,
+                1.0,
+                convicted < 1.0,
             ),
             Bar("arrivals a second, slowest kind", slowest, RATE_BAR, slowest >= RATE_BAR),
         ],

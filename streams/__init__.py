@@ -1,22 +1,31 @@
-"""Pan-private streams: counts of distinct users from a state that tells nothing of any of them.
+"""Pan-private streams: distinct users, and how often they came, from states that tell of nobody.
 
 The corrected forms of the published estimators, and no others. Knows no SQL, wire or ledger.
 """
 
 from streams.arrivals import Arrivals
-from streams.declared import epoch_of
-from streams.epoch import Epoch
+from streams.counters import RATE_MIN, best_counter_mechanism
+from streams.declared import AnyEpoch, epoch_of
 from streams.estimates import ErrorLaw, ReleasedCount
 from streams.mechanism import EPSILON_MIN, best_mechanism
-from streams.state import BitState, erase_file
+from streams.state import StateFile, erase_file
+from streams.visit_epoch import VisitEpoch
+from streams.visit_estimates import STEP_MAX, Statistic, VisitErrorLaw, VisitEstimate
 
 __all__ = [
     "EPSILON_MIN",
+    "RATE_MIN",
+    "STEP_MAX",
+    "AnyEpoch",
     "Arrivals",
-    "BitState",
-    "Epoch",
     "ErrorLaw",
     "ReleasedCount",
+    "StateFile",
+    "Statistic",
+    "VisitEpoch",
+    "VisitErrorLaw",
+    "VisitEstimate",
+    "best_counter_mechanism",
     "best_mechanism",
     "epoch_of",
     "erase_file",

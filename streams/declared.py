@@ -4,14 +4,17 @@ Who notes them, and where, is not known here.
 """
 
 from functools import lru_cache
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
+from streams.counters import CounterMechanism
 from streams.epoch import Epoch
 from streams.mechanism import Mechanism
 from streams.population import Buckets, Everyone, Population, Sample
 from streams.randomness import GeometricNoise, TwoPoint
+from streams.visit_epoch import VisitEpoch
 
 N_POPULATIONS_KEPT: Final = 32
+AnyEpoch: TypeAlias = Epoch | VisitEpoch
 
 
 class DeclaredStream(Protocol):
@@ -34,6 +37,14 @@ class DeclaredStream(Protocol):
         """The ratio of two neighbouring probabilities of a release's noise, in the same units."""
 
     @property
+    def levels(self) -> int:
+        """Up to which number a user's visits are counted; 0 if only distinct users are."""
+
+    @property
+    def n_releases(self) -> int:
+        """How many releases an epoch has."""
+
+    @property
     def has_departures(self) -> bool:
         """Whether users may leave again."""
 
@@ -46,19 +57,27 @@ class DeclaredStream(Protocol):
         """In hexadecimal, who is in the sample or in which bucket; empty if all have a bit."""
 
 
-def epoch_of(
-    stream: str, declared: DeclaredStream, name: str, noisy_ones: tuple[int, ...]
-) -> Epoch:
+def epoch_of(stream: str, declared: DeclaredStream, name: str, noisy: tuple[int, ...]) -> AnyEpoch:
     """An epoch of a stream; with what was released of it, if anything was."""
+    population, predicates = population_of(declared), declared.predicates
+    if declared.levels:
+        counters = counters_of(declared)
+        return VisitEpoch(stream, name, population, counters, predicates, noisy)
     return Epoch(
         stream,
         name,
-        population_of(declared),
+        population,
         mechanism_of(declared),
         has_departures=declared.has_departures,
-        predicates=declared.predicates,
-        noisy_ones=noisy_ones,
+        predicates=predicates,
+        noisy_ones=noisy,
     )
+
+
+def counters_of(declared: DeclaredStream) -> CounterMechanism:
+    """The laws of a stream's cells and of its noise."""
+    law, noise = TwoPoint(declared.p1), GeometricNoise(declared.alpha)
+    return CounterMechanism(declared.levels, law, noise, declared.n_releases)
 
 
 def mechanism_of(declared: DeclaredStream) -> Mechanism:

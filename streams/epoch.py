@@ -11,6 +11,8 @@ was not released yet may be counted again after a crash, since its noise was nev
 
 import hashlib
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
 
 from cube.refusals import InvalidRequest
 from streams.arrivals import Arrivals
@@ -18,7 +20,7 @@ from streams.estimates import ReleasedCount
 from streams.mechanism import Mechanism
 from streams.population import Population
 from streams.randomness import Entropy, SystemEntropy
-from streams.state import BitState
+from streams.state import BitState, StateFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +78,17 @@ class Epoch:
     @property
     def state_name(self) -> bytes:
         """What the header of its state says: 32 bytes that no other epoch's state has."""
-        text = self.stream.encode() + b"\0" + self.name.encode()
-        return hashlib.sha256(len(self.stream).to_bytes(4, "little") + text).digest()
+        return state_name(self.stream, self.name)
 
-    def observe(self, state: BitState, arrivals: Arrivals) -> None:
+    def created(self, path: Path) -> BitState:
+        """A new state; see `BitState.created`."""
+        return BitState.created(path, self.n_bits, self.mechanism.state, self.state_name)
+
+    def opened(self, path: Path) -> BitState:
+        """The state that a process left; see `BitState.opened`."""
+        return BitState.opened(path, self.n_bits, self.mechanism.state, self.state_name)
+
+    def observe(self, state: StateFile, arrivals: Arrivals) -> None:
         """Note users who arrived or left: the bits of users with a place are drawn anew.
 
         Parameters
@@ -95,27 +104,17 @@ class Epoch:
             If the epoch is over, an id is outside the universe, a predicate was not declared, or
             users leave a stream that was declared without departures. Then nothing was noted.
         """
-        if not self.is_open:
-            raise InvalidRequest("The epoch of the stream is over.")
-        if arrivals.has_departures and not self.has_departures:
-            raise InvalidRequest(
-                "The stream was declared without departures, so users cannot leave it."
-            )
-        if not arrivals.where.keys() <= set(self.predicates):
-            declared = ", ".join(self.predicates)
-            raise InvalidRequest(
-                "The stream was not declared with this predicate.",
-                hint=f"Its predicates are {declared}." if declared else "It has no predicates.",
-            )
+        bits = _bits(state)
+        check_observed(self, arrivals)
         drawn = [
             (self.population.places(ids) + start, present)
             for start, estimator in zip(self._starts, self.estimators, strict=True)
             for ids, present in arrivals.counted(estimator).last_states
         ]
         for places, present in drawn:
-            state.redraw(places, present=present)
+            bits.redraw(places, present=present)
 
-    def released(self, state: BitState, entropy: Entropy | None = None) -> "Epoch":
+    def released(self, state: StateFile, entropy: Entropy | None = None) -> "Epoch":
         """The epoch with a release; one that has one already stays as it is, and draws nothing.
 
         Parameters
@@ -127,10 +126,10 @@ class Epoch:
         """
         if not self.is_open:
             return self
-        source = SystemEntropy() if entropy is None else entropy
+        bits, source = _bits(state), SystemEntropy() if entropy is None else entropy
         n = self.population.n_bits
         noisy = tuple(
-            state.count_ones(start, start + n) + self.mechanism.output.draw(source)
+            bits.count_ones(start, start + n) + self.mechanism.output.draw(source)
             for start in self._starts
         )
         return replace(self, noisy_ones=noisy)
@@ -146,3 +145,54 @@ class Epoch:
     def _starts(self) -> range:
         """Where the bits of each estimator begin."""
         return range(0, self.n_bits, self.population.n_bits)
+
+
+class Observed(Protocol):
+    """What is known of an epoch that is told of arrivals."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether users are observed."""
+
+    @property
+    def has_departures(self) -> bool:
+        """Whether users may leave."""
+
+    @property
+    def predicates(self) -> tuple[str, ...]:
+        """Those that were declared."""
+
+
+def check_observed(epoch: Observed, arrivals: Arrivals) -> None:
+    """Refuse arrivals that an epoch cannot note.
+
+    Raises
+    ------
+    InvalidRequest
+        If the epoch is over, a predicate was not declared, or users leave a stream that was
+        declared without departures.
+    """
+    if not epoch.is_open:
+        raise InvalidRequest("The epoch of the stream is over.")
+    if arrivals.has_departures and not epoch.has_departures:
+        raise InvalidRequest(
+            "The stream was declared without departures, so users cannot leave it."
+        )
+    if not arrivals.where.keys() <= set(epoch.predicates):
+        declared = ", ".join(epoch.predicates)
+        raise InvalidRequest(
+            "The stream was not declared with this predicate.",
+            hint=f"Its predicates are {declared}." if declared else "It has no predicates.",
+        )
+
+
+def state_name(stream: str, epoch: str) -> bytes:
+    """What the header of an epoch's state says: 32 bytes that no other epoch's state has."""
+    text = stream.encode() + b"\0" + epoch.encode()
+    return hashlib.sha256(len(stream).to_bytes(4, "little") + text).digest()
+
+
+def _bits(state: StateFile) -> BitState:
+    if not isinstance(state, BitState):
+        raise TypeError("a stream that counts distinct users has a state of bits")
+    return state

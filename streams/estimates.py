@@ -16,6 +16,7 @@ confidence, for any number of users; no normal law, no Chebyshev.
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -191,7 +192,7 @@ def count_interval(
     a monotone function crosses. With buckets, the law of the number of occupied ones is part of the
     law (windows.py).
     """
-    _check_confidence(confidence)
+    check_confidence(confidence)
     n_bits, most = population.n_bits, population.n_users_max
     outer = (1 - confidence) / 2 - LAW_ERROR
     density = estimated_density(noisy_ones, n_bits, mechanism)
@@ -248,24 +249,12 @@ def _normal_place(probability: float) -> float:
     return float(ndtri(min(1 - LAW_ERROR, max(LAW_ERROR, probability))))
 
 
-@dataclass(frozen=True)
-class ErrorLaw:
-    """The law of the error of an estimated number of users, if so many are present.
+class LawOfErrors(ABC):
+    """The law of an estimate's error, if what is estimated has a value.
 
     It is not quite symmetric, and the larger tail is used for both sides. It has the interface of
     ``inference.noise_law.law.NoiseLaw``: as terms, it is one Gaussian of its standard deviation.
-
-    Parameters
-    ----------
-    population : Population
-    mechanism : Mechanism
-    n_users : int
-        For a plan, the number at which the error is largest: half of a universe.
     """
-
-    population: Population
-    mechanism: Mechanism
-    n_users: int
 
     @property
     def scales(self) -> NDArray[np.float64]:
@@ -294,7 +283,7 @@ class ErrorLaw:
 
     def half_width(self, confidence: float) -> float:
         """The least `h` with an error beyond it in no more than ``1 - confidence`` of cases."""
-        _check_confidence(confidence)
+        check_confidence(confidence)
         errors, _ = self._errors
         sizes = np.unique(np.abs(errors))
         low, high = 0, sizes.size - 1
@@ -316,6 +305,28 @@ class ErrorLaw:
             float(at_most[below - 1]) if below else 0.0,
         )
 
+    @property
+    @abstractmethod
+    def _errors(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Errors in growing order, and the probability of at most each."""
+
+
+@dataclass(frozen=True)
+class ErrorLaw(LawOfErrors):
+    """The law of the error of an estimated number of users, if so many are present.
+
+    Parameters
+    ----------
+    population : Population
+    mechanism : Mechanism
+    n_users : int
+        For a plan, the number at which the error is largest: half of a universe.
+    """
+
+    population: Population
+    mechanism: Mechanism
+    n_users: int
+
     @cached_property
     def _errors(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Errors in growing order, and the probability of at most each."""
@@ -327,7 +338,8 @@ class ErrorLaw:
         return np.array(users) - self.n_users, law.at_most
 
 
-def _check_confidence(confidence: float) -> None:
+def check_confidence(confidence: float) -> None:
+    """Refuse a confidence for which no interval is computed."""
     if not 0 < confidence < 1 - 1e-6:
         raise ValueError("confidence must be above 0 and below 0.999999")
 

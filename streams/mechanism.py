@@ -17,6 +17,9 @@ which is what the state leaves of the epsilon, matters less the more bits there 
 the variance falls by the square of their number; so most of an epsilon belongs to the state. Half
 and half, as published, costs up to three times the variance. The choice depends on public numbers
 alone, and whatever it is, `Mechanism` makes the loss exact.
+
+With several looks, each but the last one is announced after it, and the state is made random again
+before anything else happens: `AnnouncedLooks` says how much, and what all of it loses.
 """
 
 import math
@@ -148,3 +151,105 @@ def _log_variances(epsilon: float, shares: NDArray[np.float64], n_bits: int) -> 
     of_ones = n_bits * p0 * p1 + variance_of_noise
     found: NDArray[np.float64] = np.log(of_ones) - 2 * np.log(n_bits * separation)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Remix:
+    """What is done to a state after a look that was announced.
+
+    Parameters
+    ----------
+    keep : int
+        Each bit stays what it was if a word is below it, and is a fair coin if not.
+    law : TwoPoint
+        By which bits of users who arrive or leave are drawn from then on.
+    """
+
+    keep: int
+    law: TwoPoint
+
+    def __post_init__(self) -> None:
+        if type(self.keep) is not int or not 0 < self.keep < GRID:
+            raise ValueError("the probability with which a bit is kept must lie between 0 and 1")
+
+    @property
+    def odds(self) -> Fraction:
+        """The largest ratio of probabilities of a bit at the next look, given what it was."""
+        kept = (1 + Fraction(self.keep, GRID)) / 2  # that the bit is what it was
+        return max(kept / self.law.p0, self.law.p1 / (1 - kept))
+
+
+@dataclass(frozen=True, slots=True)
+class AnnouncedLooks:
+    """Laws of a stream of bits whose state is looked at several times, and released at the end.
+
+    The algorithm is told of each look but the last one right after it, and mixes the state before
+    it does anything else. The signal of presence shrinks at every look.
+
+    Parameters
+    ----------
+    first : TwoPoint
+        The law of bits until the first look.
+    remixes : tuple of Remix
+        After each look that is announced.
+    output : GeometricNoise
+        Added to the number of ones.
+    """
+
+    first: TwoPoint
+    remixes: tuple[Remix, ...]
+    output: GeometricNoise
+
+    @classmethod
+    def for_epsilons(cls, looks: tuple[Fraction, ...], output: Fraction) -> "AnnouncedLooks":
+        """The laws that lose at most an epsilon for each look, and one for the release.
+
+        Parameters
+        ----------
+        looks : tuple of Fraction
+            One for each look, the last one among them.
+        output : Fraction
+
+        Notes
+        -----
+        With `x` for the separation before a look and `E` for the power of the next look's epsilon,
+        a bit is kept with probability ``(E - 1) / (E + x)``, rounded down: then an arrival, with
+        ``p1 = (1 + keep x) / 2``, is `E` times as likely as a coin that changed the bit.
+        """
+        law = first = TwoPoint.for_epsilon(looks[0])
+        remixes = []
+        for epsilon in looks[1:]:
+            before = law.separation
+
+            def kept(power: Fraction, before: Fraction = before) -> int:
+                return int(GRID * (power - 1) / (power + before))
+
+            keep = decided(epsilon, kept)
+            # Half of the separation, in whole units; rounded down, it loses no more.
+            law = TwoPoint(GRID // 2 + max(1, int(keep * before / 2)))
+            remixes.append(Remix(keep, law))
+        p0, p1 = law.p0, law.p1
+
+        def least(power: Fraction) -> int:
+            return -int(-GRID * p1 // (power - p0))
+
+        noise = GeometricNoise(min(GRID - 1, decided(output, least)))
+        return cls(first, tuple(remixes), noise)
+
+    @property
+    def last(self) -> TwoPoint:
+        """The law of bits at the end, by which the release is estimated."""
+        return self.remixes[-1].law if self.remixes else self.first
+
+    @property
+    def loss(self) -> Fraction:
+        """The largest ratio of probabilities of all looks and the release; none is above it."""
+        found = Mechanism(self.last, self.output).loss / self.last.odds * self.first.odds
+        for remix in self.remixes:
+            found *= remix.odds
+        return found
+
+    @property
+    def epsilon_units(self) -> int:
+        """What all looks and the release lose together, in units of epsilon, rounded up."""
+        return epsilon_units_of(self.loss)

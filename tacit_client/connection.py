@@ -416,7 +416,8 @@ class Connection:
         ----------
         stream : str
         ids : iterable of int
-            If it fails, tell them all again: a user counts once, however often they come.
+            If it fails, tell them all again: a user counts once, however often they come. In a
+            stream that counts visits, each id is a visit, and those that were noted count twice.
         where : str or sequence of str, optional
             Predicates of the stream that held for all of them.
         left : bool, optional

@@ -66,8 +66,9 @@ FLOORS = {
     ),
     "streams": (
         "declared planning",
-        "epoch",
-        "estimates arrivals",
+        "visit_epoch",
+        "epoch visit_estimates",
+        "estimates arrivals counters",
         "mechanism population",
         "state windows",
         "randomness",

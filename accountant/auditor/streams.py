@@ -4,9 +4,11 @@ A bit is 1 with probability p1 for who is present, p0 = 1 - p1 for who is not, a
 has two-sided geometric noise of ratio alpha. One look at the state and the release lose the
 logarithm of p1 / p0 * (p0 + p1 / alpha): streams/proofs/pan_privacy.md. It is computed here from
 the entry alone, by a series of the logarithm in whole numbers; once for everybody and once for each
-predicate, whose bits and noise are drawn independently by the same two laws.
+predicate, whose bits and noise are drawn independently by the same two laws. With counters of
+visits the state and its `n` releases lose the logarithm of p1 / p0 * alpha ** (-2 n).
 """
 
+import datetime as dt
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -33,6 +35,8 @@ from cube.measurement import UNITS_PER_EPSILON
 GRID: Final = 2**64
 N_PLACES_MAX: Final = 2**32
 N_PREDICATES_MAX: Final = 16
+LEVELS_MAX: Final = 100
+N_RELEASES_MAX: Final = 24
 EPOCHS: Final = ("day", "week", "month", "quarter", "year", "never")
 ONLY_EPOCH: Final = "all"
 DIGITS: Final = 256  # bits behind the point in which logarithms are computed
@@ -47,6 +51,8 @@ class StreamOpened:
     epochs: str
     budget_units: int | None
     n_predicates: int
+    levels: int
+    n_releases: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +73,26 @@ class EpochReleased:
 
 
 @dataclass(frozen=True, slots=True)
+class VisitsReleased:
+    """The noisy numbers of counters, for an epoch or the first parts of it."""
+
+    epoch: str
+    n_numbers: int
+    part: int
+
+
+@dataclass(frozen=True, slots=True)
 class StreamDropped:
     """The stream is over."""
 
 
-StreamBody: TypeAlias = StreamOpened | EpochBegun | EpochReleased | StreamDropped
+StreamBody: TypeAlias = StreamOpened | EpochBegun | EpochReleased | VisitsReleased | StreamDropped
 
 
 def read_stream(value: Json) -> StreamOpened:
     """A stream that was opened; Wrong unless its epsilon is that of its bits and its noise."""
     required = ("column", "universe", "n_places", "p1", "alpha", "epsilon_units", "epochs")
-    optional = ("budget_units", "predicates")
+    optional = ("budget_units", "predicates", "levels", "n_releases")
     fields = fields_of(value, (*required, "has_departures", "key", "by"), optional)
     n_predicates = len(_predicates(fields, check_name(text(fields, "column"))))
     text(fields, "by")
@@ -94,14 +109,25 @@ def read_stream(value: Json) -> StreamOpened:
     departs = fields["has_departures"]
     if type(departs) is not bool or (departs and not universe):
         raise Wrong("departures must be true or false, and false if users share buckets")
+    epochs = one_of(fields, "epochs", EPOCHS)
+    levels = whole(fields, "levels", 2) if "levels" in fields else 0
+    n_releases = whole(fields, "n_releases", 2) if "n_releases" in fields else 1
+    if levels > LEVELS_MAX or n_releases > N_RELEASES_MAX:
+        raise Wrong("the stream counts visits too far, or releases them too often")
+    if (levels and (not universe or departs)) or (n_releases > 1 and epochs == "never"):
+        raise Wrong("the stream's visits cannot be counted, or have no schedule")
+    if n_releases > 1 and not levels:
+        raise Wrong("only counters of visits have several releases")
     units = whole(fields, "epsilon_units", 1)
-    lost = (1 + n_predicates) * lost_units(whole(fields, "p1"), whole(fields, "alpha"))
+    laws = whole(fields, "p1"), whole(fields, "alpha")
+    each = lost_by_counters(*laws, n_releases) if levels else lost_units(*laws)
+    lost = (1 + n_predicates) * each
     if units != lost:
         raise Wrong(
             f"the recorded loss of an epoch is {units} units, but its bits and noise lose {lost}"
         )
     budget = whole(fields, "budget_units", units) if "budget_units" in fields else None
-    return StreamOpened(units, one_of(fields, "epochs", EPOCHS), budget, n_predicates)
+    return StreamOpened(units, epochs, budget, n_predicates, levels, n_releases)
 
 
 def _predicates(fields: Fields, column: str) -> list[str]:
@@ -133,6 +159,13 @@ def read_release(value: Json) -> EpochReleased:
     return EpochReleased(text(fields, "epoch"), n_predicates)
 
 
+def read_visits(value: Json) -> VisitsReleased:
+    """A release of counters."""
+    fields = fields_of(value, ("epoch", "noisy"), ("part",))
+    part = whole(fields, "part", 1) if "part" in fields else 0
+    return VisitsReleased(text(fields, "epoch"), len(list_of(fields, "noisy", int)), part)
+
+
 def read_drop(value: Json) -> StreamDropped:
     """A stream that is over."""
     text(fields_of(value, ("by",)), "by")
@@ -143,6 +176,7 @@ READERS: Final[dict[str, Callable[[Json], StreamBody]]] = {
     "stream_opened": read_stream,
     "epoch_begun": read_epoch,
     "epoch_released": read_release,
+    "visits_released": read_visits,
     "stream_dropped": read_drop,
 }
 
@@ -153,10 +187,24 @@ def lost_units(p1: int, alpha: int) -> int:
     >>> lost_units(3 * 2**62, 2**63) == units_of_logarithm(Fraction(21, 4))
     True
     """
-    if not GRID // 2 < p1 < GRID or not 0 < alpha < GRID:
-        raise Wrong("the parameters of the stream's bits or noise are out of range")
+    _check_laws(p1, alpha)
     p0 = GRID - p1
     return units_of_logarithm(Fraction(p1, p0) * (Fraction(p0, GRID) + Fraction(p1, alpha)))
+
+
+def lost_by_counters(p1: int, alpha: int, n_releases: int) -> int:
+    """The loss of a state of counters and of its releases; all rounded up.
+
+    >>> lost_by_counters(3 * 2**62, 2**63, 2) == units_of_logarithm(Fraction(48))
+    True
+    """
+    _check_laws(p1, alpha)
+    return units_of_logarithm(Fraction(p1, GRID - p1) * Fraction(GRID, alpha) ** (2 * n_releases))
+
+
+def _check_laws(p1: int, alpha: int) -> None:
+    if not GRID // 2 < p1 < GRID or not 0 < alpha < GRID:
+        raise Wrong("the parameters of the stream's bits or noise are out of range")
 
 
 def units_of_logarithm(ratio: Fraction) -> int:
@@ -202,6 +250,7 @@ class StreamBook:
     opened: StreamOpened
     begun: list[tuple[int, str]] = field(default_factory=list)  # each with its entry's number
     released: list[tuple[int, str]] = field(default_factory=list)
+    parts: dict[str, int] = field(default_factory=dict)  # the last one released of each epoch
     dropped_by: int | None = None
 
     def take(self, entry: Entry, body: StreamBody) -> None:
@@ -214,7 +263,14 @@ class StreamBook:
             case EpochBegun():
                 self._begin(entry, body)
             case EpochReleased():
-                self._release(entry, body)
+                self._check_release(body.epoch)
+                if self.opened.levels or body.n_predicates != self.opened.n_predicates:
+                    raise Wrong(
+                        f"the release of {body.epoch!r} must have one number for each predicate"
+                    )
+                self._release(entry, body.epoch)
+            case VisitsReleased():
+                self._release_visits(entry, body)
             case StreamDropped():
                 self.dropped_by = entry.seq
 
@@ -248,16 +304,47 @@ class StreamBook:
             raise Wrong(f"{after} units are lost, more than the stream's budget")
         self.begun.append((entry.seq, body.epoch))
 
-    def _release(self, entry: Entry, body: EpochReleased) -> None:
-        if not any(epoch == body.epoch for _, epoch in self.begun):
-            raise Wrong(f"the epoch {body.epoch!r} was released but never begun")
-        if any(epoch == body.epoch for _, epoch in self.released):
-            raise Wrong(f"the epoch {body.epoch!r} was released twice")
-        if body.n_predicates != self.opened.n_predicates:
-            raise Wrong(f"the release of {body.epoch!r} must have one number for each predicate")
-        if self.opened.epochs != "never" and body.epoch == self._epoch_at(entry.at):
-            raise Wrong(f"the epoch {body.epoch!r} was released before its end")
-        self.released.append((entry.seq, body.epoch))
+    def _release(self, entry: Entry, epoch: str) -> None:
+        if self.opened.epochs != "never" and epoch == self._epoch_at(entry.at):
+            raise Wrong(f"the epoch {epoch!r} was released before its end")
+        self.released.append((entry.seq, epoch))
+
+    def _release_visits(self, entry: Entry, body: VisitsReleased) -> None:
+        epoch = body.epoch
+        self._check_release(epoch)
+        n_numbers = (1 + self.opened.n_predicates) * self.opened.levels
+        if not n_numbers or body.n_numbers != n_numbers:
+            raise Wrong(f"the release of {epoch!r} must have {n_numbers} numbers of visits")
+        if not body.part:
+            self._release(entry, epoch)
+            return
+        if epoch != self._epoch_at(entry.at) or body.part > self._parts_over(entry.at):
+            raise Wrong(f"part {body.part} of {epoch!r} was released outside its time")
+        if body.part <= self.parts.get(epoch, 0):
+            raise Wrong(f"part {body.part} of {epoch!r} was released twice, or after a later one")
+        self.parts[epoch] = body.part
+
+    def _check_release(self, epoch: str) -> None:
+        if not any(begun == epoch for _, begun in self.begun):
+            raise Wrong(f"the epoch {epoch!r} was released but never begun")
+        if any(released == epoch for _, released in self.released):
+            raise Wrong(f"the epoch {epoch!r} was released twice")
+
+    def _parts_over(self, at: str) -> int:
+        """How many parts of the epoch of a moment are over, by days and milliseconds."""
+        if self.opened.n_releases == 1:
+            return 0
+        first = dt.date.fromisoformat(self._epoch_at(at))
+        months = {"month": 1, "quarter": 3, "year": 12}.get(self.opened.epochs)
+        if months is None:
+            n_days = {"day": 1, "week": 7}[self.opened.epochs]
+        else:
+            years, month = divmod(first.month - 1 + months, 12)
+            n_days = (dt.date(first.year + years, month + 1, 1) - first).days
+        day, time = dt.date.fromisoformat(at[:10]), dt.time.fromisoformat(at[11:23])
+        seconds = (time.hour * 60 + time.minute) * 60 + time.second
+        passed = ((day - first).days * 86_400 + seconds) * 1000 + time.microsecond // 1000
+        return self.opened.n_releases * passed // (n_days * 86_400_000)
 
     def _epoch_at(self, at: str) -> str:
         """The first day of the window of a moment, in full."""

@@ -27,11 +27,8 @@ from accountant.auditor.generations import Begun
 from accountant.auditor.rows import BlockReader
 from accountant.auditor.signed_head import Head, SignedHead
 from accountant.auditor.streams import (
-    EpochBegun,
-    EpochReleased,
     StreamBody,
     StreamBook,
-    StreamDropped,
     StreamOpened,
 )
 from accountant.auditor.verdict import Verdict
@@ -185,7 +182,7 @@ class _Audit:
             self._take_event(entry, body)
         elif isinstance(body, CollectionOpened | CollectionClosed):
             self._take_collection(entry, body)
-        elif isinstance(body, StreamOpened | EpochBegun | EpochReleased | StreamDropped):
+        elif isinstance(body, StreamBody):
             self._take_stream(entry, body)
         elif entry.table in self._books:
             if isinstance(body, Begun):

@@ -61,19 +61,24 @@ from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Limit, Payer, Subject, SubjectKind, Window
 from accountant.ledger.opening import open_ledger, open_shared_ledger
 from accountant.ledger.streams import (
+    LEVELS_MAX,
     N_PREDICATES_MAX,
+    N_RELEASES_MAX,
     EpochBegun,
     EpochReleased,
     StreamBook,
     StreamDropped,
     StreamHistory,
     StreamOpened,
+    VisitsReleased,
 )
 from accountant.ledger.values import AppendOnly, GrowingSet
 
 __all__ = [
     "EVERY_TABLE",
+    "LEVELS_MAX",
     "N_PREDICATES_MAX",
+    "N_RELEASES_MAX",
     "STEP_MAX",
     "WIDTH_BINS",
     "AccessBody",
@@ -130,6 +135,7 @@ __all__ = [
     "TableOpened",
     "TakenOver",
     "Tally",
+    "VisitsReleased",
     "Window",
     "open_ledger",
     "open_shared_ledger",

@@ -25,7 +25,7 @@
                     how many there were, how many are left
     clock_corrected    the same: from here on another time is valid, earlier or much later
     collection_opened, collection_closed   of randomised answers; see collections.py
-    stream_opened, epoch_begun, epoch_released, stream_dropped
+    stream_opened, epoch_begun, epoch_released, visits_released, stream_dropped
                     about a stream, whose name stands where others have a table's; see streams.py
 
 Those about access, collections and the ledger itself are about no table; their table is the empty

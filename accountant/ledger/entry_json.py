@@ -52,12 +52,15 @@ from accountant.ledger.streams import (
     EpochReleased,
     StreamDropped,
     StreamOpened,
+    VisitsReleased,
     read_drop,
     read_epoch,
     read_release,
     read_stream,
+    read_visits,
     write_release,
     write_stream,
+    write_visits,
 )
 from accountant.ledger.values import Fields, typed
 from accountant.noise import (
@@ -470,6 +473,7 @@ _WRITERS: Final[dict[type[Any], tuple[str, Callable[[Any], Fields]]]] = {
     StreamOpened: ("stream_opened", write_stream),
     EpochBegun: ("epoch_begun", dataclasses.asdict),
     EpochReleased: ("epoch_released", write_release),
+    VisitsReleased: ("visits_released", write_visits),
     StreamDropped: ("stream_dropped", dataclasses.asdict),
 }
 _READERS: Final[dict[str, Callable[[Fields], Body]]] = {
@@ -499,5 +503,6 @@ _READERS: Final[dict[str, Callable[[Fields], Body]]] = {
     "stream_opened": read_stream,
     "epoch_begun": read_epoch,
     "epoch_released": read_release,
+    "visits_released": read_visits,
     "stream_dropped": read_drop,
 }

@@ -3,6 +3,8 @@
     stream_opened   how a stream counts, and what an epoch of it loses: public numbers, all whole
     epoch_begun     an epoch was paid for: noted before there is a state of it
     epoch_released  the noisy numbers of ones of an epoch; once, and then never others
+    visits_released the noisy numbers of counters of visits: within an epoch at the end of each of
+                    its parts, if the stream declares several releases, and once at its end
     stream_dropped  nothing of it is observed or released any more; what was lost stays lost
 
 Here are these entries, their JSON, and which streams there are by them. The name of the stream
@@ -15,6 +17,7 @@ Proof: streams/proofs/pan_privacy.md, "What a ledger notes".
 """
 
 import dataclasses
+import datetime as dt
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -29,6 +32,10 @@ from cube.exponential import epsilon_units_of
 GRID: Final = 2**64  # probabilities of streams are whole numbers of this many parts
 N_PLACES_MAX: Final = 2**32
 N_PREDICATES_MAX: Final = 16
+LEVELS_MAX: Final = 100
+N_RELEASES_MAX: Final = 24
+RATIO_MAX: Final = 2**256  # e**177: nothing is protected long before
+LAST: Final = 0  # the part of a release at the end of an epoch
 ONLY_EPOCH: Final = "all"  # of a stream whose epochs do not end by the clock
 _KEY: Final = re.compile("([0-9a-f]{2}){16,64}", re.ASCII)
 
@@ -62,6 +69,10 @@ class StreamOpened:
     by : str
     predicates : tuple of str
         Predicates whose users are counted too, each by an estimator of its own.
+    levels : int
+        Up to which number the visits of a user are counted, 2 to 100; 0 if only users are.
+    n_releases : int
+        How many releases an epoch has, for counters of visits: at the ends of equal parts of it.
     """
 
     column: str
@@ -76,10 +87,13 @@ class StreamOpened:
     budget_units: int | None
     by: str
     predicates: tuple[str, ...] = ()
+    levels: int = 0
+    n_releases: int = 1
 
     def __post_init__(self) -> None:
         self._check_columns()
         self._check_places()
+        self._check_counters()
         if not GRID // 2 < self.p1 < GRID or not 0 < self.alpha < GRID:
             raise ValueError("the parameters of the stream's bits or noise are out of range")
         if not self.lost_units <= self.epsilon_units:
@@ -114,10 +128,29 @@ class StreamOpened:
         if self.has_departures and not self.universe:
             raise ValueError("users of a stream who share buckets cannot depart")
 
+    def _check_counters(self) -> None:
+        if self.levels and not 2 <= self.levels <= LEVELS_MAX:  # noqa: PLR2004 - one is a bit
+            raise ValueError(f"visits are counted up to a number from 2 to {LEVELS_MAX}")
+        if not 1 <= self.n_releases <= N_RELEASES_MAX:
+            raise ValueError(f"an epoch has 1 to {N_RELEASES_MAX} releases")
+        if self.n_releases > 1 and (not self.levels or self.epochs is Window.NEVER):
+            raise ValueError("several releases need counters of visits, and epochs by the clock")
+        if self.levels and (not self.universe or self.has_departures):
+            raise ValueError("visits are counted for a known universe, without departures")
+
     @property
     def n_estimators(self) -> int:
         """One for everybody, and one for each predicate."""
         return 1 + len(self.predicates)
+
+    @property
+    def n_numbers(self) -> int:
+        """How many numbers a release has."""
+        return self.n_estimators * max(1, self.levels)
+
+    def first_numbers(self, noisy: tuple[int, ...]) -> tuple[int, ...]:
+        """Of each estimator's numbers of a release, the first one."""
+        return noisy[:: max(1, self.levels)]
 
     @property
     def lost_units(self) -> int:
@@ -126,12 +159,26 @@ class StreamOpened:
         Proof: streams/proofs/pan_privacy.md.
         """
         p1, p0, alpha = self.p1, GRID - self.p1, self.alpha
+        if self.levels:
+            ratio = Fraction(p1, p0) / Fraction(alpha, GRID) ** (2 * self.n_releases)
+            if ratio > RATIO_MAX:
+                raise ValueError("the epochs of the stream lose more than any epsilon")
+            return self.n_estimators * epsilon_units_of(ratio)
         ratio = Fraction(p1, p0) * (Fraction(p0, GRID) + Fraction(p1, alpha))
         return self.n_estimators * epsilon_units_of(ratio)
 
     def epoch_at(self, at: str) -> str:
         """The name of the epoch that a moment is in: the first day of its window."""
         return self.epochs.start(at)[:10] or ONLY_EPOCH
+
+    def parts_over(self, at: str) -> int:
+        """How many parts of the epoch that a moment is in are over; each ends with a release."""
+        if self.n_releases == 1:
+            return 0
+        start, now, end = map(
+            dt.datetime.fromisoformat, (self.epochs.start(at), at, self.epochs.end(at))
+        )
+        return self.n_releases * (now - start) // (end - start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,14 +218,38 @@ class EpochReleased:
 
 
 @dataclass(frozen=True, slots=True)
+class VisitsReleased:
+    """The numbers released for a part of an epoch, from its beginning, or for all of it.
+
+    Parameters
+    ----------
+    epoch : str
+    noisy : tuple of int
+        For each level a number with noise: of everybody, then of each predicate.
+    part : int
+        How many parts of the epoch were over; 0 at its end.
+    """
+
+    epoch: str
+    noisy: tuple[int, ...]
+    part: int = LAST
+
+    def __post_init__(self) -> None:
+        if not self.noisy:
+            raise ValueError("the release has no numbers")
+        if not 0 <= self.part < N_RELEASES_MAX:
+            raise ValueError("the release is for no part of an epoch")
+
+
+@dataclass(frozen=True, slots=True)
 class StreamDropped:
     """The stream is over; its name is not used again."""
 
     by: str
 
 
-StreamBody: TypeAlias = StreamOpened | EpochBegun | EpochReleased | StreamDropped
-STREAM_BODIES: Final = (StreamOpened, EpochBegun, EpochReleased, StreamDropped)
+StreamBody: TypeAlias = StreamOpened | EpochBegun | EpochReleased | VisitsReleased | StreamDropped
+STREAM_BODIES: Final = (StreamOpened, EpochBegun, EpochReleased, VisitsReleased, StreamDropped)
 
 
 _NUMBERS: Final = ("universe", "n_places", "p1", "alpha", "epsilon_units")
@@ -190,6 +261,10 @@ def write_stream(body: StreamOpened) -> Fields:
     if body.budget_units is None:
         del fields["budget_units"]
     del fields["predicates"]
+    if not body.levels:
+        del fields["levels"]  # as entries were before visits were counted
+    if body.n_releases == 1:
+        del fields["n_releases"]
     return fields | ({"predicates": list(body.predicates)} if body.predicates else {})
 
 
@@ -204,6 +279,8 @@ def read_stream(fields: Fields) -> StreamOpened:
         budget_units=typed(fields["budget_units"], int) if "budget_units" in fields else None,
         by=typed(fields["by"], str),
         predicates=tuple(typed(name, str) for name in typed(fields.get("predicates", []), list)),
+        levels=typed(fields.get("levels", 0), int),
+        n_releases=typed(fields.get("n_releases", 1), int),
     )
 
 
@@ -231,6 +308,19 @@ def read_release(fields: Fields) -> EpochReleased:
     )
 
 
+def write_visits(body: VisitsReleased) -> Fields:
+    """The fields of a release of counters; at the end of an epoch, there is no part."""
+    fields: Fields = {"epoch": body.epoch, "noisy": list(body.noisy)}
+    return fields | ({"part": body.part} if body.part else {})
+
+
+def read_visits(fields: Fields) -> VisitsReleased:
+    """Read the body that `write_visits` wrote."""
+    noisy = tuple(typed(one, int) for one in typed(fields["noisy"], list))
+    part = typed(fields.get("part", LAST), int)
+    return VisitsReleased(typed(fields["epoch"], str), noisy, part)
+
+
 def read_drop(fields: Fields) -> StreamDropped:
     """A stream that is over."""
     return StreamDropped(typed(fields["by"], str))
@@ -244,7 +334,9 @@ class StreamHistory:
     ----------
     opened : StreamOpened
     released : mapping of str to tuple of int
-        Each epoch that was begun, in order, and its noisy numbers of ones; none before its release.
+        Each epoch that was begun, in order, and its noisy numbers; none before its last release.
+    partial : mapping of (str, int) to tuple of int
+        The noisy numbers released within an epoch, by the epoch and the parts that were over.
     units_spent : int
         The loss of all epochs together.
     is_dropped : bool
@@ -254,8 +346,13 @@ class StreamHistory:
     released: Mapping[str, tuple[int, ...]] = field(default_factory=lambda: MappingProxyType({}))
     units_spent: int = 0
     is_dropped: bool = False
+    partial: Mapping[tuple[str, int], tuple[int, ...]] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
 
-    def after(self, at: str, body: EpochBegun | EpochReleased | StreamDropped) -> "StreamHistory":
+    def after(
+        self, at: str, body: EpochBegun | EpochReleased | VisitsReleased | StreamDropped
+    ) -> "StreamHistory":
         """The history with one more entry; ValueError if it cannot follow."""
         if self.is_dropped:
             raise ValueError("the stream was dropped before")
@@ -263,7 +360,15 @@ class StreamHistory:
             case EpochBegun():
                 return self._begun(at, body)
             case EpochReleased():
-                return self._with_release(at, body)
+                if self.opened.levels:
+                    raise ValueError("a stream that counts visits releases numbers of visits")
+                return self._with_release(at, body.epoch, body.noisy_ones)
+            case VisitsReleased():
+                if not self.opened.levels:
+                    raise ValueError("the stream does not count visits")
+                if body.part:
+                    return self._with_part(at, body)
+                return self._with_release(at, body.epoch, body.noisy)
             case StreamDropped():
                 return replace(self, is_dropped=True)
 
@@ -288,20 +393,32 @@ class StreamHistory:
         released = MappingProxyType({**self.released, body.epoch: ()})
         return replace(self, released=released, units_spent=body.units_after)
 
-    def _with_release(self, at: str, body: EpochReleased) -> "StreamHistory":
-        if body.epoch not in self.released:
-            raise ValueError("the released epoch was never begun")
-        if self.released[body.epoch]:
-            raise ValueError("the epoch was released twice")
-        if len(body.noisy_ones) != self.opened.n_estimators:
-            raise ValueError(
-                "a release must have one number for all users and one for each predicate"
-            )
+    def _with_release(self, at: str, epoch: str, noisy: tuple[int, ...]) -> "StreamHistory":
+        self._check_release(epoch, noisy)
         is_by_clock = bool(self.opened.epochs.start(at))
-        if is_by_clock and body.epoch == self.opened.epoch_at(at):
+        if is_by_clock and epoch == self.opened.epoch_at(at):
             raise ValueError("the epoch was released before its end")
-        released = MappingProxyType({**self.released, body.epoch: body.noisy_ones})
-        return replace(self, released=released)
+        return replace(self, released=MappingProxyType({**self.released, epoch: noisy}))
+
+    def _with_part(self, at: str, body: VisitsReleased) -> "StreamHistory":
+        self._check_release(body.epoch, body.noisy)
+        if body.epoch != self.opened.epoch_at(at) or body.part > self.opened.parts_over(at):
+            raise ValueError("a part of the epoch was released outside its time")
+        if any(epoch == body.epoch and part >= body.part for epoch, part in self.partial):
+            raise ValueError("the part of the epoch was released twice, or after a later one")
+        partial = MappingProxyType({**self.partial, (body.epoch, body.part): body.noisy})
+        return replace(self, partial=partial)
+
+    def _check_release(self, epoch: str, noisy: tuple[int, ...]) -> None:
+        if epoch not in self.released:
+            raise ValueError("the released epoch was never begun")
+        if self.released[epoch]:
+            raise ValueError("the epoch was released twice")
+        if len(noisy) != self.opened.n_numbers:
+            raise ValueError(
+                "a release must have one number for all users and one for each predicate, and of "
+                "visits one for each level"
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,7 +173,14 @@ from planner.sql.statements import (
     read_statement,
     read_text,
 )
-from planner.sql.stream_statements import EPOCH, LEFT, CreateStream, DropStream, StreamStatement
+from planner.sql.stream_statements import (
+    EPOCH,
+    LEFT,
+    VISITS,
+    CreateStream,
+    DropStream,
+    StreamStatement,
+)
 from planner.sql.synthetic_statements import CreateSynthetic, DropSynthetic, SyntheticStatement
 from planner.sql.words import FILE, ONE_STATEMENT, TextLimits, is_new_name, worded_statements
 
@@ -205,6 +212,7 @@ __all__ = [
     "REQUESTED",
     "SETTING_NAMES",
     "SWITCHES",
+    "VISITS",
     "WAS_CUT",
     "WRITTEN_FOR",
     "Age",

@@ -2,13 +2,16 @@
 
     CREATE STREAM name (column UNIVERSE 100000 [, predicate BOOLEAN ..])
         [WITH (epsilon => 1, epochs => 'day', bits => 10000, departures => true, budget => 30)]
+    CREATE STREAM name (column UNIVERSE 100000 [, predicate BOOLEAN ..])
+        WITH (visits => 10 [, epsilon => 1, epochs => 'day', releases => 4, bits => 10000, ..])
     CREATE STREAM name (column BUCKETS 100000 [, predicate BOOLEAN ..])
         [WITH (epsilon => 1, epochs => 'day', budget => 30)]
     DROP STREAM [IF EXISTS] name
 
 A universe is known: its users are 0 to one less than its number, and each has a bit, or a sample of
 `bits` of them. Buckets are for an unknown universe: any 64-bit id is a user. A predicate is told
-with each arrival; who came while it held is counted too.
+with each arrival; who came while it held is counted too. With `visits`, a user's visits are counted
+up to that number, and `releases` divides an epoch into as many equal parts, each with a release.
 """
 
 from collections.abc import Sequence
@@ -18,7 +21,7 @@ from typing import ClassVar, Final, TypeAlias
 
 from sqlglot.tokenizer_core import Token
 
-from accountant.ledger import N_PREDICATES_MAX
+from accountant.ledger import LEVELS_MAX, N_PREDICATES_MAX, N_RELEASES_MAX
 from cube.axis import NAME_LENGTH_MAX
 from cube.refusals import InvalidTarget
 from planner.sql.messages import shortened
@@ -27,9 +30,11 @@ from planner.sql.words import StatementReader, whole
 EPOCHS: Final = ("never", "day", "week", "month", "quarter", "year")
 UNIVERSE_MAX: Final = 2**32
 BITS_MAX: Final = 2**27  # a state of 16 MB, made in a second
+BITS_OF_COUNTER: Final = 8
 EPOCH: Final = "epoch"  # the column with the names of epochs
 LEFT: Final = "left"  # of an upload: who left
-OPTION_NAMES: Final = ("epsilon", "epochs", "bits", "departures", "budget")
+VISITS: Final = "visits"  # the column with the number of a user's visits
+OPTION_NAMES: Final = ("epsilon", "epochs", "bits", "departures", "budget", VISITS, "releases")
 _Value: TypeAlias = Fraction | str | bool
 
 
@@ -56,6 +61,10 @@ class CreateStream:
     has_departures : bool
     budget : Fraction, optional
         The most that all epochs lose together.
+    visits : int
+        Up to which number a user's visits are counted; 0 if only users are.
+    n_releases : int
+        How many releases an epoch has.
     """
 
     name: str
@@ -67,6 +76,8 @@ class CreateStream:
     epochs: str = "never"
     has_departures: bool = False
     budget: Fraction | None = None
+    visits: int = 0
+    n_releases: int = 1
     verb: ClassVar[str] = "CREATE"
 
 
@@ -185,9 +196,11 @@ def _created(  # noqa: PLR0913 - the parts of a statement, each read by itself
                 hint="Use UNIVERSE if you know the number of users. Otherwise leave out bits and "
                 "departures.",
             )
-    n_bits_max = BITS_MAX // (1 + len(predicates))
+    visits, n_releases = _counters(column, predicates, found, is_known=is_known)
+    n_bits_max = BITS_MAX // (1 + len(predicates)) // (BITS_OF_COUNTER if visits else 1)
     if n_bits > n_bits_max:
         each = " for all users and for each predicate" if predicates else ""
+        each += f", each of {BITS_OF_COUNTER} for visits," if visits else ""
         sampled = (
             f"Observe a sample of users: bits => 1000000, or another number up to {n_bits_max}."
         )
@@ -211,4 +224,37 @@ def _created(  # noqa: PLR0913 - the parts of a statement, each read by itself
         epochs=str(found.get("epochs", "never")),
         has_departures=bool(found.get("departures", False)),
         budget=budget if isinstance(budget, Fraction) else None,
+        visits=visits,
+        n_releases=n_releases,
     )
+
+
+def _counters(
+    column: str, predicates: tuple[str, ...], found: dict[str, _Value], *, is_known: bool
+) -> tuple[int, int]:
+    """Up to which number visits are counted, and how often an epoch is released."""
+    visits = whole(VISITS, found[VISITS], 2, LEVELS_MAX) if VISITS in found else 0
+    n_releases = 1
+    if "releases" in found:
+        n_releases = whole("releases", found["releases"], 1, N_RELEASES_MAX)
+    if n_releases > 1 and (not visits or found.get("epochs", "never") == "never"):
+        raise InvalidTarget(
+            "Several releases of an epoch need counters of visits, and epochs that end by the "
+            "clock.",
+            hint="As in WITH (visits => 10, epochs => 'day', releases => 4). Distinct users alone "
+            "are released once an epoch: take shorter epochs.",
+        )
+    if not visits:
+        return 0, n_releases
+    if not is_known or found.get("departures"):
+        raise InvalidTarget(
+            "A stream that counts visits cannot have BUCKETS or departures: the visits of users "
+            "who share a bucket would add up, and a visit cannot be taken back.",
+            hint="Use UNIVERSE without departures, or leave out visits to count distinct users.",
+        )
+    if VISITS in {name.casefold() for name in (column, *predicates)}:
+        raise InvalidTarget(
+            f"{VISITS} is the column of a stream with the number of a user's visits.",
+            hint="Give the users' column and the predicates other names.",
+        )
+    return visits, n_releases

@@ -63,7 +63,7 @@ def observe(
     """Note users who arrived at a stream, or who left.
 
     All of them are on the server's disk once this ends. If it fails, do it again: a user counts
-    once, however often they come.
+    once, however often they come. In a stream that counts visits, each id is a visit.
     """
     ids = _ids(file)
     with calling(server) as stub:

@@ -312,7 +312,7 @@ class TacitServicer(object):
 
     def Observe(self, request_iterator, context):
         """Notes users who arrived at streams, or left: each message as a whole or not at all. The reply comes once all of
-        it is on the disk. After an error, send everything again: a user counts once, however often they come. For collectors and owners.
+        it is on the disk. After an error, send everything again: a user counts once, but a visit each time. For collectors and owners.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -31,11 +31,12 @@ from accountant.ledger import (
     StreamDropped,
     StreamOpened,
     Subject,
+    VisitsReleased,
     Window,
 )
 from proxy.reporting.declared import DeclaredTable
 from proxy.shared.amounts import of_units
-from streams import epoch_of
+from streams import ReleasedCount, VisitEstimate, epoch_of
 
 CONFIDENCE: Final = 0.95
 N_EPOCHS_TOLD: Final = 14  # of one stream, the latest
@@ -96,7 +97,8 @@ class ReportedEpoch:
     spent : Fraction
         What all epochs up to this one lose together.
     noisy_ones : tuple of int
-        What was released: of everybody, then of each predicate; empty if nothing was yet.
+        What was released: of everybody, then of each predicate, and of counters of visits for each
+        level; empty if nothing was yet.
     """
 
     name: str
@@ -175,12 +177,16 @@ class StreamReport:
         if not epoch.noisy_ones:
             return ()
         found = epoch_of(self.name, self.opened, epoch.name, epoch.noisy_ones)
-        counts = [(one, found.count(one)) for one in found.estimators]
-        intervals = [count.interval(CONFIDENCE) for _, count in counts]
+        first = self.opened.first_numbers(epoch.noisy_ones)
         return tuple(
-            Users(predicate, count.noisy_ones, count.n_users, interval.low, interval.high)
-            for (predicate, count), interval in zip(counts, intervals, strict=True)
+            _users_of(one, noisy, found.count(one))
+            for one, noisy in zip(found.estimators, first, strict=True)
         )
+
+
+def _users_of(predicate: str | None, noisy: int, count: ReleasedCount | VisitEstimate) -> Users:
+    interval = count.interval(CONFIDENCE)
+    return Users(predicate, noisy, count.n_users, interval.low, interval.high)
 
 
 @dataclass(slots=True)
@@ -204,7 +210,9 @@ class OwnTablesReader:
                 begun = ReportedEpoch(body.epoch, entry.seq, entry.at, of_units(body.units_after))
                 self._streams[entry.table].epochs[body.epoch] = begun
             case EpochReleased():
-                self._streams[entry.table].release(body)
+                self._streams[entry.table].release(body.epoch, body.noisy_ones)
+            case VisitsReleased() if not body.part:
+                self._streams[entry.table].release(body.epoch, body.noisy)
             case StreamDropped():
                 self._streams[entry.table].is_dropped = True
             case _:
@@ -243,9 +251,8 @@ class _StreamReader:
     epochs: dict[str, ReportedEpoch] = field(default_factory=dict)
     is_dropped: bool = False
 
-    def release(self, body: EpochReleased) -> None:
-        begun = self.epochs[body.epoch]
-        self.epochs[body.epoch] = replace(begun, noisy_ones=body.noisy_ones)
+    def release(self, epoch: str, noisy: tuple[int, ...]) -> None:
+        self.epochs[epoch] = replace(self.epochs[epoch], noisy_ones=noisy)
 
     def finished(self, name: str, found: StreamVerdict | None) -> StreamReport:
         epochs = tuple(self.epochs.values())

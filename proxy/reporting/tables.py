@@ -7,14 +7,14 @@ numbers: a reader that parses them as decimals gets the ledger's sums to the las
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from fractions import Fraction
 from heapq import merge
 from itertools import zip_longest
 from math import isfinite
 from typing import Any, Final
 
-from accountant.ledger import WIDTH_BINS
+from accountant.ledger import WIDTH_BINS, StreamOpened
 from proxy.reporting.model import (
     Account,
     AnswerCounts,
@@ -261,7 +261,7 @@ def _stream(one: StreamReport) -> dict[str, Any]:
             {
                 "epoch": epoch.name,
                 "begun_at": epoch.begun_at,
-                **_released(epoch, one.opened.predicates, latest.get(epoch.name, ())),
+                **_released(epoch, one.opened, latest.get(epoch.name, ())),
             }
             for epoch in one.epochs
         ],
@@ -269,14 +269,14 @@ def _stream(one: StreamReport) -> dict[str, Any]:
 
 
 def _released(
-    epoch: ReportedEpoch, predicates: Sequence[str], users: tuple[Users, ...]
+    epoch: ReportedEpoch, opened: StreamOpened, users: tuple[Users, ...]
 ) -> dict[str, Any]:
     """The numbers of a release, and what they say if it is one of the latest."""
     of_all, *of_predicates = [
         {"noisy_ones": ones, "users": _users(found)}
-        for ones, found in zip_longest(epoch.noisy_ones or (None,), users)
+        for ones, found in zip_longest(opened.first_numbers(epoch.noisy_ones) or (None,), users)
     ]
-    return {**of_all, "where": dict(zip(predicates, of_predicates, strict=False))}
+    return {**of_all, "where": dict(zip(opened.predicates, of_predicates, strict=False))}
 
 
 def _users(users: Users | None) -> dict[str, float | None] | None:

@@ -118,7 +118,8 @@ def _of_the_ledger(entry: Entry, body: Body) -> RuleChange | None:
             kind, by = "stream opened", body.by
             each = "in all" if body.epochs is Window.NEVER else f"a {body.epochs}"
             epsilon = exact_text(Fraction(body.epsilon_units, UNITS_PER_EPSILON))
-            detail = f"{body.n_places} bits, ε {epsilon} {each}"
+            kept = f"visits up to {body.levels} of {body.n_places} users" if body.levels else ""
+            detail = f"{kept or f'{body.n_places} bits'}, ε {epsilon} {each}"
         case StreamDropped():
             kind, by, detail = "stream dropped", body.by, "what it lost stays lost"
         case _:

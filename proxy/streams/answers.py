@@ -13,32 +13,49 @@ What was paid when an epoch began covers its release too, so asking costs nothin
 an epoch is the same for ever. WHERE one of its predicates is answered from the estimator of that.
 How many users came in several epochs together is not known, nor for how many two predicates held:
 no process can tell who came again.
+
+A stream that counts visits has a row for each user who came, with the number of visits up to the
+levels declared: counts of rows by visits and sums of visits are answered too. If it has several
+releases an epoch, each is a row of epochs: ``2026-11-24 1/4`` is the first quarter of that day.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.ledger import Ledger, Payer, Window
-from cube.axis import BooleanAxis, CategoryAxis
+from accountant.ledger import Ledger, Payer, StreamHistory, Window
+from cube.axis import BooleanAxis, CategoryAxis, IntegerAxis
 from cube.query import QueryBlock
-from cube.refusals import InvalidRequest, StoreUnavailable, UnsupportedSql
+from cube.refusals import InvalidRequest, StoreUnavailable, TooLarge, UnsupportedSql
 from cube.runtime import cached_property
 from cube.schema import Schema
 from inference import Posterior
 from inference.noise_law import law_of_noise
 from local_dp.estimates import coefficients_of
-from planner.sql import EPOCH
+from planner.sql import EPOCH, VISITS
 from planner.workload import Fallback, IndependenceQuestion, Wanted
 from proxy.api import STREAM, TableInfo
 from proxy.streams.served_stream import NotedStream, ServedStream, epsilon_of
 from proxy.tables import AS_IT_IS, OwnAnswer, OwnAnswers, OwnCells
-from streams import Arrivals, Epoch, ErrorLaw, ReleasedCount, epoch_of
+from streams import (
+    STEP_MAX,
+    AnyEpoch,
+    Arrivals,
+    ErrorLaw,
+    ReleasedCount,
+    Statistic,
+    VisitEpoch,
+    VisitErrorLaw,
+    VisitEstimate,
+    epoch_of,
+)
 
 
 class What(StrEnum):
@@ -125,7 +142,7 @@ class StreamElsewhere(NotedStream):
                 raise
         return tuple(self.history.released)[-1]
 
-    def release(self, name: str) -> Epoch:
+    def release(self, name: str) -> AnyEpoch:
         """An epoch that is over with its release; once released, the same for ever."""
         if self._epoch(name).is_open:
             self._ask(Asked(self.name, What.RELEASE, name))
@@ -157,17 +174,33 @@ TRUTHS: Final = (False, True)  # the levels of a predicate's column
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What one row of an answer counts: the users of an epoch, for whom a predicate held if any."""
+    """What one row of an answer counts: the users of an epoch, for whom a predicate held if any.
+
+    With a statistic, it is what is counted of their visits, so many times.
+    """
 
     epoch: str
     predicate: str | None
+    statistic: Statistic | None = None
+    times: float = 1.0
+
+
+Released: TypeAlias = ReleasedCount | VisitEstimate
 
 
 @dataclass(frozen=True)
 class ReleaseLaw:
-    """The law of the error of one released number, with the interval of that number."""
+    """The law of the error of one released number, with the interval of that number.
 
-    count: ReleasedCount
+    Parameters
+    ----------
+    count : ReleasedCount or VisitEstimate
+    times : float
+        What the answer is of the number.
+    """
+
+    count: Released
+    times: float = 1.0
 
     @property
     def scales(self) -> NDArray[np.float64]:
@@ -177,7 +210,7 @@ class ReleaseLaw:
     @property
     def gaussian(self) -> float:
         """Its standard deviation, for who takes it as a Gaussian term."""
-        return self._law.gaussian
+        return abs(self.times) * self._law.gaussian
 
     @property
     def tail_error(self) -> float:
@@ -186,16 +219,16 @@ class ReleaseLaw:
 
     def tail(self, z: float) -> float:
         """The probability of an error above `z`, if as many users were there as estimated."""
-        return self._law.tail(z)
+        return self._law.tail(z / abs(self.times))
 
     def half_width(self, confidence: float) -> float:
         """So far from the estimate that all is inside which the release does not contradict."""
         interval = self.count.interval(confidence)
         value = self.count.n_users
-        return max(value - interval.low, interval.high - value, 0.0)
+        return abs(self.times) * max(value - interval.low, interval.high - value, 0.0)
 
     @cached_property
-    def _law(self) -> ErrorLaw:
+    def _law(self) -> ErrorLaw | VisitErrorLaw:
         return self.count.law
 
 
@@ -204,7 +237,9 @@ class StreamTable:
 
     def __init__(self, stream: ServedStream | StreamElsewhere) -> None:
         self._stream = stream
-        self._epochs = stream.answerable()  # the same for who plans a statement and who answers it
+        # The same for who plans a statement and who answers it.
+        self._releases = _releases(stream)
+        self._epochs = tuple(self._releases)
 
     @property
     def info(self) -> TableInfo:
@@ -214,7 +249,11 @@ class StreamTable:
         levels = self._epochs or tuple(history.released)[-1:] or ("none",)
         schema = Schema(
             table=self._stream.name,
-            axes=(CategoryAxis(name=EPOCH, values=levels), *map(_truth, opened.predicates)),
+            axes=(
+                CategoryAxis(name=EPOCH, values=levels),
+                *map(_truth, opened.predicates),
+                *((IntegerAxis(name=VISITS, low=1, high=opened.levels),) if opened.levels else ()),
+            ),
             n_records_max=max(1, opened.universe or 2**32) * len(levels),
             unit=opened.column,
             rows_per_unit_max=max(2, len(levels)),
@@ -225,8 +264,9 @@ class StreamTable:
             AS_IT_IS,
             kind=STREAM,
             comment=(
-                f"Stream. COUNT(DISTINCT {opened.column}){each}, from a state that is itself "
-                f"private; epsilon {float(epsilon_of(opened)):.6g} an epoch, with its release."
+                f"Stream. COUNT(DISTINCT {opened.column}){each}{_with_visits(opened.levels)}, from "
+                f"a state that is itself private; epsilon {float(epsilon_of(opened)):.6g} an epoch,"
+                " with all that is released of it."
             ),
         )
 
@@ -239,8 +279,9 @@ class StreamTable:
     @property
     def position(self) -> tuple[int, str]:
         """How many epochs were released."""
-        released = self._stream.history.released
-        return sum(map(bool, released.values())), self.edition
+        history = self._stream.history
+        n_parts = len(history.partial)
+        return sum(map(bool, history.released.values())) + n_parts, self.edition
 
     def foreseen(self, wanted: Sequence[Wanted], fallback: Fallback) -> list[float | None]:
         """The half-widths of epochs that are released; None of others. Releases nothing."""
@@ -249,10 +290,10 @@ class StreamTable:
         found: list[float | None] = []
         for one in wanted:
             asked = [row for row in self._asked(one) if row is not None]
-            if not all(history.released[row.epoch] for row in asked):
+            if not all(self._noisy(history, row.epoch) for row in asked):
                 found.append(None)
                 continue
-            laws = [ReleaseLaw(self._noted(row.epoch).count(row.predicate)) for row in asked]
+            laws = [_law(self._noted(row.epoch), row) for row in asked]
             widths = [law.half_width(one.target.confidence) for law in laws]
             found.append(max(widths, default=0.0))
         return found
@@ -267,14 +308,14 @@ class StreamTable:
         del payer, fallback
         asked = [self._asked(one) for one in wanted]
         names = {row.epoch for one in asked for row in one if row is not None}
-        epochs = {name: self._stream.release(name) for name in sorted(names)}
+        epochs = {name: self._released(name) for name in sorted(names)}
         no_users = Posterior(0.0, law_of_noise(np.empty(0)))
 
         def answered(row: Counted | None) -> Posterior:
             if row is None:
                 return no_users
-            count = epochs[row.epoch].count(row.predicate)
-            return Posterior(count.n_users, ReleaseLaw(count))
+            law = _law(epochs[row.epoch], row)
+            return Posterior(row.times * law.count.n_users, law)
 
         blocks = tuple(OwnAnswer(tuple(map(answered, one)), STREAM) for one in asked)
         opened = self._stream.history.opened
@@ -295,10 +336,20 @@ class StreamTable:
             hint=f"Ask for COUNT(DISTINCT {self._stream.history.opened.column}), which is free.",
         )
 
-    def _noted(self, name: str) -> Epoch:
-        """An epoch as the ledger has it."""
+    def _released(self, label: str) -> AnyEpoch:
+        """An epoch with the release of a label, made now if it was not yet."""
+        name, part = self._releases[label]
+        return self._noted(label) if part else self._stream.release(name)
+
+    def _noted(self, label: str) -> AnyEpoch:
+        """An epoch with a release that the ledger has."""
         history = self._stream.history
-        return epoch_of(self._stream.name, history.opened, name, history.released[name])
+        name, _ = self._releases[label]
+        return epoch_of(self._stream.name, history.opened, name, self._noisy(history, label))
+
+    def _noisy(self, history: StreamHistory, label: str) -> tuple[int, ...]:
+        name, part = self._releases[label]
+        return history.partial[name, part] if part else history.released[name]
 
     def _asked(self, wanted: Wanted) -> list[Counted | None]:
         """What each row of a block counts; None for a row that counts no users.
@@ -309,7 +360,8 @@ class StreamTable:
             If it is about something else than the users of one epoch.
         """
         name, opened = self._stream.name, self._stream.history.opened
-        if wanted.groups_max is None or wanted.only_cut:
+        counts_users = wanted.groups_max is not None
+        if wanted.only_cut or not (counts_users or opened.levels):
             raise UnsupportedSql(
                 f"{name} is a stream, and only its distinct users can be counted.",
                 hint=f"Ask for COUNT(DISTINCT {opened.column}), which is free.",
@@ -329,20 +381,25 @@ class StreamTable:
         if len(predicates) > 1:
             raise self._not_counted()
         sizes = {EPOCH: len(self._epochs)} | dict.fromkeys(predicates, len(TRUTHS))
+        sizes |= {VISITS: opened.levels} if opened.levels else {}
         coefficients, _ = coefficients_of(wanted.block, sizes)
-        # By epochs, truths and rows; a row that does not name one of these is the same for all.
+        # By epochs, truths, visits and rows; a row that does not name one is the same for all.
         cells = coefficients.reshape(*(sizes[axis] for axis in scope), wanted.block.n_rows)
-        if EPOCH in scope:
-            cells = np.moveaxis(cells, scope.index(EPOCH), 0)
-        else:
+        order = [axis for axis in (EPOCH, *predicates, VISITS) if axis in scope]
+        cells = cells.transpose(*map(scope.index, order), len(scope))
+        if EPOCH not in scope:
             cells = np.broadcast_to(cells, (len(self._epochs), *cells.shape))
         if not predicates:
             cells = np.repeat(cells[:, np.newaxis], len(TRUTHS), axis=1)
-        return [self._counted(row, *predicates) for row in np.moveaxis(cells != 0, -1, 0)]
+        if VISITS not in scope:
+            cells = np.repeat(cells[:, :, np.newaxis], max(1, opened.levels), axis=2)
+        if counts_users:
+            cells = (cells != 0).astype(np.float64)
+        return [self._counted(row, *predicates) for row in np.moveaxis(cells, -1, 0)]
 
-    def _counted(self, row: NDArray[np.bool_], predicate: str | None = None) -> Counted | None:
-        """What a row counts: of shape (epochs, truths of the predicate)."""
-        inside = np.flatnonzero(row.any(axis=1))
+    def _counted(self, row: NDArray[np.float64], predicate: str | None = None) -> Counted | None:
+        """What a row counts: of shape (epochs, truths of the predicate, visits)."""
+        inside = np.flatnonzero(row.any(axis=(1, 2)))
         if not inside.size:
             return None
         if inside.size > 1:
@@ -352,9 +409,29 @@ class StreamTable:
                 hint=f"Ask for COUNT(DISTINCT {column}) with GROUP BY {EPOCH}, or for one epoch.",
             )
         does_not_hold, holds = row[inside[0]]
-        if does_not_hold and not holds:
+        if does_not_hold.any() and not np.array_equal(does_not_hold, holds):
             raise self._not_counted()
-        return Counted(self._epochs[inside[0]], None if does_not_hold else predicate)
+        epoch = self._epochs[inside[0]]
+        of = None if does_not_hold.any() else predicate
+        if not self._stream.history.opened.levels:
+            return Counted(epoch, of)
+        return Counted(epoch, of, *self._statistic(holds))
+
+    def _statistic(self, weights: NDArray[np.float64]) -> tuple[Statistic, float]:
+        """What is counted of a user's visits, of shape (levels,), and how many times."""
+        steps = np.diff(weights, prepend=0.0)
+        most = float(np.abs(steps).max())
+        shares = [Fraction(one).limit_denominator(STEP_MAX) for one in (steps / most).tolist()]
+        parts = math.lcm(*(one.denominator for one in shares))
+        found = tuple(int(one * parts) for one in shares)
+        is_exact = np.allclose(np.array(found) * most / parts, steps, rtol=1e-12, atol=0.0)
+        if parts > STEP_MAX or not is_exact:
+            raise UnsupportedSql(
+                f"This sum over the {VISITS} of users of {self._stream.name} is not known exactly.",
+                hint=f"Ask for SUM({VISITS}), SUM(LEAST({VISITS}, 5)), AVG({VISITS}), or the "
+                f"number of users with a number of {VISITS} or more.",
+            )
+        return Statistic(found), most / parts
 
     def _not_counted(self) -> UnsupportedSql:
         name, opened = self._stream.name, self._stream.history.opened
@@ -369,3 +446,37 @@ class StreamTable:
 
 def _truth(predicate: str) -> BooleanAxis:
     return BooleanAxis(name=predicate)
+
+
+def _with_visits(levels: int) -> str:
+    return f" and the visits of each up to {levels}" if levels else ""
+
+
+def _releases(stream: ServedStream | StreamElsewhere) -> dict[str, tuple[str, int]]:
+    """The releases that can be answered, by their labels: the epoch, and its parts that were over.
+
+    The last release of an epoch, of which no part is meant, has the name of the epoch.
+    """
+    ended = set(stream.answerable())
+    history = stream.history
+    n = history.opened.n_releases
+    found: dict[str, tuple[str, int]] = {}
+    for name in history.released:
+        parts = [part for epoch, part in history.partial if epoch == name]
+        found |= {f"{name} {part:0{len(str(n))}}/{n}": (name, part) for part in parts}
+        if name in ended:
+            found[name] = (name, 0)
+    return found
+
+
+def _law(epoch: AnyEpoch, row: Counted) -> ReleaseLaw:
+    """The number that a row counts, as it was released."""
+    if isinstance(epoch, VisitEpoch) and row.statistic is not None:
+        estimate = epoch.visits(row.predicate).estimate(row.statistic)
+        if estimate.is_too_long:
+            raise TooLarge(
+                f"The law of this sum over {VISITS} has too many values to compute an interval.",
+                hint=f"Ask for SUM({VISITS}), or for users by their number of {VISITS}.",
+            )
+        return ReleaseLaw(estimate, row.times)
+    return ReleaseLaw(epoch.count(row.predicate), row.times)

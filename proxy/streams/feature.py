@@ -131,6 +131,8 @@ VIEW_SCHEMA: Final = pa.schema(
         pa.field("bits", pa.int64(), nullable=False),
         pa.field("has_departures", pa.bool_(), nullable=False),
         pa.field("predicates", pa.string(), nullable=False),
+        pa.field("visits", pa.int64()),
+        pa.field("releases", pa.int64(), nullable=False),
         pa.field("opened_by", pa.string(), nullable=False),
     ]
 )
@@ -235,5 +237,7 @@ def _row(status: StreamStatus) -> dict[str, object]:
         "bits": opened.n_places,
         "has_departures": opened.has_departures,
         "predicates": ", ".join(opened.predicates),
+        "visits": opened.levels or None,
+        "releases": opened.n_releases,
         "opened_by": opened.by,
     }

@@ -32,6 +32,7 @@ from accountant.ledger import (
     StreamDropped,
     StreamHistory,
     StreamOpened,
+    VisitsReleased,
     Window,
 )
 from cube.exponential import EPSILON_MAX
@@ -39,7 +40,18 @@ from cube.measurement import UNITS_PER_EPSILON
 from cube.pace import waiting
 from cube.refusals import DataChanged, InvalidRequest, InvalidTarget, StoreUnavailable, TacitError
 from planner.sql import CreateStream
-from streams import EPSILON_MIN, Arrivals, BitState, Epoch, best_mechanism, epoch_of, erase_file
+from streams import (
+    EPSILON_MIN,
+    RATE_MIN,
+    AnyEpoch,
+    Arrivals,
+    StateFile,
+    VisitEpoch,
+    best_counter_mechanism,
+    best_mechanism,
+    epoch_of,
+    erase_file,
+)
 
 
 class NotedStream:
@@ -99,7 +111,7 @@ class NotedStream:
     def _read_again(self) -> None:
         """Read what other processes have written; nothing to do if this one writes all releases."""
 
-    def _epoch(self, name: str) -> Epoch:
+    def _epoch(self, name: str) -> AnyEpoch:
         history = self.history
         return epoch_of(self.name, history.opened, name, history.released[name])
 
@@ -132,23 +144,39 @@ def opened_by(order: CreateStream, who: str) -> StreamOpened:
             f"The epsilon of a stream is from {least} to {EPSILON_MAX}{of_each}.",
             hint="As in epsilon => 1, which is what an epoch loses in all.",
         )
-    mechanism = best_mechanism(each, order.n_bits)
+    law, noise, units = _laws(each, order)
     everybody = order.universe == order.n_bits
     budget = order.budget
     return StreamOpened(
         column=order.column,
         universe=order.universe or 0,
         n_places=order.n_bits,
-        p1=mechanism.state.threshold,
-        alpha=mechanism.output.threshold,
-        epsilon_units=n_estimators * mechanism.epsilon_units,
+        p1=law,
+        alpha=noise,
+        epsilon_units=n_estimators * units,
         epochs=Window(order.epochs),
         has_departures=order.has_departures,
         key="" if everybody else secrets.token_bytes(KEY_BYTES).hex(),
         budget_units=None if budget is None else int(budget * UNITS_PER_EPSILON),
         by=who,
         predicates=order.predicates,
+        levels=order.visits,
+        n_releases=order.n_releases,
     )
+
+
+def _laws(epsilon: Fraction, order: CreateStream) -> tuple[int, int, int]:
+    """The thresholds of bits and of noise, and what an estimator loses in units of epsilon."""
+    if order.visits:
+        counters = best_counter_mechanism(epsilon, order.n_bits, order.visits, order.n_releases)
+        if counters.output.rate < RATE_MIN:
+            raise InvalidTarget(
+                "The epsilon of a stream that counts visits is too small for its releases.",
+                hint="Raise epsilon, or declare fewer releases or predicates.",
+            )
+        return counters.state.threshold, counters.output.threshold, counters.epsilon_units
+    mechanism = best_mechanism(epsilon, order.n_bits)
+    return mechanism.state.threshold, mechanism.output.threshold, mechanism.epsilon_units
 
 
 def epsilon_of(opened: StreamOpened) -> Fraction:
@@ -175,7 +203,7 @@ class ServedStream(NotedStream):
         super().__init__(ledger, name, folder)
         self._states_in = folder
         self._lock = threading.RLock()
-        self._states: dict[str, BitState] = {}
+        self._states: dict[str, StateFile] = {}
         self._unmade: set[str] = set()  # begun here, and the disk did not take their states
 
     def observe(self, arrivals: Arrivals) -> None:
@@ -244,7 +272,7 @@ class ServedStream(NotedStream):
                 raise _ends_now(self.name)
             return name
 
-    def release(self, name: str) -> Epoch:
+    def release(self, name: str) -> AnyEpoch:
         """An epoch that is over with its release; once released, the same for ever.
 
         Raises
@@ -286,6 +314,8 @@ class ServedStream(NotedStream):
                     self._erase(name)  # nothing can be released from it, and it would be asked for
         if self.is_due or self._present_epoch() in self._unmade:
             self.begin()
+        with self._lock:
+            self._release_part()
         if refusals:
             raise refusals[0]
 
@@ -347,10 +377,8 @@ class ServedStream(NotedStream):
         """Make the state of the present epoch, if it was paid for here and has had none."""
         if name not in self._unmade:
             return
-        epoch = self._epoch(name)
-        law = epoch.mechanism.state
         try:
-            state = BitState.created(self._file(name), epoch.n_bits, law, epoch.state_name)
+            state = self._epoch(name).created(self._file(name))
         except FileExistsError as error:
             self._unmade.discard(name)
             raise self._lost(name) from error
@@ -359,22 +387,55 @@ class ServedStream(NotedStream):
         self._states[name] = state
         self._unmade.discard(name)
 
-    def _note(self, released: Epoch) -> None:
+    def _note(self, released: AnyEpoch) -> None:
         """Make a release durable, unless the ledger has one of that epoch."""
 
-        def build(book: StreamBook, _at: str) -> EpochReleased | None:
-            is_known = book.streams[self.name].released[released.name]
-            return None if is_known else EpochReleased(released.name, released.noisy_ones)
+        def build(book: StreamBook, _at: str) -> EpochReleased | VisitsReleased | None:
+            if book.streams[self.name].released[released.name]:
+                return None
+            if isinstance(released, VisitEpoch):
+                return VisitsReleased(released.name, released.noisy)
+            return EpochReleased(released.name, released.noisy_ones)
 
         self._ledger.append_stream(self.name, build)
 
-    def _state(self, name: str) -> BitState:
+    def _release_part(self) -> None:
+        """Release the present epoch as far as its parts are over, unless that was done.
+
+        A part that ended while the server was away has no release of its own: a later one has its
+        visits, too.
+        """
+        history, now = self.history, self._ledger.now()
+        name, part = history.opened.epoch_at(now), history.opened.parts_over(now)
+        if not part or not self._is_unreleased(history, name, part):
+            return
+        if not self._file(name).exists():
+            return
+        epoch = self._epoch(name)
+        if not isinstance(epoch, VisitEpoch):
+            return
+        noisy = epoch.noisy_numbers(self._state(name))
+
+        def build(book: StreamBook, at: str) -> VisitsReleased | None:
+            known = book.streams[self.name]
+            is_now = known.opened.epoch_at(at) == name
+            if not is_now or not self._is_unreleased(known, name, part):
+                return None
+            return VisitsReleased(name, noisy, part)
+
+        self._ledger.append_stream(self.name, build)
+
+    @staticmethod
+    def _is_unreleased(history: StreamHistory, name: str, part: int) -> bool:
+        """Whether an epoch is open, and has no release of this part or a later one."""
+        later = [one for epoch, one in history.partial if epoch == name and one >= part]
+        return name in history.released and not history.released[name] and not later
+
+    def _state(self, name: str) -> StateFile:
         """The state of an epoch, to go on with."""
         if name not in self._states:
-            epoch = self._epoch(name)
-            law = epoch.mechanism.state
             try:
-                found = BitState.opened(self._file(name), epoch.n_bits, law, epoch.state_name)
+                found: StateFile = self._epoch(name).opened(self._file(name))
             except DataChanged as changed:
                 raise self._lost(name) from changed
             except OSError as error:
@@ -425,7 +486,7 @@ def _budget_spent(stream: str) -> InvalidRequest:
 def _ends_now(stream: str) -> StoreUnavailable:
     return StoreUnavailable(
         f"An epoch of the stream {stream} ends at this moment.",
-        hint="Send the call again: a user counts once, however often they come.",
+        hint="Send the call again: nothing of this message was noted.",
     )
 
 

@@ -85,6 +85,7 @@ class StreamStatus:
 
 N_STREAMS_MAX: Final = 100
 N_BITS_MAX: Final = 2**30  # of all streams together: 128 MB, and twice that while epochs turn
+BITS_OF_COUNTER: Final = 8
 HOLDER: Final = 0  # the place of the worker that holds states
 STATES: Final = "states of streams"
 NEWS: Final = "news of streams"
@@ -308,7 +309,7 @@ class StreamService(Mapping[str, StreamTable]):
         if not isinstance(told, Told):
             raise StoreUnavailable(
                 "The process that holds the states of streams does not answer.",
-                hint="Send the call again: a user counts once, however often they are sent.",
+                hint="Send the call again: a user counts once. Visits may be counted twice.",
             )
         if told.refused is not None:
             raise told.refused
@@ -368,13 +369,18 @@ def _check_room(there_are: Sequence[StreamOpened], another: StreamOpened) -> Non
     """Refuse one stream too many: their states are made one after the other, when a day begins."""
     if len(there_are) >= N_STREAMS_MAX:
         raise TooLarge(f"There are {N_STREAMS_MAX} streams.", hint="Drop one that is over.")
-    left = N_BITS_MAX - sum(one.n_places * one.n_estimators for one in there_are)
-    if another.n_places * another.n_estimators > left:
+    left = N_BITS_MAX - sum(map(_n_bits, there_are))
+    if _n_bits(another) > left:
         raise TooLarge(
             f"The states of all streams may have at most {N_BITS_MAX} bits together; "
             f"{max(0, left)} are left.",
             hint="Observe a sample (bits => 1000000), or drop a stream that is over.",
         )
+
+
+def _n_bits(stream: StreamOpened) -> int:
+    """The bits of a state; a counter of visits has a byte."""
+    return stream.n_places * stream.n_estimators * (BITS_OF_COUNTER if stream.levels else 1)
 
 
 LOOK_SECONDS: Final = 0.5

@@ -461,7 +461,7 @@ _ACTIONS: Final[Mapping[str, Callable[[bytes, Sessions, grpc.ServicerContext], M
 
 
 UPLOAD_BYTES_MAX: Final = 32 * 2**20  # four million ids
-_PARTS: Final = "Send them in parts: a user counts once, however often they are sent."
+_PARTS: Final = "Send them in parts: a user counts once, and each row is one visit."
 _DEFINED: Final = sql.CommandStatementIngest.TableDefinitionOptions
 
 

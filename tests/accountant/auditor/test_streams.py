@@ -12,16 +12,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.auditor.streams import lost_units, units_of_logarithm
+from accountant.auditor.streams import lost_by_counters, lost_units, units_of_logarithm
 from accountant.auditor.verify import verify
 from accountant.ledger.entries import Entry
 from accountant.ledger.stores.sqlite_store import SqliteReader
+from accountant.ledger.streams import VisitsReleased
 from cube.encoding import canonical_json
 from cube.exponential import epsilon_units_of
 from cube.measurement import UNITS_PER_EPSILON
+from streams.counters import CounterMechanism
 from streams.mechanism import Mechanism
 from streams.randomness import GeometricNoise, TwoPoint
-from tests.support.a_stream import ENDLESS, UNITS, ledger_on, write_a_stream
+from tests.support.a_stream import (
+    ENDLESS,
+    NOISY,
+    UNITS,
+    VISITS,
+    ledger_on,
+    noted,
+    write_a_stream,
+    write_visits,
+)
 from tests.support.audited import rechained
 
 OPENED, BEGUN, RELEASED, HASHED, DROPPED, WATCHED, WATCHING, COUNTED = range(8)
@@ -141,3 +152,59 @@ def test_what_is_told_twice_or_out_of_order_is_found(
     assert problem is not None
     assert problem.startswith(f"entry {len(places)}: ")
     assert said in problem
+
+
+@given(st.integers(2**63 + 1, 2**64 - 1), st.integers(2**60, 2**64 - 1), st.integers(1, 24))
+def test_what_counters_lose_is_what_streams_say(p1: int, alpha: int, n_releases: int) -> None:
+    mechanism = CounterMechanism(5, TwoPoint(p1), GeometricNoise(alpha), n_releases)
+    assert lost_by_counters(p1, alpha, n_releases) == mechanism.epsilon_units
+
+
+@pytest.fixture(scope="module")
+def of_visits(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Entry]:
+    """Opened, begun, released at noon and at the end."""
+    path: Path = tmp_path_factory.mktemp("visits") / "a.ledger"
+    with ledger_on(path, "2026-11-24", 43_200) as ledger:
+        write_visits(ledger)
+    with ledger_on(path, "2026-11-25") as ledger:
+        noted(ledger, "visits", VisitsReleased("2026-11-24", NOISY))
+    with closing(SqliteReader(path)) as reader:
+        return tuple(reader.entries_after(0))
+
+
+@pytest.mark.parametrize(
+    ("place", "change", "said"),
+    [
+        (0, to(VISITS.epsilon_units - 1, "epsilon_units"), "its bits and noise lose"),
+        (0, to(3, "n_releases"), "its bits and noise lose"),
+        (0, to(101, "levels"), "too far"),
+        (0, to(1, "levels"), "below 2"),
+        (0, to(25, "n_releases"), "too often"),
+        (0, to("never", "epochs"), "no schedule"),
+        (0, to(True, "has_departures"), "cannot be counted"),
+        (0, lambda body: body.__delitem__("levels"), "only counters"),
+        (2, to(3, "part"), "outside its time"),
+        (2, to("2026-11-23", "epoch"), "never begun"),
+        (2, to([1, 2], "noisy"), "must have 5 numbers"),
+        (2, to(0, "part"), "below 1"),
+        (2, lambda body: body.__delitem__("part"), "before its end"),
+        (3, to(1, "part"), "outside its time"),
+    ],
+)
+def test_a_lie_about_visits_is_found_at_its_entry(
+    of_visits: Sequence[Entry], place: int, change: Change, said: str
+) -> None:
+    assert verify(of_visits).problem is None
+    body = json.loads(of_visits[place].body)
+    change(body)
+    lying = replace(of_visits[place], body=canonical_json(body))
+    problem = verify(rechained([*of_visits[:place], lying, *of_visits[place + 1 :]])).problem
+    assert problem is not None
+    assert problem.startswith(f"entry {place + 1}: ")
+    assert said in problem
+
+
+def test_the_same_part_twice_is_found(of_visits: Sequence[Entry]) -> None:
+    problem = verify(rechained([*of_visits[:3], replace(of_visits[2], seq=4)])).problem
+    assert problem is not None
+    assert "released twice" in problem

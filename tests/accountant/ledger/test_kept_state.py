@@ -35,7 +35,7 @@ from cube.measurement import PlannedMeasurement, Precision
 from cube.query import Factor, QueryBlock, counting
 from cube.statistic import PlannedUnitCount, UnitCount
 from tests.support import audited, growing_table
-from tests.support.a_stream import ledger_on, write_a_stream
+from tests.support.a_stream import ledger_on, write_a_stream, write_visits
 from tests.support.campaigns import TEXTS
 from tests.support.counted_units import BY_CITY, EVERYBODY, HALF, QUARTER, bought, gate_on
 from tests.support.fakes import KnownTable
@@ -103,6 +103,12 @@ def write_streams(path: Path) -> None:
         write_a_stream(ledger)
 
 
+def write_streams_of_visits(path: Path) -> None:
+    """A stream that counts visits, with a release within its epoch."""
+    with ledger_on(path, "2026-11-24", 43_200) as ledger:
+        write_visits(ledger)
+
+
 def write_kept(folder: str) -> Callable[[Path], None]:
     def write(path: Path) -> None:
         path.write_bytes(gzip.decompress((KEPT / folder / "ledger.gz").read_bytes()))
@@ -128,6 +134,7 @@ LEDGERS: dict[str, Callable[[Path], None]] = {
     "growth": write_growth,
     "collections": write_collections,
     "streams": write_streams,
+    "streams of visits": write_streams_of_visits,
     "kept_ledger": write_kept("kept_ledger"),
     "kept_shop": write_kept("kept_shop"),
 }

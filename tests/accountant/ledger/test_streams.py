@@ -10,13 +10,20 @@ from typing import Any
 
 import pytest
 
+from accountant.auditor import streams as audited
 from accountant.auditor.verify import verify
 from accountant.gate.opening import open_table
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Window
 from accountant.ledger.opening import open_ledger
 from accountant.ledger.stores.sqlite_store import SqliteReader
-from accountant.ledger.streams import EpochBegun, EpochReleased, StreamBody, StreamDropped
+from accountant.ledger.streams import (
+    EpochBegun,
+    EpochReleased,
+    StreamBody,
+    StreamDropped,
+    VisitsReleased,
+)
 from accountant.noise.lattice_noise import SystemNoise
 from cube.refusals import LedgerCorrupt
 from streams.mechanism import best_mechanism
@@ -24,11 +31,14 @@ from tests.support.a_stream import (
     DAILY,
     ENDLESS,
     HASHED,
+    NOISY,
     UNITS,
+    VISITS,
     WATCHED,
     ledger_on,
     noted,
     write_a_stream,
+    write_visits,
 )
 from tests.support.fakes import KnownTable
 from tests.support.generations import FUNDS
@@ -220,3 +230,102 @@ def test_a_start_with_a_checkpoint_knows_streams(tmp_path: Path) -> None:
     with open_ledger(path) as ledger:
         assert ledger._n_kept == ledger.position[0]
         assert ledger.streams == expected
+
+
+NOON = 43_200  # of a day, two of its four parts are over
+PAID = EpochBegun(TODAY, 0, VISITS.epsilon_units)
+
+
+def test_releases_of_visits_are_known_after_a_restart(tmp_path: Path) -> None:
+    path = tmp_path / "a.ledger"
+    with ledger_on(path, TODAY, NOON) as ledger:
+        write_visits(ledger)
+        bodies = [json.loads(entry.body) for entry in ledger.entries()]
+    assert (bodies[0]["levels"], bodies[0]["n_releases"]) == (5, 4)
+    assert bodies[-1] == {"epoch": TODAY, "noisy": list(NOISY), "part": 2}
+    with ledger_on(path, TOMORROW) as ledger:
+        noted(ledger, "visits", VisitsReleased(TODAY, NOISY[::-1]))
+    with open_ledger(path) as ledger:
+        history = ledger.streams.streams["visits"]
+        assert history.opened == VISITS
+        assert dict(history.partial) == {(TODAY, 2): NOISY}
+        assert dict(history.released) == {TODAY: NOISY[::-1]}
+    with closing(SqliteReader(path)) as reader:
+        verdict = verify(reader.entries_after(0))
+    assert verdict.problem is None
+    assert verdict.streams[0].n_released == 1
+
+
+UNFIT: dict[str, tuple[list[StreamBody], StreamBody, str]] = {
+    "early": ([PAID], VisitsReleased(TODAY, NOISY, 3), "outside its time"),
+    "of another day": ([PAID], VisitsReleased(TOMORROW, NOISY, 1), "never begun"),
+    "twice": (
+        [PAID, VisitsReleased(TODAY, NOISY, 2)],
+        VisitsReleased(TODAY, NOISY, 2),
+        "released twice",
+    ),
+    "after a later one": (
+        [PAID, VisitsReleased(TODAY, NOISY, 2)],
+        VisitsReleased(TODAY, NOISY, 1),
+        "after a later one",
+    ),
+    "short": ([PAID], VisitsReleased(TODAY, NOISY[1:], 1), "one for each level"),
+    "last too early": ([PAID], VisitsReleased(TODAY, NOISY), "before its end"),
+    "of bits": ([PAID], EpochReleased(TODAY, (1,)), "releases numbers of visits"),
+    "not begun": ([], VisitsReleased(TODAY, NOISY, 1), "never begun"),
+}
+
+
+@pytest.mark.parametrize("case", UNFIT)
+def test_a_part_is_released_once_and_in_its_time(tmp_path: Path, case: str) -> None:
+    before, body, said = UNFIT[case]
+    with ledger_on(tmp_path / "a.ledger", TODAY, NOON) as ledger:
+        for one in (VISITS, *before):
+            noted(ledger, "visits", one)
+        with pytest.raises(ValueError, match=said):
+            noted(ledger, "visits", body)
+
+
+def test_a_stream_of_bits_releases_no_visits(tmp_path: Path) -> None:
+    with ledger_on(tmp_path / "a.ledger", TODAY, NOON) as ledger:
+        noted(ledger, "visits", DAILY)
+        noted(ledger, "visits", BEGUN)
+        with pytest.raises(ValueError, match="does not count visits"):
+            noted(ledger, "visits", VisitsReleased(TODAY, NOISY, 1))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"levels": 1}, "2 to 100"),
+        ({"levels": 101}, "2 to 100"),
+        ({"n_releases": 0}, "1 to 24"),
+        ({"n_releases": 25}, "1 to 24"),
+        ({"n_releases": 5}, "lose more"),
+        ({"epochs": Window.NEVER}, "epochs by the clock"),
+        ({"levels": 0}, "need counters"),
+        ({"has_departures": True}, "without departures"),
+        ({"universe": 0, "key": "ab" * 16}, "known universe"),
+        ({"alpha": VISITS.alpha - 2**40}, "lose more"),
+        ({"alpha": 1}, "more than any epsilon"),
+        ({"p1": VISITS.p1 + 2**40}, "lose more"),
+    ],
+)
+def test_a_stream_of_visits_checks_itself(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        replace(VISITS, **changes)
+
+
+@pytest.mark.parametrize("epochs", [one for one in Window if one is not Window.NEVER])
+@pytest.mark.parametrize("at", ["2026-02-14T11:59:59.999", "2026-11-30T18:00:00.000"])
+def test_parts_end_when_the_auditor_says(epochs: Window, at: str) -> None:
+    opened = replace(VISITS, epochs=epochs)
+    moment = f"{at}+00:00"
+    read = audited.StreamOpened(VISITS.epsilon_units, epochs.value, None, 0, 5, 4)
+    assert audited.StreamBook(1, read)._parts_over(moment) == opened.parts_over(moment)
+
+
+def test_the_quarters_of_a_day_end_at_their_hours() -> None:
+    for hour, over in ((0, 0), (5, 0), (6, 1), (12, 2), (23, 3)):
+        assert VISITS.parts_over(f"{TODAY}T{hour:02}:00:00.000+00:00") == over
+    assert VISITS.parts_over(f"{TODAY}T05:59:59.999+00:00") == 0

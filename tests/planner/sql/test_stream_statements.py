@@ -48,6 +48,16 @@ OUT_OF_RANGE = {
     "(user UNIVERSE 10) WITH (epochs => 'hour')": "a window of time",
     "(user UNIVERSE 10) WITH (epoch => 'day')": "WITH has no option epoch",
     "(user UNIVERSE 10) WITH (epsilon => 1, epsilon => 2)": "epsilon twice",
+    "(user UNIVERSE 10) WITH (visits => 1)": "visits must be a whole number from 2 to 100",
+    "(user UNIVERSE 10) WITH (visits => 101)": "visits must be a whole number from 2 to 100",
+    "(user BUCKETS 10) WITH (visits => 5)": "cannot have BUCKETS or departures",
+    "(user UNIVERSE 10) WITH (visits => 5, departures => true)": "a visit cannot be taken back",
+    "(visits UNIVERSE 10) WITH (visits => 5)": "is the column of a stream",
+    "(user UNIVERSE 10, Visits BOOLEAN) WITH (visits => 5)": "is the column of a stream",
+    "(user UNIVERSE 20000000) WITH (visits => 5)": "each of 8 for visits, are too many",
+    "(user UNIVERSE 10) WITH (visits => 5, releases => 2)": "epochs that end by the clock",
+    "(user UNIVERSE 10) WITH (epochs => 'day', releases => 2)": "need counters of visits",
+    "(user UNIVERSE 10) WITH (visits => 5, epochs => 'day', releases => 25)": "from 1 to 24",
 }
 
 
@@ -84,6 +94,25 @@ OUT_OF_RANGE = {
                 predicates=("paid", "Mobile"),
                 epsilon=Fraction(3),
             ),
+        ),
+        (
+            (
+                "CREATE STREAM v (user UNIVERSE 10) WITH (visits => 7, epochs => 'week', "
+                "releases => 7)"
+            ),
+            CreateStream(
+                name="v",
+                column="user",
+                universe=10,
+                n_bits=10,
+                epochs="week",
+                visits=7,
+                n_releases=7,
+            ),
+        ),
+        (
+            "CREATE STREAM v (visits UNIVERSE 10)",
+            CreateStream(name="v", column="visits", universe=10, n_bits=10),
         ),
         ("DROP STREAM IF EXISTS v", DropStream(name="v", if_exists=True)),
     ],

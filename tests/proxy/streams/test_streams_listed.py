@@ -35,6 +35,8 @@ def test_streams_are_listed_with_what_their_epochs_lost(tmp_path: Path) -> None:
             "bits": 1000,
             "has_departures": True,
             "predicates": "",
+            "visits": None,
+            "releases": 1,
             "opened_by": "ann",
         }
         assert hits["state"] == "dropped"
