@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import jensenshannon
 
-from benchmarks.graph_comparison import (
+from synthesis.networks.comparison import (
     LinkCounts,
     class_distance,
     count_error,
@@ -14,6 +14,8 @@ from benchmarks.graph_comparison import (
     js_distance,
     js_divergence,
     kl_divergence,
+    link_shares,
+    total_variation,
 )
 from synthesis.networks.graph import Dag, EquivalenceClass
 from tests.support.all_dags import all_dags
@@ -111,3 +113,28 @@ def test_cells_of_zero_and_below_zero_are_handled() -> None:
         js_divergence(left, np.array([-1.0, 0.0]))
     with pytest.raises(ValueError, match="shapes"):
         kl_divergence(left, np.ones(3))
+
+
+def test_links_are_counted_over_a_set_of_graphs() -> None:
+    """By hand: a - b in two of three graphs, once each way; b - c in all, always one way."""
+    arcs = [{("a", "b"), ("b", "c")}, {("b", "a"), ("b", "c")}, {("b", "c")}]
+    first, second = link_shares([Dag(NAMES, frozenset(one)) for one in arcs])
+    assert (first.columns, first.n_forward, first.n_backward, first.share) == (("b", "c"), 3, 0, 1)
+    assert (second.columns, second.n_forward, second.n_backward) == (("a", "b"), 1, 1)
+    assert second.share == pytest.approx(2 / 3)
+    assert link_shares([Dag(NAMES)]) == ()
+    with pytest.raises(ValueError, match="must be a graph"):
+        link_shares([])
+    with pytest.raises(ValueError, match="graphs over"):
+        link_shares([TRUTH, Dag(("a", "b"))])
+
+
+def test_the_total_variation_is_the_largest_difference_of_an_event() -> None:
+    """By brute force: over all sets of cells."""
+    rng = np.random.default_rng(2)
+    p, q = rng.dirichlet(np.ones(6)), rng.dirichlet(np.ones(6))
+    events = np.array([[event >> cell & 1 for cell in range(6)] for event in range(64)])
+    assert total_variation(p, 5 * q) == pytest.approx(float((events @ (p - q)).max()))
+    assert total_variation(p, p) == 0
+    with pytest.raises(ValueError, match="shapes"):
+        total_variation(p, np.ones(3))
