@@ -53,7 +53,7 @@ them is post-processing: formulas of one row's answers, and `outer`, SQL over th
 import datetime as dt
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
 from typing import Final, TypeAlias
@@ -150,7 +150,7 @@ class Fallback(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class IndependenceQuestion:
-    """Whether the first two keys of a part are independent given the others.
+    """Whether the first keys of a part are independent given the others.
 
     The part's only aggregate counts the cells of their table, the last key varying fastest.
 
@@ -162,11 +162,18 @@ class IndependenceQuestion:
         The probability of rejecting a true hypothesis.
     n_replicates : int
         The number of simulated tables.
+    n_tested : int
+        How many keys are tested: two, or more, whose mutual independence is asked.
+    is_likelihood_ratio : bool
+        Whether the statistic is ``G**2``, and not Pearson's.
     """
 
     shape: tuple[int, ...]
     level: float
     n_replicates: int
+    # They are no part of the text that seeds simulated tables, which is the same as ever.
+    n_tested: int = field(default=2, repr=False)
+    is_likelihood_ratio: bool = field(default=False, repr=False)
 
 
 TAILS: Final = Fraction(3, 2)  # the error probability of a search, relative to that of a round

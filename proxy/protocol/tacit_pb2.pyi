@@ -297,7 +297,7 @@ class AuditReportReply(_message.Message):
     def __init__(self, chunk: _Optional[bytes] = ...) -> None: ...
 
 class TestIndependenceRequest(_message.Message):
-    __slots__ = ("table", "x", "y", "given", "where", "target", "level", "replicates")
+    __slots__ = ("table", "x", "y", "given", "where", "target", "level", "replicates", "others", "statistic")
     TABLE_FIELD_NUMBER: _ClassVar[int]
     X_FIELD_NUMBER: _ClassVar[int]
     Y_FIELD_NUMBER: _ClassVar[int]
@@ -306,6 +306,8 @@ class TestIndependenceRequest(_message.Message):
     TARGET_FIELD_NUMBER: _ClassVar[int]
     LEVEL_FIELD_NUMBER: _ClassVar[int]
     REPLICATES_FIELD_NUMBER: _ClassVar[int]
+    OTHERS_FIELD_NUMBER: _ClassVar[int]
+    STATISTIC_FIELD_NUMBER: _ClassVar[int]
     table: str
     x: str
     y: str
@@ -314,7 +316,9 @@ class TestIndependenceRequest(_message.Message):
     target: Target
     level: float
     replicates: int
-    def __init__(self, table: _Optional[str] = ..., x: _Optional[str] = ..., y: _Optional[str] = ..., given: _Optional[_Iterable[str]] = ..., where: _Optional[str] = ..., target: _Optional[_Union[Target, _Mapping]] = ..., level: _Optional[float] = ..., replicates: _Optional[int] = ...) -> None: ...
+    others: _containers.RepeatedScalarFieldContainer[str]
+    statistic: str
+    def __init__(self, table: _Optional[str] = ..., x: _Optional[str] = ..., y: _Optional[str] = ..., given: _Optional[_Iterable[str]] = ..., where: _Optional[str] = ..., target: _Optional[_Union[Target, _Mapping]] = ..., level: _Optional[float] = ..., replicates: _Optional[int] = ..., others: _Optional[_Iterable[str]] = ..., statistic: _Optional[str] = ...) -> None: ...
 
 class TestIndependenceReply(_message.Message):
     __slots__ = ("statistic", "p_value", "degrees_of_freedom", "decision", "reason", "level", "replicates", "receipt")
@@ -917,20 +921,22 @@ class PlannedCombination(_message.Message):
     def __init__(self, attributes: _Optional[_Iterable[str]] = ..., channel: _Optional[str] = ..., cells: _Optional[int] = ..., keep: _Optional[float] = ..., answers: _Optional[int] = ..., half_width: _Optional[float] = ...) -> None: ...
 
 class PlanRobustnessRequest(_message.Message):
-    __slots__ = ("counts", "columns", "epsilon", "level", "released", "answers")
+    __slots__ = ("counts", "columns", "epsilon", "level", "released", "answers", "given")
     COUNTS_FIELD_NUMBER: _ClassVar[int]
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
     EPSILON_FIELD_NUMBER: _ClassVar[int]
     LEVEL_FIELD_NUMBER: _ClassVar[int]
     RELEASED_FIELD_NUMBER: _ClassVar[int]
     ANSWERS_FIELD_NUMBER: _ClassVar[int]
+    GIVEN_FIELD_NUMBER: _ClassVar[int]
     counts: _containers.RepeatedScalarFieldContainer[float]
     columns: int
     epsilon: str
     level: float
     released: str
     answers: int
-    def __init__(self, counts: _Optional[_Iterable[float]] = ..., columns: _Optional[int] = ..., epsilon: _Optional[str] = ..., level: _Optional[float] = ..., released: _Optional[str] = ..., answers: _Optional[int] = ...) -> None: ...
+    given: int
+    def __init__(self, counts: _Optional[_Iterable[float]] = ..., columns: _Optional[int] = ..., epsilon: _Optional[str] = ..., level: _Optional[float] = ..., released: _Optional[str] = ..., answers: _Optional[int] = ..., given: _Optional[int] = ...) -> None: ...
 
 class PlanRobustnessReply(_message.Message):
     __slots__ = ("dependent", "statistic", "critical", "flips")

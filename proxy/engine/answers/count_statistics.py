@@ -39,6 +39,7 @@ from inference.independence import (
     Decision,
     IndependenceTest,
     Reason,
+    Statistic,
     TableLaw,
     independence_test,
     table_from_history,
@@ -279,6 +280,8 @@ def tested(answered: AnsweredPart, question: IndependenceQuestion) -> pa.Table:
         generator=_generator(cells, question),
         level=question.level,
         n_replicates=question.n_replicates,
+        n_tested=question.n_tested,
+        kind=Statistic.G2 if question.is_likelihood_ratio else Statistic.PEARSON,
     )
     row = {
         "statistic": None if math.isnan(outcome.statistic) else outcome.statistic,
