@@ -254,6 +254,29 @@ def create(  # noqa: PLR0913, PLR0917 - one parameter per option
             help="privbayes: columns may also depend on merged ranges of numbers and dates.",
         ),
     ] = None,
+    theta: Annotated[
+        float | None,
+        typer.Option(
+            metavar="NUMBER",
+            help="privbayes: a cell's average count is so many times its noise; default 4. More "
+            "makes smaller tables.",
+        ),
+    ] = None,
+    structure_share: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBER",
+            help="privbayes: the share of epsilon that chooses parents; default 0.3.",
+        ),
+    ] = None,
+    groups: Annotated[
+        str,
+        typer.Option(
+            metavar="T.C,..",
+            help="privbayes: columns of public tables; categories may also be parents by the "
+            "groups that these make, such as cities.region.",
+        ),
+    ] = "",
     rows: RowsOption = None,
     seed: SeedOption = None,
     columns: Annotated[
@@ -293,6 +316,9 @@ def create(  # noqa: PLR0913, PLR0917 - one parameter per option
         columns=_names(columns),
         score=None if score is None else score.value,
         degree=degree,
+        theta=theta,
+        structure_share=structure_share,
+        groups=_names(groups),
         target=_names(target),
         workload=None if workload is None else statements_in(workload),
         evaluate=evaluate,

@@ -433,7 +433,7 @@ class BestReportReply(_message.Message):
     def __init__(self, report: _Optional[int] = ..., expected_loss: _Optional[float] = ..., answer: _Optional[float] = ..., receipt: _Optional[_Union[Receipt, _Mapping]] = ...) -> None: ...
 
 class CreateSyntheticRequest(_message.Message):
-    __slots__ = ("table", "name", "replace", "epsilon", "method", "rows", "seed", "columns", "delta", "score", "degree", "hierarchies", "target", "workload", "evaluate")
+    __slots__ = ("table", "name", "replace", "epsilon", "method", "rows", "seed", "columns", "delta", "score", "degree", "hierarchies", "target", "workload", "evaluate", "theta", "structure_share", "groups")
     TABLE_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     REPLACE_FIELD_NUMBER: _ClassVar[int]
@@ -449,6 +449,9 @@ class CreateSyntheticRequest(_message.Message):
     TARGET_FIELD_NUMBER: _ClassVar[int]
     WORKLOAD_FIELD_NUMBER: _ClassVar[int]
     EVALUATE_FIELD_NUMBER: _ClassVar[int]
+    THETA_FIELD_NUMBER: _ClassVar[int]
+    STRUCTURE_SHARE_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
     table: str
     name: str
     replace: bool
@@ -464,7 +467,10 @@ class CreateSyntheticRequest(_message.Message):
     target: _containers.RepeatedScalarFieldContainer[str]
     workload: str
     evaluate: str
-    def __init__(self, table: _Optional[str] = ..., name: _Optional[str] = ..., replace: bool = ..., epsilon: _Optional[str] = ..., method: _Optional[str] = ..., rows: _Optional[int] = ..., seed: _Optional[int] = ..., columns: _Optional[_Iterable[str]] = ..., delta: _Optional[str] = ..., score: _Optional[str] = ..., degree: _Optional[int] = ..., hierarchies: bool = ..., target: _Optional[_Iterable[str]] = ..., workload: _Optional[str] = ..., evaluate: _Optional[str] = ...) -> None: ...
+    theta: float
+    structure_share: str
+    groups: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, table: _Optional[str] = ..., name: _Optional[str] = ..., replace: bool = ..., epsilon: _Optional[str] = ..., method: _Optional[str] = ..., rows: _Optional[int] = ..., seed: _Optional[int] = ..., columns: _Optional[_Iterable[str]] = ..., delta: _Optional[str] = ..., score: _Optional[str] = ..., degree: _Optional[int] = ..., hierarchies: bool = ..., target: _Optional[_Iterable[str]] = ..., workload: _Optional[str] = ..., evaluate: _Optional[str] = ..., theta: _Optional[float] = ..., structure_share: _Optional[str] = ..., groups: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class SyntheticProgress(_message.Message):
     __slots__ = ("step", "done", "epsilon_spent", "table", "receipt")
