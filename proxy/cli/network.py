@@ -11,7 +11,6 @@ import tempfile
 import webbrowser
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -40,7 +39,7 @@ from proxy.cli.network_tables import (
 )
 from proxy.cli.shared.client import ServerAddress
 from proxy.cli.shared.files import check_folder, write_bytes
-from proxy.cli.shared.options import asks_server
+from proxy.cli.shared.options import TableOrJson, TableOrJsonOption, asks_server
 from proxy.cli.shared.rendering import console, general, plain
 from proxy.protocol import tacit_pb2
 from proxy.reporting.report import drawn_with_matplotlib
@@ -375,13 +374,6 @@ N_FILES_MAX: Final = 1000
 FORMS: Final = "Use .json (`tacit network learn -o`), .bif, or .txt with an arc A -> B a line."
 
 
-class ComparisonFormat(StrEnum):
-    """How a comparison is printed."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
 @app.command(epilog="Example: tacit network compare published.bif network.json")
 def compare(
     files: Annotated[
@@ -392,9 +384,7 @@ def compare(
             "published networks are, or .txt with an arc A -> B a line (or bnlearn's [A][B|A]).",
         ),
     ],
-    output: Annotated[
-        ComparisonFormat, typer.Option("--format", help="How to print the comparison.")
-    ] = ComparisonFormat.TABLE,
+    output: TableOrJsonOption = TableOrJson.TABLE,
 ) -> None:
     """Compare networks of the same columns: what links they share, and how far apart they are.
 
@@ -413,14 +403,14 @@ def compare(
     graphs = [one.dag for one in networks]
     if len(graphs) > 2:  # noqa: PLR2004 - two are compared one to one
         shares = link_shares(graphs)
-        if output is ComparisonFormat.JSON:
+        if output is TableOrJson.JSON:
             typer.echo(json.dumps(_links_json(shares, len(graphs)), ensure_ascii=False))
         else:
             console().print(_links_table(shares, len(graphs)))
         return
     tables = pairs_of_tables(networks[0], networks[1])
     compared = _comparison(graphs[0], graphs[1], tables)
-    if output is ComparisonFormat.JSON:
+    if output is TableOrJson.JSON:
         typer.echo(json.dumps(compared, ensure_ascii=False, allow_nan=False))
         return
     shown = Table(header_style="bold")

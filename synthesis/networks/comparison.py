@@ -201,6 +201,44 @@ def kl_divergence(truth: Floats, found: Floats) -> float:
     return max(0.0, float((p[there] * np.log2(p[there] / q[there])).sum()))
 
 
+def cross_entropy(held_out: Floats, model: Floats) -> tuple[float, float]:
+    """How well a model's rows predict rows that were kept out, in bits a row.
+
+    Parameters
+    ----------
+    held_out, model : ndarray of float64
+        The counts of both in the same cells, not negative.
+
+    Returns
+    -------
+    (cross_entropy, divergence)
+        ``-sum p log2 q`` and ``sum p log2(p / q)``, the Kullback-Leibler divergence: what the model
+        costs more than the law of the rows themselves.
+
+    Notes
+    -----
+    A cell that the model's rows do not have is not impossible: `q` is ``(r + 1/2) / (n + K / 2)``
+    for `r` of `n` rows in one of `K` cells [1]_.
+
+    References
+    ----------
+    .. [1] R. Krichevsky, V. Trofimov, "The performance of universal encoding", IEEE Transactions on
+       Information Theory 27, 1981.
+
+    Examples
+    --------
+    >>> cross_entropy(np.array([2.0, 2.0]), np.array([1e9, 1e9]))
+    (1.0, 0.0)
+    """
+    p = _normalised(held_out)
+    if p.shape != model.shape:
+        raise ValueError(f"tables of shapes {p.shape} and {model.shape}")
+    q = (model + 0.5) / (model.sum() + model.size / 2)
+    there = p > 0
+    bits = float(-(p[there] * np.log2(q[there])).sum())
+    return bits, max(0.0, bits + float((p[there] * np.log2(p[there])).sum()))
+
+
 def js_divergence(one: Floats, other: Floats) -> float:
     """The Jensen-Shannon divergence of two tables' shares, in bits: from 0 to 1, symmetric."""
     p, q = _normalised(one), _normalised(other)

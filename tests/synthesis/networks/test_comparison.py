@@ -5,11 +5,13 @@ import math
 import numpy as np
 import pytest
 from scipy.spatial.distance import jensenshannon
+from scipy.stats import entropy
 
 from synthesis.networks.comparison import (
     LinkCounts,
     class_distance,
     count_error,
+    cross_entropy,
     hamming_distance,
     js_distance,
     js_divergence,
@@ -103,6 +105,20 @@ def test_divergences_are_those_of_the_definition() -> None:
         assert 0 < js_divergence(p, q) < 1
         assert js_divergence(p, p) == kl_divergence(p, p) == 0
         assert kl_divergence(p, 3 * p) == pytest.approx(0, abs=1e-12)
+
+
+def test_the_cross_entropy_of_kept_out_rows_is_that_of_scipy() -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        held_out, model = rng.integers(0, 30, (2, 8)).astype(np.float64)
+        smoothed = (model + 0.5) / (model.sum() + 4)
+        shares = held_out / held_out.sum()
+        bits, divergence = cross_entropy(held_out, model)
+        assert divergence == pytest.approx(float(entropy(shares, smoothed, base=2)))
+        assert bits == pytest.approx(divergence + float(entropy(shares, base=2)))
+    assert math.isfinite(cross_entropy(np.array([1.0, 0.0]), np.array([0.0, 5.0]))[0])
+    with pytest.raises(ValueError, match="shapes"):
+        cross_entropy(np.ones(2), np.ones(3))
 
 
 def test_cells_of_zero_and_below_zero_are_handled() -> None:
