@@ -24,12 +24,12 @@ from typing import Final
 
 import numpy as np
 
-from benchmarks.graph_comparison import LinkCounts, class_distance, hamming_distance
 from benchmarks.report import Bar, progress, run, wants_quick
 from cube.measurement import UNITS_PER_EPSILON
 from local_dp.campaign import Attribute, designed_views, planned_campaign
 from proxy.cli.network_tables import AnsweredSource, Asked, measured_tables
 from proxy.cli.shared.client import ServerAddress
+from synthesis.networks.comparison import LinkCounts, class_distance, hamming_distance
 from synthesis.networks.graph import Dag, skeleton
 from synthesis.networks.score import BicScore
 from synthesis.networks.search import best_network, chow_liu, hill_climbed
@@ -160,7 +160,7 @@ def of_history(epsilon: float, n_rows: int) -> Learned:
     """From every table of three columns, bought for an epsilon together."""
     sets = tuple(combinations(NAMES, DEGREE + 1))
     with served_history(n_rows) as server:
-        tables, _ = measured_tables(server, Asked(TABLE, sets, str(epsilon)), progress)
+        tables, _, _ = measured_tables(server, Asked(TABLE, sets, str(epsilon)), progress)
     return compared("history", epsilon, tables)
 
 

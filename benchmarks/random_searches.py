@@ -13,7 +13,7 @@ say what is wanted, not what is reached:
 * none charges and gives nothing: a refusal, or an answer in which every number is NULL;
 * a relative target on an empty history costs at most 1.3 times, in the mean, what asking at once
   for the half-width that it reached costs there. Counts and sums are asked for at the confidence
-  that intervals of a search have (`planner.workload`); a formula's own search has that
+  that intervals of a search have (`planner.decision`); a formula's own search has that
   correction by itself;
 * intervals at 95 % hold the true answer in 94 to 96 of 100 cases. Targets are independent of each
   other; the numbers of one answer are not, so the uncertainty is that of whole answers.
@@ -47,7 +47,8 @@ from benchmarks.first_tables import TABLES, Declared, write_table
 from benchmarks.interval_coverage import coverage, coverage_bar, told
 from benchmarks.report import Bar, progress, run
 from cube.refusals import Refused
-from planner.workload import RequestedTarget, surer
+from planner.decision import surer
+from planner.workload import RequestedTarget
 from proxy.api.requests import LOCAL, QueryRequest, QueryResult
 from proxy.config.settings import load
 from proxy.config.table_settings import TableSettings

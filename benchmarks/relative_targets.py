@@ -4,7 +4,7 @@ A thousand random targets: counts and sums of random sizes in up to twelve group
 on histories that are empty or hold the same groups, their total, or the statement itself at another
 accuracy. Each is asked for by the fraction; what it cost is compared with the price of its final
 half-width on the same history, asked for at once with the confidence that intervals of a search
-have (`planner.workload`). On an empty history it is also compared with the price of that
+have (`planner.decision`). On an empty history it is also compared with the price of that
 half-width with the confidence that was named, which has no correction in it. Then it is asked
 again, which must be free, and half as accurately.
 
@@ -30,8 +30,9 @@ from benchmarks.report import Bar, progress, run, wants_quick
 from cube.axis import IntegerAxis, MeasureAxis
 from cube.schema import Schema
 from cube.target import AccuracyTarget
+from planner.decision import surer
 from planner.planner import Planner
-from planner.workload import Wanted, surer
+from planner.workload import Wanted
 from proxy.api.requests import QueryRequest, QueryResult
 from proxy.engine.engine import Engine
 from proxy.tables.private_table import ServedTable

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri, xlogy
 
+from inference.independence import degrees_of_freedom
 from local_dp.channels import AnyChannel, Floats, UnaryEncoding
 from local_dp.estimates import project_simplex
 
@@ -27,10 +28,10 @@ class TableNoise(Protocol):
     """How a table of counts becomes a noisy one."""
 
     def tables(self, table: Floats, n_draws: int, generator: np.random.Generator) -> Floats:
-        """Independent noisy tables, (n_draws, n_rows, n_columns)."""
+        """Independent noisy tables, (n_draws, *shape)."""
 
     def truths(self, noisy: Floats, n_draws: int, generator: np.random.Generator) -> Floats:
-        """Tables that a noisy one may come from, (n_draws, n_rows, n_columns).
+        """Tables that a noisy one may come from, (n_draws, *shape).
 
         The noisy one less noise that is drawn anew, moved to the nearest table without negative
         counts: what is known of the table if nothing was known before, nearly.
@@ -130,7 +131,7 @@ class RandomisedAnswers:
             raise ValueError("the table must count at least one respondent")
         near = _whole(project_simplex(noisy.ravel(), total)).reshape(noisy.shape)
         found = noisy - (self.tables(near, n_draws, generator) - near)
-        for place in np.flatnonzero(found.min(axis=(1, 2)) < 0):
+        for place in np.flatnonzero(found.reshape(n_draws, -1).min(axis=1) < 0):
             found[place] = project_simplex(found[place].ravel(), total).reshape(noisy.shape)
         return np.asarray(found)
 
@@ -170,18 +171,21 @@ def flip_probability(
 
     Parameters
     ----------
-    table : (n_rows, n_columns) ndarray of float64
-        Counts that are public or made up; not private ones.
+    table : (n_rows, n_columns, ...) ndarray of float64
+        Counts that are public or made up; not private ones. Axes after the second are of columns
+        that are given: for each of their values, rows and columns are tested.
     noise : TableNoise
     generator : numpy.random.Generator
     level : float
-        Of the test, ``G**2`` against chi-square with ``(n_rows - 1) (n_columns - 1)`` degrees.
+        Of the test, ``G**2`` against chi-square with ``(n_rows - 1) (n_columns - 1)`` degrees for
+        each combination of given values.
     n_draws : int
 
     Notes
     -----
-    ``G**2 = 2 sum w log(w n / (row column))``. What decides is how far it is from its critical
-    value, compared with the noise; the size of the table matters only through that.
+    ``G**2 = 2 sum w log(w n / (row column))``, added up over given values. What decides is how far
+    it is from its critical value, compared with the noise; the size of the table matters only
+    through that.
     """
     if table.min(initial=0.0) < 0:
         raise ValueError("a table without noise cannot have a count below 0")
@@ -202,7 +206,7 @@ def doubt_of_release(
 
     Parameters
     ----------
-    noisy : (n_rows, n_columns) ndarray of float64
+    noisy : (n_rows, n_columns, ...) ndarray of float64
         A release, of counts with noise or of counts estimated from answers: some may be below 0.
     noise : TableNoise
         The noise that would be added to the table.
@@ -237,7 +241,7 @@ def _whole(counts: Floats) -> Floats:
 
 
 def _check(table: Floats, level: float, n_draws: int) -> None:
-    if table.ndim != 2 or min(table.shape) < 2:  # noqa: PLR2004 - a table of two ways
+    if table.ndim < 2 or min(table.shape[:2]) < 2:  # noqa: PLR2004 - a table of two ways
         raise ValueError("the table must have at least two rows and two columns")
     if not np.isfinite(table).all() or not table.sum() > 0:
         raise ValueError("the table's counts must be finite and add up to more than 0")
@@ -247,8 +251,7 @@ def _check(table: Floats, level: float, n_draws: int) -> None:
 
 def _flips(given: Floats, others: Floats, table: Floats, level: float) -> Flip:
     """How often other statistics are on the other side of the critical value than the given one."""
-    degrees = (table.shape[0] - 1) * (table.shape[1] - 1)
-    critical = float(chdtri(degrees, level))
+    critical = float(chdtri(degrees_of_freedom(table.shape), level))
     statistic = float(given[0])
     share = float(((others >= critical) != (statistic >= critical)).mean())
     error = math.sqrt(share * (1 - share) / others.size)
@@ -256,9 +259,9 @@ def _flips(given: Floats, others: Floats, table: Floats, level: float) -> Flip:
 
 
 def _likelihood_ratio(tables: Floats) -> Floats:
-    """``G**2`` of each table."""
+    """``G**2`` of each table, (n_tables,)."""
     rows, columns = tables.sum(axis=2), tables.sum(axis=1)
     everyone = tables.sum(axis=(1, 2))
     own = xlogy(tables, tables).sum(axis=(1, 2)) + xlogy(everyone, everyone)
     margins = xlogy(rows, rows).sum(axis=1) + xlogy(columns, columns).sum(axis=1)
-    return np.asarray(2 * (own - margins))
+    return np.asarray(2 * (own - margins).reshape(len(tables), -1).sum(axis=1))

@@ -121,6 +121,19 @@ def measured_model(
     `known_model` makes a model from what is known alone, at no cost. It is also the last step here,
     so a table that was bought and one from history alone are made in the same way.
     """
+    buy_tables(columns, measurer, budget=budget, wishes=wishes, cost=cost)
+    return known_model(columns, measurer.known())
+
+
+def buy_tables(
+    columns: Sequence[Column],
+    measurer: TableMeasurer,
+    *,
+    budget: float,
+    wishes: Wishes = NO_WISHES,
+    cost: NoiseCost = LAPLACE,
+) -> None:
+    """Buy what `measured_model` fits a model to; the measurer knows it afterwards."""
     if not (columns and 0 < budget < float("inf")):
         raise ValueError(f"no table can be made of {len(columns)} columns and a budget of {budget}")
     left = budget - wishes.score_budget
@@ -147,7 +160,6 @@ def measured_model(
             sizes = np.array([column.size for column in columns])
             names = (column.name for column in columns)
             measurer.one_ways(dict(zip(names, cost.split(sizes, left).tolist(), strict=True)))
-    return known_model(columns, measurer.known())
 
 
 def worth_scoring(left: float, budget: float) -> bool:

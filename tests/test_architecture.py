@@ -47,7 +47,7 @@ FLOORS = {
     ),
     "synthesis": (
         "strata",
-        "drawing pairwise",
+        "drawing pairwise published",
         "model",
         "sketch",
         "privbayes",

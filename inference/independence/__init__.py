@@ -1,4 +1,4 @@
-"""Whether two columns are independent, judged from a noisy table and the law of its noise.
+"""Whether columns are independent, judged from a noisy table and the law of its noise.
 
 All of it is post-processing: it reads noisy counts, charges nothing, and sees no private row.
 """
@@ -8,6 +8,8 @@ from inference.independence.chi_square import (
     Decision,
     IndependenceTest,
     Reason,
+    Statistic,
+    degrees_of_freedom,
     independence_test,
     table_from_history,
 )
@@ -18,7 +20,9 @@ __all__ = [
     "IndependenceTest",
     "NoisyTables",
     "Reason",
+    "Statistic",
     "TableLaw",
+    "degrees_of_freedom",
     "independence_test",
     "table_from_history",
 ]

@@ -1,4 +1,4 @@
-"""The test of independence on a noisy table: Pearson's statistic, its threshold by simulation.
+"""The test of independence on a noisy table: its statistic, and the threshold by simulation.
 
 Noise makes the classical test reject independence where it holds: the noise looks like dependence.
 Here the threshold comes from simulated tables of independent columns, with the same noise added and
@@ -18,12 +18,14 @@ draws. Only noisy values, weights and scales are read; the history is not change
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import xlogy
 
 from inference.error_terms import Places
 from inference.independence.cell_noise import Floats, SampledCells, TableLaw
@@ -119,24 +121,71 @@ def _multipliers(
     return np.asarray(kinks[here] + np.minimum(step, to_next), dtype=np.float64)
 
 
-def independent_tables(tables: Tables) -> Tables:
-    """The tables with the same marginals in which the first two columns are independent.
+def independent_tables(tables: Tables, n_tested: int = 2) -> Tables:
+    """The tables with the same marginals in which the first columns are independent of each other.
 
     Parameters
     ----------
     tables : (n_tables, n_rows, n_columns, ...) ndarray of float64
-        Not negative. Independence is conditional on the axes after the third.
+        Not negative. Independence is conditional on the axes after those of the tested columns.
+    n_tested : int
+        How many columns are independent, from the first: two or more. Of three and more, all of
+        them together, and not each pair alone.
 
     Returns
     -------
     ndarray of float64
-        In the same shape: ``T_x.z T_.yz / T_..z``, and 0 where ``T_..z`` is 0.
+        In the same shape: ``T_x.z T_.yz / T_..z`` for two columns, ``T_w..z T_.x.z T_..yz /
+        T_...z**2`` for three, and so on; 0 where ``T_..z`` is 0.
+
+    Examples
+    --------
+    Two coins and whether they are equal: every two are independent, the three are not.
+
+    >>> coins = np.array([[[[0.0, 2.0], [2.0, 0.0]], [[2.0, 0.0], [0.0, 2.0]]]])
+    >>> independent_tables(coins.sum(axis=3))[0].tolist(), coins.sum(axis=3)[0].tolist()
+    ([[2.0, 2.0], [2.0, 2.0]], [[2.0, 2.0], [2.0, 2.0]])
+    >>> independent_tables(coins, 3)[0].tolist()
+    [[[1.0, 1.0], [1.0, 1.0]], [[1.0, 1.0], [1.0, 1.0]]]
     """
-    rows = tables.sum(axis=2, keepdims=True)
-    columns = tables.sum(axis=1, keepdims=True)
-    totals = rows.sum(axis=1, keepdims=True)
-    shares = np.divide(rows, totals, out=np.zeros_like(rows), where=totals > 0)
-    return np.asarray(shares * columns, dtype=np.float64)
+    axes = range(1, n_tested + 1)
+    *margins, last = (
+        tables.sum(axis=tuple(other for other in axes if other != axis), keepdims=True)
+        for axis in axes
+    )
+    totals = last.sum(axis=n_tested, keepdims=True)
+    for margin in margins:
+        shares = np.divide(margin, totals, out=np.zeros_like(margin), where=totals > 0)
+        last = shares * last
+    return np.asarray(last, dtype=np.float64)
+
+
+def degrees_of_freedom(shape: Sequence[int], n_tested: int = 2) -> int:
+    """The degrees of freedom of the chi-square law that a statistic has without noise.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        The number of levels of each column, the tested ones first.
+    n_tested : int
+
+    Notes
+    -----
+    For each combination of the given columns: the cells, less 1, less a level less 1 of each tested
+    column. Of two columns, ``(r - 1) (c - 1)``.
+
+    >>> degrees_of_freedom((3, 4)), degrees_of_freedom((2, 2, 2), 3), degrees_of_freedom((2, 2, 2))
+    (6, 4, 2)
+    """
+    tested, given = shape[:n_tested], shape[n_tested:]
+    return (math.prod(tested) - 1 - sum(size - 1 for size in tested)) * math.prod(given)
+
+
+class Statistic(StrEnum):
+    """How far a table is from an independent one."""
+
+    PEARSON = "pearson"  # sum (W - m)**2 / m
+    G2 = "g2"  # 2 sum T log(T / m), the likelihood ratio
 
 
 def table_from_history(
@@ -203,8 +252,8 @@ class IndependenceTest:
     Parameters
     ----------
     statistic, threshold : float
-        Pearson's statistic of the noisy table, and its threshold at the level of the test; both
-        NaN if the cells are too small.
+        The statistic of the noisy table, and its threshold at the level of the test; both NaN if
+        the cells are too small.
     p_value : float
         The share of tables, the simulated ones and this one, whose statistic is at least this
         one's; 1 if the cells are too small.
@@ -253,14 +302,15 @@ def independence_test(  # noqa: PLR0913 - two subjects, and what a test must be 
     level: float = 0.05,
     n_records: int | None = None,
     n_replicates: int = 999,
+    n_tested: int = 2,
+    kind: Statistic = Statistic.PEARSON,
 ) -> IndependenceTest:
-    """Test whether the first two columns of a noisy table are independent, given the others.
+    """Test whether the first columns of a noisy table are independent, given the others.
 
     Parameters
     ----------
     noisy : (n_rows, n_columns, ...) ndarray of float64
-        Noisy counts. With two axes, independence is tested; with more, independence given the
-        columns of all further axes.
+        Noisy counts: an axis for each tested column, then one for each given column.
     noise : TableLaw
         How such tables come about, in the same shape.
     generator : numpy.random.Generator
@@ -272,6 +322,9 @@ def independence_test(  # noqa: PLR0913 - two subjects, and what a test must be 
         instead, here and for every simulated table.
     n_replicates : int
         How many tables are simulated; at least ``1 / level - 1``.
+    n_tested : int
+        How many columns are tested: two, or more, whose mutual independence is tested.
+    kind : Statistic
 
     Returns
     -------
@@ -280,7 +333,8 @@ def independence_test(  # noqa: PLR0913 - two subjects, and what a test must be 
     Notes
     -----
     This is MCIndep of [1]_. With ``T`` the table fitted to ``W`` (`fitted_tables`) and ``m`` its
-    independent version, the statistic is ``q = sum (W - m)**2 / m``. Each replicate is
+    independent version, the statistic is ``q = sum (W - m)**2 / m``, or the likelihood ratio
+    ``2 sum T log(T / m)``, of ``T`` because ``W`` may be negative. Each replicate is
     ``Multinomial(n, m / n)`` plus noise, or through the channels of randomised answers and back,
     fitted and measured like ``W`` was. With ``k`` the largest
     whole number not above ``(n_replicates + 1) level``, the threshold is the ``k``-th largest
@@ -297,11 +351,11 @@ def independence_test(  # noqa: PLR0913 - two subjects, and what a test must be 
     .. [1] M. Gaboardi, H. Lim, R. Rogers, S. Vadhan, "Differentially Private Chi-Squared Hypothesis
        Testing: Goodness of Fit and Independence Testing", ICML 2016, section 5.
     """
-    noisy = _checked(noisy, noise, n_records)
+    noisy = _checked(noisy, noise, n_records, n_tested)
     n_rejecting = _n_rejecting(level, n_replicates)
-    n_rows, n_columns, *given = noisy.shape
-    degrees_of_freedom = (n_rows - 1) * (n_columns - 1) * math.prod(given)
-    totals, expected, statistics = _examined(noisy[np.newaxis], noise, n_records)
+    degrees = degrees_of_freedom(noisy.shape, n_tested)
+    examined = partial(_examined, noise=noise, n_records=n_records, n_tested=n_tested, kind=kind)
+    totals, expected, statistics = examined(noisy[np.newaxis])
     statistic = float(statistics[0])
     if statistic == -math.inf:
         return IndependenceTest(
@@ -312,13 +366,13 @@ def independence_test(  # noqa: PLR0913 - two subjects, and what a test must be 
             reason=Reason.SMALL_CELLS,
             n_replicates=0,
             n_small_replicates=0,
-            degrees_of_freedom=degrees_of_freedom,
+            degrees_of_freedom=degrees,
         )
     replicates = _replicates(
         int(totals[0]),
         expected[0],
         noise,
-        n_records,
+        examined,
         n_replicates=n_replicates,
         generator=generator,
     )
@@ -332,12 +386,12 @@ def independence_test(  # noqa: PLR0913 - two subjects, and what a test must be 
         reason=Reason.ABOVE_THRESHOLD if above else Reason.WITHIN_THRESHOLD,
         n_replicates=n_replicates,
         n_small_replicates=int((replicates == -math.inf).sum()),
-        degrees_of_freedom=degrees_of_freedom,
+        degrees_of_freedom=degrees,
     )
 
 
 def _examined(
-    noisy: Floats, noise: TableLaw, n_records: int | None
+    noisy: Floats, *, noise: TableLaw, n_records: int | None, n_tested: int, kind: Statistic
 ) -> tuple[Floats, Floats, Floats]:
     """Fit tables, and measure their distance from independence.
 
@@ -356,20 +410,26 @@ def _examined(
         else np.full(n_tables, float(n_records))
     )
     fitted = fitted_tables(cells, noise.scales.ravel(), totals, squared_share=noise.squared_share)
-    expected = independent_tables(fitted.reshape(noisy.shape))
+    expected = independent_tables(fitted.reshape(noisy.shape), n_tested)
     means = expected.reshape(n_tables, -1)
     statistics = np.full(n_tables, -math.inf)
     tested = means.min(axis=1) >= SMALLEST_EXPECTED
-    means_tested = means[tested]
-    statistics[tested] = (np.square(cells[tested] - means_tested) / means_tested).sum(axis=1)
+    statistics[tested] = _statistics(cells[tested], fitted[tested], means[tested], kind)
     return totals, expected, statistics
+
+
+def _statistics(noisy: Floats, fitted: Floats, means: Floats, kind: Statistic) -> Floats:
+    """The distance of each table, (n_tables, n_cells), from its independent version."""
+    if kind is Statistic.PEARSON:
+        return np.asarray((np.square(noisy - means) / means).sum(axis=1))
+    return np.asarray(2 * xlogy(fitted, fitted / means).sum(axis=1))
 
 
 def _replicates(  # noqa: PLR0913 - all there is to a simulated table
     total: int,
     expected: Floats,
     noise: TableLaw,
-    n_records: int | None,
+    examined: Callable[[Floats], tuple[Floats, Floats, Floats]],
     *,
     n_replicates: int,
     generator: np.random.Generator,
@@ -381,15 +441,15 @@ def _replicates(  # noqa: PLR0913 - all there is to a simulated table
     for start in range(0, n_replicates, n_at_once):
         n_tables = min(n_at_once, n_replicates - start)
         noisy = noise.noisy_tables(probabilities, total, n_tables, generator)
-        found.append(_examined(noisy, noise, n_records)[2])
+        found.append(examined(noisy)[2])
     return np.concatenate(found)
 
 
-def _checked(noisy: Floats, noise: TableLaw, n_records: int | None) -> Floats:
+def _checked(noisy: Floats, noise: TableLaw, n_records: int | None, n_tested: int) -> Floats:
     table = np.asarray(noisy, dtype=np.float64)
-    if table.ndim < 2 or min(table.shape[:2]) < 2:  # noqa: PLR2004 - two columns, two levels each
+    if not 2 <= n_tested <= table.ndim or min(table.shape[:n_tested]) < 2:  # noqa: PLR2004 - columns, levels
         raise ValueError(
-            "the test needs two columns of at least two levels, not a table of the shape "
+            "the test needs two columns or more of at least two levels, not a table of the shape "
             f"{table.shape}"
         )
     if table.shape != noise.scales.shape:

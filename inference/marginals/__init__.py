@@ -13,20 +13,20 @@ from inference.marginals.error_law import (
     cell_error,
 )
 from inference.marginals.joint import N_JOINT_CELLS_MAX, reconciled_globally
-from inference.marginals.nonnegative_fit import N_PROGRAMME_CELLS_MAX, nonnegative
+from inference.marginals.nonnegative_fit import nonnegative
 from inference.marginals.projection import meeting_sets, projected, reconciled
 from inference.marginals.table import (
     ConsistentTable,
     Floats,
     NoisyTable,
     Reconciled,
+    Solver,
     marginal,
     spread,
 )
 
 __all__ = [
     "N_JOINT_CELLS_MAX",
-    "N_PROGRAMME_CELLS_MAX",
     "CellError",
     "ConsistentTable",
     "DeclaredMarginal",
@@ -34,6 +34,7 @@ __all__ = [
     "MeasuredTable",
     "NoisyTable",
     "Reconciled",
+    "Solver",
     "UnknownLaw",
     "cell_coefficients",
     "cell_error",

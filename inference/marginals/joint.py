@@ -21,6 +21,7 @@ from inference.marginals.table import (
     Floats,
     NoisyTable,
     Reconciled,
+    Solver,
     axis_sizes,
     marginal,
     misfit,
@@ -79,6 +80,7 @@ def reconciled_globally(tables: Sequence[NoisyTable], *, total: float | None = N
         ),
         misfit(tables, values),
         disagreement(tables, values, total=total),
+        Solver.MIRROR_DESCENT,
     )
 
 

@@ -11,21 +11,22 @@ Clipping depends on the noise: cells are no longer unbiased, and none has a stan
 import math
 import warnings
 from collections.abc import Sequence
+from importlib import import_module
 from itertools import pairwise
-from types import ModuleType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
 from cube.query import Scope
-from cube.refusals import ConfigurationInvalid
 from inference.marginals.projection import disagreement, meeting_sets, reconciled
 from inference.marginals.table import (
     ConsistentTable,
     Floats,
     NoisyTable,
     Reconciled,
+    Solver,
     axis_sizes,
     misfit,
     n_cells,
@@ -57,23 +58,21 @@ def nonnegative(
     Returns
     -------
     Reconciled
-        `residual` is also how far the lowest cell is below zero.
-
-    Raises
-    ------
-    ConfigurationInvalid
-        If the quadratic programme must be solved and cvxpy is not installed.
+        `residual` is also how far the lowest cell is below zero, and `solver` says which way the
+        tables were computed.
     """
     if total is not None and total < 0:
         raise ValueError("the number of records must not be negative")
     projected = _values(reconciled(tables, total=total))
+    solver = Solver.PROJECTION
     if min(float(cells.min()) for cells in projected) < 0:
         found = None
         if sum(table.values.size for table in tables) <= n_programme_cells_max:
             found = _closest(tables, total)
-        projected = (
-            _rippled(tables, projected) if found is None else _agreeing(tables, found, total=total)
-        )
+        if found is None:
+            solver, projected = Solver.RIPPLING, _rippled(tables, projected)
+        else:
+            solver, projected = Solver.CLARABEL, _agreeing(tables, found, total=total)
     unit = ROUNDING * max(float(np.abs(table.values).max()) for table in tables)
     values = [np.where((cells < 0) & (cells > -unit), 0.0, cells) for cells in projected]
     below = -min(float(cells.min()) for cells in values)
@@ -83,6 +82,7 @@ def nonnegative(
         ),
         misfit(tables, values),
         max(below, disagreement(tables, values, total=total)),
+        solver,
     )
 
 
@@ -91,7 +91,8 @@ def _closest(tables: Sequence[NoisyTable], total: float | None) -> list[Floats] 
 
     ``min sum ||X_j - M_j||**2 / variance_j`` where marginals agree, ``X >= 0`` and the total holds.
     """
-    cvxpy = _cvxpy()
+    cvxpy: Any = import_module("cvxpy")  # here, because loading it takes a second
+
     # Scaled so that cells and noise are near one: the solver's tolerances are absolute.
     unit = max(float(np.abs(table.values).max()) for table in tables)
     least = min(table.variance for table in tables)
@@ -199,15 +200,3 @@ def _agreeing(
 
 def _values(found: Reconciled) -> list[Floats]:
     return [table.values for table in found.tables]
-
-
-def _cvxpy() -> ModuleType:
-    try:
-        import cvxpy  # noqa: PLC0415 - an optional extra, and a second to load
-    except ImportError:
-        raise ConfigurationInvalid(
-            "Non-negative marginals need cvxpy, which is not installed.",
-            hint="Install it with: pip install 'tacit-dp[plan]'",
-        ) from None
-    module: ModuleType = cvxpy
-    return module

@@ -9,6 +9,7 @@ Nothing here estimates anything.
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,6 +68,15 @@ class ConsistentTable:
             raise ValueError(f"a standard error must be finite, not {self.standard_error}")
 
 
+class Solver(StrEnum):
+    """How tables that agree were computed."""
+
+    PROJECTION = "projection"  # linear, in one pass
+    CLARABEL = "Clarabel"  # an interior-point method, called by cvxpy
+    RIPPLING = "rippling"
+    MIRROR_DESCENT = "mirror descent"  # on the joint table
+
+
 @dataclass(frozen=True, eq=False)
 class Reconciled:
     """Tables that were made to agree, and how far their cells were moved for it.
@@ -81,11 +91,13 @@ class Reconciled:
     residual : float
         The largest violation, in counts, of any property that the function promises: agreement of
         two tables, no cell below zero, the public total.
+    solver : Solver
     """
 
     tables: tuple[ConsistentTable, ...]
     misfit: float
     residual: float
+    solver: Solver = Solver.PROJECTION
 
 
 def axis_sizes(tables: Iterable[NoisyTable | ConsistentTable]) -> dict[str, int]:

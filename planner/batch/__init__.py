@@ -1,6 +1,7 @@
 """Plans the purchases for many statements together, by the cheapest of several plans.
 
-Needs cvxpy (extra `plan`). What one statement buys is decided in `measuring/`.
+Weights are found by Clarabel, which cvxpy calls. What one statement buys is decided in
+`measuring/`.
 """
 
 from planner.batch.plan import BatchPlan

@@ -16,13 +16,13 @@ Nothing here knows SQL, measurements or budgets, and nothing is random.
 import math
 import warnings
 from dataclasses import dataclass, replace
-from types import ModuleType
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cube.pace import checkpoint
-from cube.refusals import ConfigurationInvalid
 from cube.runtime import cached_property
 from inference import without_dust
 from inference.blue import OnlineBlue
@@ -46,7 +46,8 @@ class ConvexStep:
     """
 
     def __init__(self, n_queries: int, n_atoms: int, n_ties: int) -> None:
-        cvxpy = _cvxpy()
+        cvxpy: Any = import_module("cvxpy")  # here, because loading it takes a second
+
         self._solver_error: type[Exception] = cvxpy.error.SolverError
         self._solver = cvxpy.CLARABEL
         self._parts = cvxpy.Parameter((n_queries, n_ties), nonneg=True)
@@ -99,18 +100,6 @@ class ConvexStep:
         if found is None or not np.isfinite(found).all():
             return None
         return np.clip(np.asarray(found, dtype=np.float64), first, last)
-
-
-def _cvxpy() -> ModuleType:
-    try:
-        import cvxpy  # noqa: PLC0415 - an optional extra, and a second to load
-    except ImportError:
-        raise ConfigurationInvalid(
-            "Planning a batch needs cvxpy, which is not installed.",
-            hint="Install it with: pip install 'tacit-dp[plan]'",
-        ) from None
-    module: ModuleType = cvxpy
-    return module
 
 
 N_ROUNDS_MAX = 16  # of certifying; most starts settle in six to ten

@@ -10,6 +10,7 @@ Here the sets are described as tables; the engine makes the answers agree.
 DP_CHI2_TEST(a, b, GIVEN => c): whether columns are independent, as a part of one noisy table.
 
     SELECT DP_CHI2_TEST(education, income, GIVEN => sex) FROM adult WHERE age > 30
+    SELECT DP_CHI2_TEST(education, income, sex) FROM adult
     SELECT statistic, p_value, .. FROM part
 
 The private table is asked for COUNT(*) by all of the test's arguments, which are expressions like
@@ -146,7 +147,7 @@ def lower_test(select: exp.Select, part: PartBuilder) -> None:
     Raises
     ------
     UnsupportedSql
-        If the test is not the only item, or does not have two columns.
+        If the test is not the only item, or does not have two columns or more.
     TooLarge
         If the table has too many cells for the requested replicates.
     InvalidTarget
@@ -162,15 +163,18 @@ def lower_test(select: exp.Select, part: PartBuilder) -> None:
             "A test cannot have a relative target.",
             hint="Set half_width instead: the half-width of each count in the test's table.",
         )
-    keys = [rows.resolved(argument).unnest() for argument in _arguments(test)]
+    arguments, n_tested = _arguments(test)
+    keys = [rows.resolved(argument).unnest() for argument in arguments]
     for key in keys:
         check_key(key)
     part.group(keys, [range(len(keys))])
     manner: AnswerOptions = select.meta.get(MANNER, NO_MANNER)
     part.question = IndependenceQuestion(
-        shape=_shape(part.keys, test),
+        shape=_shape(part.keys, test, n_tested),
         level=float(DEFAULT_LEVEL) if manner.level is None else manner.level,
         n_replicates=N_REPLICATES if manner.n_replicates is None else manner.n_replicates,
+        n_tested=n_tested,
+        is_likelihood_ratio=bool(manner.is_likelihood_ratio),
     )
     _check_simulated_size(part.question)
     part.aggregate(exp.Count(this=exp.Star(), big_int=True))
@@ -212,8 +216,8 @@ def _the_test(select: exp.Select) -> exp.Expr:
     return test
 
 
-def _arguments(test: exp.Expr) -> list[exp.Expr]:
-    """The two columns, and what they are conditioned on."""
+def _arguments(test: exp.Expr) -> tuple[list[exp.Expr], int]:
+    """The tested columns and what they are conditioned on, and how many are tested."""
     plain = [one for one in test.expressions if not isinstance(one, exp.Kwarg)]
     named = [one for one in test.expressions if isinstance(one, exp.Kwarg)]
     if any(one.name.upper() != GIVEN for one in named):
@@ -223,21 +227,23 @@ def _arguments(test: exp.Expr) -> list[exp.Expr]:
             f"Use {FUNCTION}(a, b, {GIVEN} => (c, d)). Options come before it, as in SELECT "
             "WITH DIFFERENTIAL_PRIVACY OPTIONS(replicates => 99) ..",
         )
-    if len(plain) != 2 or len(named) > 1:  # noqa: PLR2004 - two columns are tested
+    n_tested = len(plain)
+    if n_tested < 2 or len(named) > 1:  # noqa: PLR2004 - what depends, and on what
         raise unsupported(
             test,
             "does not name two columns to test",
-            f"Use {FUNCTION}(a, b) or {FUNCTION}(a, b, {GIVEN} => (c, d)).",
+            f"Use {FUNCTION}(a, b), {FUNCTION}(a, b, c) for all three together, or {FUNCTION}(a, "
+            f"b, {GIVEN} => (c, d)).",
         )
     for one in named:
         given = one.expression.unnest()
         plain += given.expressions if isinstance(given, exp.Tuple) else [given]
-    return plain
+    return plain, n_tested
 
 
-def _shape(keys: Sequence[GroupKey], test: exp.Expr) -> tuple[int, ...]:
+def _shape(keys: Sequence[GroupKey], test: exp.Expr, n_tested: int) -> tuple[int, ...]:
     sizes = tuple(len(set(key.values)) for key in keys)
-    if min(sizes[:2]) < 2:  # noqa: PLR2004 - what has one value depends on nothing
+    if min(sizes[:n_tested]) < 2:  # noqa: PLR2004 - what has one value depends on nothing
         raise unsupported(
             test,
             "tests a column that has fewer than two possible values under WHERE",

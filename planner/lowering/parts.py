@@ -25,7 +25,7 @@ from cube.schema import Schema
 from cube.target import AccuracyTarget, PosteriorMethod, SumTarget
 from inference import coefficient_range
 from planner.belief import Belief, counts_rows
-from planner.decision import Comparison, Decision
+from planner.decision import Comparison, Decision, surer
 from planner.domain import (
     KeyArray,
     KnownConditions,
@@ -53,7 +53,6 @@ from planner.workload import (
     QuantileFormula,
     RequestedTarget,
     n_draws_for,
-    surer,
 )
 
 DEFAULT_RELATIVE: Final = 0.05  # of a sum without a declared target

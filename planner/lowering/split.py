@@ -513,8 +513,9 @@ class Splitter:
             raise unsupported(
                 entries[second][1],
                 "shows private rows and is joined with other private rows",
-                "The owner can declare a private view over both tables, with one row for each "
-                "person.",
+                "Aggregate each in a subquery, and join the answers. Or the owner can declare a "
+                "private view that joins the rows of each person, with the person as unit, and "
+                "rows_per_unit_max where a person has several rows.",
             )
         place = next(at for at, one in enumerate(relations) if isinstance(one, Rows))
         return joined_rows(private[0], place, entries, self._world, select)

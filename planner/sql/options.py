@@ -1,9 +1,9 @@
 """Reads OPTIONS(..): the accuracy of a SELECT's answers, and how they are made from counts.
 
 Accuracy (half_width, confidence, epsilon, simultaneous, relative, at_least, decide) is inherited
-by the SELECTs inside. The `AnswerOptions` (level and replicates of a test, consistency of grouping
-sets) is of the SELECT that names it, and refused where it would change nothing; what to fall back
-on is of the whole statement.
+by the SELECTs inside. The `AnswerOptions` (level, replicates and statistic of a test, consistency
+of grouping sets) are of the SELECT that names them, and refused where they would change nothing;
+what to fall back on is of the whole statement.
 """
 
 import math
@@ -23,10 +23,11 @@ MANNER = "manner"  # in the same: what else they name
 TARGET_NAMES = (
     *("half_width", "confidence", "epsilon", "simultaneous", "relative", "at_least", "decide"),
 )
-TEST_NAMES = ("level", "replicates")
+TEST_NAMES = ("level", "replicates", "statistic")
 # Options that are on or off.
 SWITCHES = ("nonnegative_counts", "integer_counts", "refuse_unknown_values", "certainty")
 NOISY = "noisy"  # what extremes may be
+STATISTICS = {"pearson": False, "g2": True}  # of a test, and whether it is the likelihood ratio
 OPTION_NAMES = (
     *TARGET_NAMES,
     *TEST_NAMES,
@@ -63,6 +64,8 @@ class AnswerOptions:
         Of a test: the probability of rejecting what is true.
     n_replicates : int, optional
         Of a test: tables that are simulated.
+    is_likelihood_ratio : bool, optional
+        Of a test: whether its statistic is ``G**2``.
     consistency : Consistency, optional
         Of the counts of grouping sets.
     noisy_extremes : bool
@@ -71,23 +74,26 @@ class AnswerOptions:
 
     level: float | None = None
     n_replicates: int | None = None
+    is_likelihood_ratio: bool | None = None
     consistency: Consistency | None = None
     noisy_extremes: bool = False
 
     def over(self, other: "AnswerOptions") -> "AnswerOptions":
         """Fill in what these leave open from `other`."""
+        ratio = self.is_likelihood_ratio
         return AnswerOptions(
             other.level if self.level is None else self.level,
             other.n_replicates if self.n_replicates is None else self.n_replicates,
+            other.is_likelihood_ratio if ratio is None else ratio,
             other.consistency if self.consistency is None else self.consistency,
             self.noisy_extremes or other.noisy_extremes,
         )
 
     def refuse_test(self) -> None:
         """Refuse the options of a test, in a SELECT that is none."""
-        if self.level is not None or self.n_replicates is not None:
+        if (self.level, self.n_replicates, self.is_likelihood_ratio) != (None, None, None):
             raise InvalidTarget(
-                "level and replicates are options of a test.",
+                f"{', '.join(TEST_NAMES[:-1])} and {TEST_NAMES[-1]} are options of a test.",
                 hint="Leave them out, or use DP_CHI2_TEST(a, b).",
             )
 
@@ -115,6 +121,7 @@ def read_options(options: Sequence[Option]) -> tuple[RequestedTarget, AnswerOpti
     consistency: Consistency | None = None
     fallback: Fallback | None = None
     posterior: PosteriorMethod | None = None
+    is_likelihood_ratio: bool | None = None
     switches: dict[str, bool] = {}
     seen: set[str] = set()
     for option in options:
@@ -132,6 +139,8 @@ def read_options(options: Sequence[Option]) -> tuple[RequestedTarget, AnswerOpti
             consistency = consistency_named(option.value)
         elif name == "extremes":
             _check_extremes(option.value)
+        elif name == "statistic":
+            is_likelihood_ratio = _is_likelihood_ratio(option.value)
         elif name == "fallback":
             fallback = fallback_named(option.value)
         elif name == "posterior":
@@ -161,7 +170,9 @@ def read_options(options: Sequence[Option]) -> tuple[RequestedTarget, AnswerOpti
     )
     n_replicates = None if replicates is None else int(replicates)
     is_noisy = "extremes" in seen
-    return target, AnswerOptions(_double(level), n_replicates, consistency, is_noisy)
+    return target, AnswerOptions(
+        _double(level), n_replicates, is_likelihood_ratio, consistency, is_noisy
+    )
 
 
 def _check_extremes(name: str) -> None:
@@ -170,6 +181,16 @@ def _check_extremes(name: str) -> None:
             f"extremes cannot be {shortened(name)}.",
             hint="extremes => 'noisy' answers MIN and MAX from noisy counts.",
         )
+
+
+def _is_likelihood_ratio(name: str) -> bool:
+    if name.lower() not in STATISTICS:
+        raise InvalidTarget(
+            f"statistic cannot be {shortened(name)}.",
+            hint="statistic => 'pearson' is Pearson's chi-square, the default; 'g2' is the "
+            "likelihood ratio.",
+        )
+    return STATISTICS[name.lower()]
 
 
 def consistency_named(name: str) -> Consistency:

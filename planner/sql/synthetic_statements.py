@@ -3,6 +3,7 @@
     CREATE [OR REPLACE] SYNTHETIC TABLE name FROM table
         [WITH (epsilon => 1, method => 'pairwise', rows => 48842, seed => 7, columns => (age, sex))]
         [WITH (epsilon => 1, method => 'privbayes', score => 'R', degree => 3, hierarchies => true)]
+        [WITH (.., method => 'privbayes', theta => 4, structure_share => 0.3, groups => (p.region))]
         [WITH (epsilon => 1, target => income, workload => 'SELECT ..; SELECT ..', evaluate => .05)]
     DROP SYNTHETIC TABLE [IF EXISTS] [source.]name
 
@@ -32,6 +33,9 @@ OPTION_NAMES = (
     "score",
     "degree",
     "hierarchies",
+    "theta",
+    "structure_share",
+    "groups",
     "target",
     "workload",
     "evaluate",
@@ -65,6 +69,10 @@ class CreateSynthetic:
     score : str, optional
     degree : int, optional
     hierarchies : bool, optional
+    theta : Fraction, optional
+    structure_share : Fraction, optional
+    groups : tuple of str
+        Columns of public tables, each with its table and a dot before it.
     target : tuple of str
         The columns that are to be learned from the others.
     workload : str, optional
@@ -85,6 +93,9 @@ class CreateSynthetic:
     score: str | None = None
     degree: int | None = None
     hierarchies: bool | None = None
+    theta: Fraction | None = None
+    structure_share: Fraction | None = None
+    groups: tuple[str, ...] = ()
     target: tuple[str, ...] = ()
     workload: str | None = None
     evaluate: Fraction = Fraction(0)
@@ -156,12 +167,13 @@ class _Reader(StatementReader):
         match option:
             case "columns" | "target":
                 return self._columns(needs_brackets=option == "columns")
+            case "groups":
+                return self._groups()
             case "workload":
                 return self._text(option)
-            case "method":
-                return self.next_expected("a method").text.lower()
-            case "score":
-                return self.next_expected("a score").text.upper()
+            case "method" | "score":
+                text = self.next_expected(f"a {option}").text
+                return text.lower() if option == "method" else text.upper()
             case "hierarchies":
                 return self.truth(option)
             case _:
@@ -186,6 +198,16 @@ class _Reader(StatementReader):
         self.expect(")")
         return tuple(names)
 
+    def _groups(self) -> tuple[str, ...]:
+        """Columns of public tables, each with its table before it."""
+        is_listed = self.passed("(")
+        names = [".".join(self._dotted("a column of a public table"))]
+        while is_listed and self.passed(","):
+            names.append(".".join(self._dotted("a column of a public table")))
+        if is_listed:
+            self.expect(")")
+        return tuple(names)
+
     def _dotted(self, what: str) -> list[str]:
         """A name, and those after its dots: a private table's own may be ``orders.units``."""
         names = [self.name(what)]
@@ -200,7 +222,8 @@ def _created(
     """The statement, once its numbers are in range."""
     method, columns, target = found.get("method"), found.get("columns"), found.get("target")
     score, hierarchies = found.get("score"), found.get("hierarchies")
-    workload = found.get("workload")
+    workload, groups = found.get("workload"), found.get("groups")
+    theta, share = found.get("theta"), found.get("structure_share")
     delta = found.get("delta")
     if isinstance(delta, Fraction) and not 0 < delta < 1:
         raise InvalidTarget(
@@ -224,6 +247,9 @@ def _created(
         score=score if isinstance(score, str) else None,
         degree=whole_number("degree", found.get("degree"), 0, N_PARENTS_MAX),
         hierarchies=hierarchies if isinstance(hierarchies, bool) else None,
+        theta=theta if isinstance(theta, Fraction) else None,
+        structure_share=share if isinstance(share, Fraction) else None,
+        groups=groups if isinstance(groups, tuple) else (),
         target=target if isinstance(target, tuple) else (),
         workload=workload if isinstance(workload, str) else None,
         evaluate=_spending(

@@ -132,7 +132,9 @@ class Commands(DeferredGroup):
             "Make synthetic tables whose counts are close to a private table's.",
         ),
         "stream": Deferred("proxy.cli.stream", "Tell a server who came, and plan a stream."),
-        "network": Deferred("proxy.cli.network", "Learn which columns of a table depend on which."),
+        "network": Deferred(
+            "proxy.cli.network", "Learn which columns of a table depend on which, and compare that."
+        ),
         "collection": Deferred(
             "proxy.cli.collection",
             "Ask many people, each of whom randomises their answer before it leaves their device.",

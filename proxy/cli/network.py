@@ -1,4 +1,4 @@
-"""The command `tacit network learn`: which columns of a table depend on which.
+"""The commands `tacit network`: which columns of a table depend on which, and how networks compare.
 
 The tables that a network is learned from, and what they cost, are found whatever kind of table it
 is of. That learning from them will take a minute at most is checked before anything is bought or
@@ -9,10 +9,10 @@ import json
 import math
 import tempfile
 import webbrowser
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 from rich.console import Console, Group, RenderableType
@@ -24,6 +24,7 @@ from proxy.api.requests import RANDOMIZED
 from proxy.cli.marginals import summary_text
 from proxy.cli.network_tables import (
     AnsweredSource,
+    Levels,
     asked_of,
     campaign_of,
     check_free,
@@ -38,10 +39,20 @@ from proxy.cli.network_tables import (
 )
 from proxy.cli.shared.client import ServerAddress
 from proxy.cli.shared.files import check_folder, write_bytes
-from proxy.cli.shared.options import asks_server
-from proxy.cli.shared.rendering import console, plain
+from proxy.cli.shared.options import TableOrJson, TableOrJsonOption, asks_server
+from proxy.cli.shared.rendering import console, general, plain
 from proxy.protocol import tacit_pb2
 from proxy.reporting.report import drawn_with_matplotlib
+from synthesis.networks.comparison import (
+    LinkCounts,
+    LinkShare,
+    class_distance,
+    hamming_distance,
+    js_distance,
+    link_shares,
+    total_variation,
+)
+from synthesis.networks.graph import Dag, skeleton
 from synthesis.networks.learned import (
     N_WORK_MAX,
     LearnedNetwork,
@@ -55,6 +66,13 @@ from synthesis.networks.learned import (
 from synthesis.networks.score import BicScore
 from synthesis.networks.search import N_COLUMNS_MAX
 from synthesis.networks.source import TableSource
+from synthesis.published import (
+    READERS,
+    NamedNetwork,
+    PairOfTables,
+    network_in,
+    pairs_of_tables,
+)
 
 DEGREE_OF_ROWS: Final = 3  # of a synthetic table, whose tables cost nothing
 
@@ -138,8 +156,8 @@ def source_of(  # noqa: PLR0913 - what is learned, how, for how much, and who is
     *,
     epsilon: str,
     told: Told,
-) -> tuple[TableSource, str]:
-    """The tables that a network is learned from, and what is to be said about their cost.
+) -> tuple[TableSource, Levels, str]:
+    """The tables that a network is learned from, their levels, and what is said about their cost.
 
     Raises
     ------
@@ -148,11 +166,12 @@ def source_of(  # noqa: PLR0913 - what is learned, how, for how much, and who is
     if table.synthetic_of:
         check_free(table, epsilon)
         told.step("reading the rows")
-        rows = synthetic_rows(server, table, columns)
+        rows, levels = synthetic_rows(server, table, columns)
         sizes = [one.size for one in rows.columns]
         search.check(sizes, lambda scope: rows.n_rows * len(scope), is_noisy=False)
         return (
             rows,
+            levels,
             f"Learned from the rows of {table.name}: the network is that of its model. Free.",
         )
     if table.kind == RANDOMIZED:
@@ -161,8 +180,8 @@ def source_of(  # noqa: PLR0913 - what is learned, how, for how much, and who is
     asked = asked_of(table, columns, search.degree + 1, epsilon)
     search.check([one.n_levels for one in columns], lambda _: 0.0)
     told.line(str(asked))
-    source, summary = measured_tables(server, asked, told.step)
-    return source, summary_text(summary).plain
+    source, levels, summary = measured_tables(server, asked, told.step)
+    return source, levels, summary_text(summary).plain
 
 
 def _answers(
@@ -171,7 +190,7 @@ def _answers(
     columns: Sequence[tacit_pb2.Column],
     search: Search,
     told: Told,
-) -> tuple[TableSource, str]:
+) -> tuple[TableSource, Levels, str]:
     campaign = campaign_of(server, table.name)
     names = sorted(one.name for one in columns)
     check_readable(campaign)
@@ -181,17 +200,19 @@ def _answers(
     search.check(sizes, lambda scope: simulation(campaign, [names[place] for place in scope]))
     estimates = read_answers(server, campaign, told.step)
     source = AnsweredSource(estimates, names, width_max=search.degree + 1)
-    return source, f"Learned from what {estimates.n_respondents} respondents answered. Free."
+    levels = {name: tuple(map(general, campaign.by_name[name].levels)) for name in names}
+    return (
+        source,
+        levels,
+        f"Learned from what {estimates.n_respondents} respondents answered. Free.",
+    )
 
 
 DEGREE_MAX: Final = 4
 
-app = typer.Typer(no_args_is_help=True, help="Learn which columns of a table depend on which.")
-
-
-@app.callback()
-def _group() -> None:
-    """Keep the name of the only command: typer would leave it out."""
+app = typer.Typer(
+    no_args_is_help=True, help="Learn which columns of a table depend on which, and compare that."
+)
 
 
 @app.command(epilog="Example: tacit network learn adult --columns age,sex,income --epsilon 0.5")
@@ -270,12 +291,12 @@ def learn(  # noqa: PLR0913, PLR0917 - one parameter per option
     errors = Console(stderr=True)
     with errors.status("asking") as status:
         told = Told(status.update, lambda line: errors.print(plain(line)))
-        source, cost = source_of(server, found, chosen, search, epsilon=epsilon, told=told)
+        source, levels, cost = source_of(server, found, chosen, search, epsilon=epsilon, told=told)
         status.update("learning")
         network = learned(BicScore(source, degree=search.degree), method)
     console().print(Group(network_table(network), plain(cost)))
     if writer is not None:
-        writer(network)
+        writer(network, levels)
         console().print(plain(f"Wrote {output}."))
     if draw is not None:
         _open(draw(network))
@@ -313,11 +334,13 @@ def _drawing() -> Callable[[LearnedNetwork], bytes]:
         return network_svg
 
 
-def _writer(output: Path) -> Callable[[LearnedNetwork], None]:
+def _writer(output: Path) -> Callable[[LearnedNetwork, Levels], None]:
     """The function that writes the file; whether it can is found out before anything is paid."""
+    encoded: Callable[[LearnedNetwork, Levels], bytes]
     match output.suffix.lower():
         case ".svg":
-            encoded = _drawing()
+            draw = _drawing()
+            encoded = lambda network, _: draw(network)  # noqa: E731 - as the others are called
         case ".dot":
             encoded = _dot
         case ".json":
@@ -327,15 +350,15 @@ def _writer(output: Path) -> Callable[[LearnedNetwork], None]:
                 f"The name {output} does not end in .svg, .dot or .json.", hint="Choose one."
             )
     check_folder(output)
-    return lambda network: write_bytes(output, encoded(network))
+    return lambda network, levels: write_bytes(output, encoded(network, levels))
 
 
-def _dot(network: LearnedNetwork) -> bytes:
+def _dot(network: LearnedNetwork, _: Levels) -> bytes:
     return network_dot(network).encode()
 
 
-def _json(network: LearnedNetwork) -> bytes:
-    return (json.dumps(network_json(network), indent=2, ensure_ascii=False) + "\n").encode()
+def _json(network: LearnedNetwork, levels: Levels) -> bytes:
+    return (json.dumps(network_json(network, levels), ensure_ascii=False) + "\n").encode()
 
 
 def _open(svg: bytes) -> None:
@@ -344,3 +367,173 @@ def _open(svg: bytes) -> None:
         file.write(svg)
     if not webbrowser.open(Path(file.name).as_uri()):
         console().print(Text(f"There is no browser; the drawing is in {file.name}."))
+
+
+N_BYTES_MAX: Final = 2**24  # of a file of a network
+N_FILES_MAX: Final = 1000
+FORMS: Final = "Use .json (`tacit network learn -o`), .bif, or .txt with an arc A -> B a line."
+
+
+@app.command(epilog="Example: tacit network compare published.bif network.json")
+def compare(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="A B ..",
+            help="Files of networks: .json as `tacit network learn -o` writes it, .bif as "
+            "published networks are, or .txt with an arc A -> B a line (or bnlearn's [A][B|A]).",
+        ),
+    ],
+    output: TableOrJsonOption = TableOrJson.TABLE,
+) -> None:
+    """Compare networks of the same columns: what links they share, and how far apart they are.
+
+    Of two networks, the first is taken for the truth. Sensitivity is the share of its arcs that the
+    second has; specificity, of the ordered pairs without an arc, those that the second has no arc
+    for either; recall, the mean of both; accuracy, the share of ordered pairs that agree. The
+    structural distance counts the pairs of columns whose arc must be added, deleted or turned. The
+    same between classes leaves out directions that no table can tell. If both files have laws, the
+    tables of all pairs of columns are compared, too.
+
+    Of three or more networks, it shows how often each link appears: in networks learned at several
+    epsilons, or from several collections, a link that most have is not noise. Needs no server, and
+    is free.
+    """
+    networks = _read_networks(files)
+    graphs = [one.dag for one in networks]
+    if len(graphs) > 2:  # noqa: PLR2004 - two are compared one to one
+        shares = link_shares(graphs)
+        if output is TableOrJson.JSON:
+            typer.echo(json.dumps(_links_json(shares, len(graphs)), ensure_ascii=False))
+        else:
+            console().print(_links_table(shares, len(graphs)))
+        return
+    tables = pairs_of_tables(networks[0], networks[1])
+    compared = _comparison(graphs[0], graphs[1], tables)
+    if output is TableOrJson.JSON:
+        typer.echo(json.dumps(compared, ensure_ascii=False, allow_nan=False))
+        return
+    shown = Table(header_style="bold")
+    shown.add_column("")
+    shown.add_column("", justify="right")
+    for name, value in compared.items():
+        if not isinstance(value, list | dict | None):
+            shown.add_row(*map(plain, (name.replace("_", " "), general(value))))
+    console().print(shown)
+    for name in ("only_in_first", "only_in_second"):
+        arcs = ", ".join(f"{one['from']} -> {one['to']}" for one in compared[name])
+        console().print(plain(f"{name.replace('_', ' ').capitalize()}: {arcs or 'no arc'}."))
+    if isinstance(tables, str):
+        console().print(plain(f"Tables are not compared. {tables}"))
+
+
+def _read_networks(files: Sequence[Path]) -> list[NamedNetwork]:
+    """The networks of files, all of the same columns.
+
+    Raises
+    ------
+    InvalidRequest, TooLarge, ConfigurationInvalid
+    """
+    if len(files) < 2:  # noqa: PLR2004 - two or more
+        raise InvalidRequest("Two networks or more are compared.", hint="Name another file.")
+    if len(files) > N_FILES_MAX:
+        raise TooLarge(f"At most {N_FILES_MAX} networks are compared at a time.")
+    found: list[NamedNetwork] = []
+    for path in files:
+        one = _read_network(path)
+        if found and set(one.dag.columns) != set(found[0].dag.columns):
+            other = min(set(one.dag.columns) ^ set(found[0].dag.columns))
+            raise InvalidRequest(
+                f"{files[0]} and {path} are networks of different columns: only one of them has "
+                f"{other!a}.",
+                hint="Learn both of the same --columns. In .txt, name a column without an arc on a "
+                "line of its own.",
+            )
+        found.append(one)
+    return found
+
+
+def _read_network(path: Path) -> NamedNetwork:
+    suffix = path.suffix.lower()
+    if suffix not in READERS:
+        raise ConfigurationInvalid(f"The name {path} does not say what it holds.", hint=FORMS)
+    try:
+        with path.open("rb") as file:
+            content = file.read(N_BYTES_MAX + 1)
+    except OSError as error:
+        raise InvalidRequest(f"{path} cannot be read: {error.strerror}.") from None
+    if len(content) > N_BYTES_MAX:
+        raise TooLarge(f"{path} has more than {N_BYTES_MAX} bytes: it is too large for a network.")
+    try:
+        return network_in(content.decode("utf-8-sig"), suffix)
+    except UnicodeDecodeError:
+        raise InvalidRequest(f"{path} is not text in UTF-8.", hint=FORMS) from None
+    except ValueError as error:
+        raise InvalidRequest(f"{path} holds no network: {error}.", hint=FORMS) from None
+
+
+def _comparison(truth: Dag, found: Dag, tables: Sequence[PairOfTables] | str) -> dict[str, Any]:
+    """Two networks beside each other, as JSON values."""
+    counts = LinkCounts.of(truth, found)
+    told: dict[str, Any] = {
+        "arcs_in_both": counts.true_positives,
+        "arcs_only_in_first": counts.false_negatives,
+        "arcs_only_in_second": counts.false_positives,
+        "links_in_both": len(skeleton(truth) & skeleton(found)),
+        "sensitivity": counts.sensitivity,
+        "specificity": counts.specificity,
+        "recall": counts.average_recall,
+        "accuracy": counts.accuracy,
+        "structural_distance": hamming_distance(truth, found),
+        "structural_distance_of_classes": class_distance(truth, found),
+        "only_in_first": _arcs_json(truth.arcs - found.arcs),
+        "only_in_second": _arcs_json(found.arcs - truth.arcs),
+        "tables": None,
+    }
+    if not isinstance(tables, str) and tables:
+        distances = [total_variation(one.one, one.other) for one in tables]
+        farthest = max(range(len(tables)), key=lambda place: distances[place])
+        divergences = [js_distance(one.one, one.other) for one in tables]
+        told |= {
+            "mean_distance_of_pairs": math.fsum(distances) / len(tables),
+            "largest_distance_of_a_pair": distances[farthest],
+            "farthest_pair": ", ".join(tables[farthest].columns),
+            "mean_js_distance_of_pairs": math.fsum(divergences) / len(tables),
+            "tables": [
+                {"columns": list(one.columns), "distance": distance, "js_distance": divergence}
+                for one, distance, divergence in zip(tables, distances, divergences, strict=True)
+            ],
+        }
+    return told
+
+
+def _arcs_json(arcs: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
+    return [{"from": one, "to": other} for one, other in sorted(arcs)]
+
+
+def _links_json(shares: Sequence[LinkShare], n_graphs: int) -> dict[str, Any]:
+    return {
+        "networks": n_graphs,
+        "links": [
+            {
+                "columns": list(one.columns),
+                "share": one.share,
+                "forward": one.n_forward,
+                "backward": one.n_backward,
+            }
+            for one in shares
+        ],
+    }
+
+
+def _links_table(shares: Sequence[LinkShare], n_graphs: int) -> RenderableType:
+    """One line per link, the most frequent first."""
+    shown = Table(header_style="bold")
+    shown.add_column("link")
+    for heading in ("share", "this way", "other way"):
+        shown.add_column(heading, justify="right")
+    for one in shares:
+        first, second = one.columns
+        numbers = f"{one.share:.3f}", str(one.n_forward), str(one.n_backward)
+        shown.add_row(*map(plain, (f"{first} -> {second}", *numbers)))
+    return Group(shown, plain(f"Of {n_graphs} networks. Pairs without a link are left out."))

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +33,7 @@ from proxy.cli.marginals import ask
 from proxy.cli.shared import synth_client
 from proxy.cli.shared.client import ServerAddress, calling, list_tables
 from proxy.cli.shared.failures import Declined
+from proxy.cli.shared.rendering import general
 from proxy.collections.status import N_PLACES_MAX, n_places_of
 from proxy.protocol import tacit_pb2
 from synthesis.fitting import projected
@@ -175,10 +176,13 @@ def asked_of(
     return Asked(table.name, tuple(tuple(one.name for one in own) for own in sets), epsilon)
 
 
+Levels: TypeAlias = dict[str, tuple[str, ...]]  # the names of each column's levels
+
+
 def measured_tables(
     server: ServerAddress, asked: Asked, told: Callable[[str], None]
-) -> tuple[MeasuredTables, tacit_pb2.MarginalsSummary]:
-    """The tables of counts, and what they cost.
+) -> tuple[MeasuredTables, Levels, tacit_pb2.MarginalsSummary]:
+    """The tables of counts, the names of their levels, and what they cost.
 
     Raises
     ------
@@ -200,7 +204,17 @@ def measured_tables(
                 f"Nothing was measured for some of these columns of {asked.table}.", hint=BUY
             ) from None
         raise
-    return MeasuredTables(counts_in(data, asked.sets)), summary
+    return MeasuredTables(counts_in(data, asked.sets)), levels_in(data, asked.sets), summary
+
+
+def levels_in(data: pa.Table, sets: Sequence[Sequence[str]]) -> Levels:
+    """The names of each column's levels in a reply, in the order of its tables."""
+    found: dict[str, dict[str, None]] = {}
+    places = data.column("marginal").to_pylist()
+    for place, keys in zip(places, data.column("keys").to_pylist(), strict=True):
+        for name, key in zip(sets[place], keys, strict=True):
+            found.setdefault(name, {})[general(key)] = None
+    return {name: tuple(own) for name, own in found.items()}
 
 
 def counts_in(data: pa.Table, sets: Sequence[Sequence[str]]) -> list[NoisyCounts]:
@@ -233,15 +247,17 @@ def counts_in(data: pa.Table, sets: Sequence[Sequence[str]]) -> list[NoisyCounts
 
 def synthetic_rows(
     server: ServerAddress, table: tacit_pb2.Table, columns: Sequence[tacit_pb2.Column]
-) -> RowTables:
+) -> tuple[RowTables, Levels]:
     """The rows of a synthetic table; the levels of a column are the values that they have."""
+    levels: Levels = {}
     rows = synth_client.rows(server, f"{table.synthetic_of}.{table.name}")
     codes, found = [], []
     for column in columns:
         encoded = rows.column(column.name).combine_chunks().dictionary_encode("encode")
         codes.append(encoded.indices.to_numpy(zero_copy_only=False))
         found.append(Column(column.name, max(1, len(encoded.dictionary))))
-    return RowTables(found, np.stack(codes, axis=1).astype(np.int64))
+        levels[column.name] = tuple(map(general, encoded.dictionary.to_pylist()))
+    return RowTables(found, np.stack(codes, axis=1).astype(np.int64)), levels
 
 
 def _is_nothing(epsilon: str) -> bool:

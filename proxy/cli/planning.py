@@ -22,7 +22,15 @@ from local_dp.robustness import Flip
 from proxy.cli.collection import AttributesOption, SizeOption, attributes_in
 from proxy.cli.shared.files import check_folder, write_bytes
 from proxy.cli.shared.rendering import console, plain
-from proxy.collections.plan import CONFIDENCE, LEVEL, NoiseKind, NoisyTest, Plan, made_plan
+from proxy.collections.plan import (
+    CONFIDENCE,
+    LEVEL,
+    NoiseKind,
+    NoisyTest,
+    Plan,
+    made_plan,
+    stacked_tables,
+)
 from proxy.reporting.report import drawn_with_matplotlib
 
 N_ROWS_SHOWN_MAX: Final = 40
@@ -172,6 +180,15 @@ def plan_robustness(  # noqa: PLR0913, PLR0917 - options of a command
             "it, all of them. In most collections each is asked about one pair.",
         ),
     ] = None,
+    given: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="The file has N tables of one size, one below the other: one for each value of a "
+            "column that is given, as in DP_CHI2_TEST(a, b, GIVEN => c).",
+        ),
+    ] = 1,
     level: Annotated[
         float,
         typer.Option(
@@ -186,11 +203,12 @@ def plan_robustness(  # noqa: PLR0913, PLR0917 - options of a command
 ) -> None:
     """Show how often noise changes the result of a test of dependence.
 
-    The test is the usual one (likelihood ratio), which knows nothing of noise. Nothing is spent. If
+    The test is the usual one (likelihood ratio), which knows nothing of noise; with --given, it
+    adds up the tests of the given values. Nothing is spent. If
     it changes its mind often, use DP_CHI2_TEST, which knows the noise, or more epsilon.
     """
     draw = None if out is None else _robustness_drawer(out)
-    test = NoisyTest.at(counts_in(counts), epsilon, level, answers)
+    test = NoisyTest.at(stacked_tables(counts_in(counts), given), epsilon, level, answers)
     if released is None:
         flips = {kind: test.flip(kind) for kind in NoiseKind}
         console().print(flips_table(flips))

@@ -4,27 +4,41 @@ A thin layer over `synth_client`, with the text that people read: price, result 
 server decides what a table costs.
 """
 
+import json
+import math
 from collections.abc import Callable, Iterable
 from enum import StrEnum
+from itertools import combinations
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import typer
+from numpy.typing import NDArray
+from pyarrow import csv
 from rich.console import Console, Group, RenderableType
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
-from cube.refusals import InvalidRequest
+from cube.refusals import InvalidRequest, TooLarge
 from cube.statistic import N_PARENTS_MAX, Score
 from proxy.cli.shared import synth_client
 from proxy.cli.shared.client import ServerAddress
 from proxy.cli.shared.files import table_writer, write_bytes
-from proxy.cli.shared.options import SpreadsheetOption, asks_server
+from proxy.cli.shared.options import (
+    SpreadsheetOption,
+    TableOrJson,
+    TableOrJsonOption,
+    asks_server,
+)
 from proxy.cli.shared.rendering import after_cost, console, general, plain
 from proxy.cli.shared.statements import statements_in
 from proxy.protocol import tacit_pb2
+from synthesis.networks.comparison import cross_entropy, total_variation
 
 N_SHARES_SHOWN: Final = 40  # of a law; a file has all of them
 
@@ -254,6 +268,29 @@ def create(  # noqa: PLR0913, PLR0917 - one parameter per option
             help="privbayes: columns may also depend on merged ranges of numbers and dates.",
         ),
     ] = None,
+    theta: Annotated[
+        float | None,
+        typer.Option(
+            metavar="NUMBER",
+            help="privbayes: a cell's average count is so many times its noise; default 4. More "
+            "makes smaller tables.",
+        ),
+    ] = None,
+    structure_share: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBER",
+            help="privbayes: the share of epsilon that chooses parents; default 0.3.",
+        ),
+    ] = None,
+    groups: Annotated[
+        str,
+        typer.Option(
+            metavar="T.C,..",
+            help="privbayes: columns of public tables; categories may also be parents by the "
+            "groups that these make, such as cities.region.",
+        ),
+    ] = "",
     rows: RowsOption = None,
     seed: SeedOption = None,
     columns: Annotated[
@@ -293,6 +330,9 @@ def create(  # noqa: PLR0913, PLR0917 - one parameter per option
         columns=_names(columns),
         score=None if score is None else score.value,
         degree=degree,
+        theta=theta,
+        structure_share=structure_share,
+        groups=_names(groups),
         target=_names(target),
         workload=None if workload is None else statements_in(workload),
         evaluate=evaluate,
@@ -407,6 +447,147 @@ def law(
     data, basis = synth_client.law(server, request)
     console().print(law_table(data, basis))
     write(lambda: data)
+
+
+N_EVALUATED_BYTES_MAX: Final = 2**28
+N_EVALUATED_COLUMNS_MAX: Final = 64
+N_GROUPS: Final = 32  # of a column's values
+
+
+@app.command(epilog="Example: tacit synth evaluate adult_1 --rows kept_out.csv")
+@asks_server
+def evaluate(
+    name: NameArgument,
+    rows: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE", help="Rows of yours that the private table has not; .csv or .parquet."
+        ),
+    ],
+    shown_as: TableOrJsonOption = TableOrJson.TABLE,
+    *,
+    server: ServerAddress,
+) -> None:
+    """Compare a synthetic table with rows that were kept out of the private table. Free.
+
+    The file stays on this machine: only the synthetic rows are fetched. For every column and every
+    pair of columns it shows the cross entropy (the bits that a kept-out row costs if it is coded by
+    the synthetic rows), the Kullback-Leibler divergence (how many of them are the model's fault),
+    and the distance (the share of rows that lie elsewhere, from 0 to 1). Columns of more than 32
+    values are compared in 32 groups.
+    """
+    made = synth_client.rows(server, name)
+    kept_out = _kept_out(rows, made.schema)
+    found = held_out_scores(kept_out, made)
+    if shown_as is TableOrJson.JSON:
+        typer.echo(json.dumps({"rows": kept_out.num_rows, "scores": found}, ensure_ascii=False))
+        return
+    shown = Table(header_style="bold")
+    shown.add_column("columns")
+    for heading in ("cross entropy", "divergence", "distance"):
+        shown.add_column(heading, justify="right")
+    for width, told in ((1, "columns"), (2, "pairs")):
+        of_width = [one for one in found if len(one["columns"]) == width]
+        if of_width:
+            means = [
+                math.fsum(one[key] for one in of_width) / len(of_width)
+                for key in ("cross_entropy", "divergence", "distance")
+            ]
+            shown.add_row(f"mean of {len(of_width)} {told}", *(f"{one:.4f}" for one in means))
+    for one in sorted(found, key=lambda one: -one["divergence"])[:N_SHARES_SHOWN]:
+        numbers = (f"{one[key]:.4f}" for key in ("cross_entropy", "divergence", "distance"))
+        shown.add_row(plain(", ".join(one["columns"])), *numbers)
+    console().print(shown)
+
+
+def held_out_scores(kept_out: pa.Table, made: pa.Table) -> list[dict[str, Any]]:
+    """The scores of every column and pair of columns, as JSON values.
+
+    Parameters
+    ----------
+    kept_out, made : pyarrow.Table
+        With the same columns; neither is empty.
+    """
+    codes, sizes = {}, {}
+    for name in made.column_names:
+        codes[name], sizes[name] = _groups(kept_out.column(name), made.column(name))
+    n = kept_out.num_rows
+    scores = []
+    for names in (*combinations(made.column_names, 1), *combinations(made.column_names, 2)):
+        shape = tuple(sizes[name] for name in names)
+        cells = np.ravel_multi_index(tuple(codes[name] for name in names), shape)
+        own, model = (
+            np.bincount(part, minlength=math.prod(shape)).astype(np.float64)
+            for part in (cells[:n], cells[n:])
+        )
+        bits, divergence = cross_entropy(own, model)
+        scores.append(
+            {
+                "columns": list(names),
+                "cross_entropy": bits,
+                "divergence": divergence,
+                "distance": total_variation(own, model),
+            }
+        )
+    return scores
+
+
+def _groups(kept_out: pa.ChunkedArray, made: pa.ChunkedArray) -> tuple[NDArray[np.int64], int]:
+    """The group of every value, the kept-out ones first, and how many groups there are.
+
+    Numbers and dates are cut where the synthetic rows are; of other values, the most frequent
+    ones are apart, and the rest together. NULL is always a group of its own.
+    """
+    both = pa.chunked_array([*kept_out.chunks, *made.chunks], type=made.type)
+    encoded = both.combine_chunks().dictionary_encode("encode")
+    codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    values = encoded.dictionary
+    if len(values) <= N_GROUPS:
+        return codes, len(values)
+    of_made = np.bincount(codes[len(kept_out) :], minlength=len(values))
+    groups = np.empty(len(values), dtype=np.int64)
+    if pa.types.is_string(values.type):
+        order = np.argsort(-of_made, kind="stable")
+        groups[order] = np.minimum(np.arange(len(values)), N_GROUPS - 2)
+    else:
+        order = pc.sort_indices(values).to_numpy()
+        before = np.cumsum(of_made[order]) - of_made[order]
+        groups[order] = np.minimum(before * (N_GROUPS - 1) // max(1, len(made)), N_GROUPS - 2)
+    groups[values.is_null().to_numpy(zero_copy_only=False)] = N_GROUPS - 1
+    return groups[codes], N_GROUPS
+
+
+def _kept_out(path: Path, schema: pa.Schema) -> pa.Table:
+    """The rows of a file, in the types of the synthetic table.
+
+    Raises
+    ------
+    InvalidRequest, TooLarge
+    """
+    if len(schema) > N_EVALUATED_COLUMNS_MAX:
+        raise TooLarge(f"Tables of at most {N_EVALUATED_COLUMNS_MAX} columns are evaluated.")
+    try:
+        if path.stat().st_size > N_EVALUATED_BYTES_MAX:
+            raise TooLarge(
+                f"{path} has more than {N_EVALUATED_BYTES_MAX} bytes.", hint="Keep fewer rows."
+            )
+        if path.suffix.lower() == ".parquet":
+            found = pq.read_table(path, columns=schema.names).cast(schema)
+        else:
+            options = csv.ConvertOptions(
+                column_types=schema, include_columns=schema.names, strings_can_be_null=True
+            )
+            found = csv.read_csv(path, convert_options=options)
+    except (OSError, ValueError, KeyError, pa.ArrowException) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else None
+        # The library's own text may quote a row.
+        raise InvalidRequest(
+            f"{path} {'cannot be read: ' + reason if reason else 'does not have these columns'}.",
+            hint=f"The columns are {', '.join(schema.names)}, with values as SQL shows them.",
+        ) from None
+    if not found.num_rows:
+        raise InvalidRequest(f"{path} has no rows.")
+    return found
 
 
 @app.command(epilog="Example: tacit synth drop adult_1")

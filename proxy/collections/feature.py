@@ -31,7 +31,15 @@ from local_dp.channels import Floats
 from local_dp.estimates import CollectionEstimates
 from planner.cache import BoundedCache
 from proxy.api import LOCAL, Caller
-from proxy.collections.plan import CONFIDENCE, LEVEL, NoiseKind, NoisyTest, Plan, made_plan
+from proxy.collections.plan import (
+    CONFIDENCE,
+    LEVEL,
+    NoiseKind,
+    NoisyTest,
+    Plan,
+    made_plan,
+    stacked_tables,
+)
 from proxy.collections.service import CollectionService, Forgetting
 from proxy.collections.status import N_PLACES_MAX, CollectionStatus, check_size, n_places_of
 from proxy.collections.table import (
@@ -235,6 +243,8 @@ class PlanningCalls:
         level = request.level if request.HasField("level") else LEVEL
         n_answers = request.answers if request.HasField("answers") else None
         table = _table(request.counts, request.columns)
+        if request.HasField("given"):
+            table = stacked_tables(table, request.given)
         test = NoisyTest.at(table, request.epsilon, level, n_answers)
         if request.HasField("released"):
             kind = _kind(request.released)

@@ -244,6 +244,38 @@ N_DRAWN_MAX: Final = 2**24  # counts that are drawn, about: a second for the lar
 SEED: Final = 0
 
 
+def stacked_tables(counts: Floats, n_given: int) -> Floats:
+    """Counts as a table for each value of a given column.
+
+    Parameters
+    ----------
+    counts : (n_given * n_rows, n_columns) ndarray of float64
+        The tables, one below the other.
+
+    Returns
+    -------
+    (n_rows, n_columns, n_given) ndarray of float64
+        Or (n_rows, n_columns) if nothing is given.
+
+    Raises
+    ------
+    InvalidRequest
+
+    Examples
+    --------
+    >>> stacked_tables(np.arange(8.0).reshape(4, 2), 2)[..., 1].tolist()
+    [[4.0, 5.0], [6.0, 7.0]]
+    """
+    if n_given == 1:
+        return counts
+    if n_given < 1 or len(counts) % n_given:
+        raise InvalidRequest(
+            f"{len(counts)} rows of counts do not make {n_given} tables of one size.",
+            hint="Write one table below the other, one for each value of the given column.",
+        )
+    return np.moveaxis(counts.reshape(n_given, -1, counts.shape[1]), 0, -1)
+
+
 class NoiseKind(StrEnum):
     """Who adds the noise."""
 
@@ -257,7 +289,8 @@ class NoisyTest:
 
     Parameters
     ----------
-    table : (n_rows, n_columns) ndarray of float64
+    table : (n_rows, n_columns, n_given) ndarray of float64
+        A table for each value of a column that is given; or (n_rows, n_columns) without one.
     epsilon_units : int
         Of each row: tables are neighbours if one has a row more, and answers if they differ.
     n_answers : int, optional
@@ -270,7 +303,7 @@ class NoisyTest:
     n_answers: int | None = None
 
     def __post_init__(self) -> None:
-        if self.table.ndim != 2 or min(self.table.shape) < 2:  # noqa: PLR2004 - rows and columns
+        if self.table.ndim < 2 or min(self.table.shape[:2]) < 2:  # noqa: PLR2004 - rows and columns
             raise InvalidRequest("A table of counts has at least two rows and two columns.")
         if self.table.size > N_CELLS_MAX:
             raise TooLarge(f"A table of at most {N_CELLS_MAX} counts is simulated.")

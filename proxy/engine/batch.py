@@ -38,6 +38,10 @@ BATCH_SCHEMA = pa.schema(
 
 
 N_OVERTAKEN_MAX: Final = 6  # plans of a batch that became stale through others' purchases
+SOLVED_BY: Final = (
+    "Solver: weights that serve all statements were sought with Clarabel (cvxpy); the cheapest "
+    "plan that was found is shown."
+)
 LAPLACE_ONLY: Final = (
     "A batch is bought with Laplace noise only; statements asked one by one may be cheaper with "
     "the Gaussian noise that the delta of this table allows."
@@ -158,7 +162,9 @@ def _notes(table: ServedTable, n_measurements: int) -> tuple[str, ...]:
     Where analysts do not see each other's history, single statements have Laplace noise as well.
     """
     has_gaussian = table.delta is not None and table.empty_history is None
-    return (LAPLACE_ONLY,) if has_gaussian and n_measurements else ()
+    if not n_measurements:
+        return ()
+    return (SOLVED_BY, LAPLACE_ONLY) if has_gaussian else (SOLVED_BY,)
 
 
 def _text(statement: Statement) -> str:

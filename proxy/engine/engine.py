@@ -317,9 +317,7 @@ class Engine:
         self._public = [(table, table.relation()) for table in public]
         self._watcher = watcher
         self.usage = UsageTallies()
-        self.synthetic = SyntheticTableService(
-            self._tables, [table.name for table in public], store, self._own
-        )
+        self.synthetic = SyntheticTableService(self._tables, public, store, self._own)
         self._outer = OuterSql()
         self._large = LargeStatements()
         self._fallback = ModelFallback(self.synthetic, self._outer, self._public)

@@ -6,7 +6,7 @@ history knows of the answers (`search.py`); where that meets every target, nothi
 each round the targets of the linear parts are narrowed by as much as the answers require
 (`answers/formula_widths.py`), until all are met. Those answers are public by then: what is bought
 next is decided from noisy values that were paid for, never from the data. An interval whose
-stopping depended on noise gets a higher confidence for that (`planner.workload`).
+stopping depended on noise gets a higher confidence for that (`planner.decision`).
 
 Before each round, the first included, it is priced what the search will probably ask for in the
 end; a search that cannot be paid so far ends before the round. And until a search is known to end,

@@ -7,7 +7,6 @@ Post-processing of released values: nothing is bought or charged here.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Final
 
 import numpy as np
@@ -19,13 +18,12 @@ from cube.query import Scope
 from cube.schema import Schema
 from inference import Posterior, ends_about
 from inference.marginals import (
-    N_PROGRAMME_CELLS_MAX,
     CellError,
     ConsistentTable,
     Floats,
     MeasuredTable,
-    NoisyTable,
     Reconciled,
+    Solver,
     cell_error,
     marginal,
     maximum_entropy,
@@ -141,6 +139,20 @@ _MODELLED: Final = (
 )
 
 
+_SOLVED: Final = {
+    Solver.PROJECTION: "the projection of the noisy tables, which has no cell below zero",
+    Solver.CLARABEL: "the closest tables without a cell below zero, by Clarabel (cvxpy)",
+    Solver.RIPPLING: "rippling, for tables of too many cells for Clarabel, or that it gave up: "
+    "they are nearly the closest",
+    Solver.MIRROR_DESCENT: "accelerated mirror descent on the joint table",
+}
+
+
+def solver_note(solver: Solver) -> str:
+    """What was used to make tables agree, in a sentence."""
+    return f"Solver: {_SOLVED[solver]}."
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Agreement:
     """The cells of each set, and how far the tables were changed."""
@@ -180,9 +192,7 @@ def raw(
     rows = []
     for one, source, posteriors in zip(settings.sets, settings.sources, estimates, strict=True):
         if posteriors is None:
-            rows.append(
-                _modelled(one, least_negative([table.noisy for table in tables], None).tables)
-            )
+            rows.append(_modelled(one, nonnegative([table.noisy for table in tables]).tables))
             continue
         ends = np.array([posterior.interval(settings.confidence) for posterior in posteriors])
         values, low, high, errors = (
@@ -216,7 +226,7 @@ def agreed(
         rows.append(_rows(one, values, error, settings.confidence, float(highest), source))
     notes = _model_note(rows)
     if settings.consistency is not Consistency.EXACT:
-        notes = (_NO_INTERVAL, *notes)
+        notes = (_NO_INTERVAL, solver_note(found.solver), *notes)
     if settings.consistency is Consistency.NONNEGATIVE:
         notes = (*notes, _NO_JOINT)
     return Agreement(tuple(rows), found.misfit, found.residual, notes)
@@ -230,13 +240,7 @@ def _reconciled(settings: ReconcileSettings, tables: Sequence[MeasuredTable]) ->
         case Consistency.GLOBAL:
             return reconciled_globally(noisy, total=settings.total)
         case _:
-            return least_negative(noisy, settings.total)
-
-
-def least_negative(tables: Sequence[NoisyTable], total: float | None) -> Reconciled:
-    """Non-negative tables: the closest ones if the solver is installed, otherwise nearly so."""
-    n_cells_max = N_PROGRAMME_CELLS_MAX if find_spec("cvxpy") is not None else 0
-    return nonnegative(tables, total=total, n_programme_cells_max=n_cells_max)
+            return nonnegative(noisy, total=settings.total)
 
 
 def _for_model(
@@ -244,7 +248,7 @@ def _for_model(
 ) -> tuple[ConsistentTable, ...]:
     """Tables that a model can be made to agree with."""
     if settings.consistency is Consistency.EXACT:
-        return least_negative([table.noisy for table in tables], settings.total).tables
+        return nonnegative([table.noisy for table in tables], total=settings.total).tables
     return found.tables
 
 

@@ -297,7 +297,7 @@ class AuditReportReply(_message.Message):
     def __init__(self, chunk: _Optional[bytes] = ...) -> None: ...
 
 class TestIndependenceRequest(_message.Message):
-    __slots__ = ("table", "x", "y", "given", "where", "target", "level", "replicates")
+    __slots__ = ("table", "x", "y", "given", "where", "target", "level", "replicates", "others", "statistic")
     TABLE_FIELD_NUMBER: _ClassVar[int]
     X_FIELD_NUMBER: _ClassVar[int]
     Y_FIELD_NUMBER: _ClassVar[int]
@@ -306,6 +306,8 @@ class TestIndependenceRequest(_message.Message):
     TARGET_FIELD_NUMBER: _ClassVar[int]
     LEVEL_FIELD_NUMBER: _ClassVar[int]
     REPLICATES_FIELD_NUMBER: _ClassVar[int]
+    OTHERS_FIELD_NUMBER: _ClassVar[int]
+    STATISTIC_FIELD_NUMBER: _ClassVar[int]
     table: str
     x: str
     y: str
@@ -314,7 +316,9 @@ class TestIndependenceRequest(_message.Message):
     target: Target
     level: float
     replicates: int
-    def __init__(self, table: _Optional[str] = ..., x: _Optional[str] = ..., y: _Optional[str] = ..., given: _Optional[_Iterable[str]] = ..., where: _Optional[str] = ..., target: _Optional[_Union[Target, _Mapping]] = ..., level: _Optional[float] = ..., replicates: _Optional[int] = ...) -> None: ...
+    others: _containers.RepeatedScalarFieldContainer[str]
+    statistic: str
+    def __init__(self, table: _Optional[str] = ..., x: _Optional[str] = ..., y: _Optional[str] = ..., given: _Optional[_Iterable[str]] = ..., where: _Optional[str] = ..., target: _Optional[_Union[Target, _Mapping]] = ..., level: _Optional[float] = ..., replicates: _Optional[int] = ..., others: _Optional[_Iterable[str]] = ..., statistic: _Optional[str] = ...) -> None: ...
 
 class TestIndependenceReply(_message.Message):
     __slots__ = ("statistic", "p_value", "degrees_of_freedom", "decision", "reason", "level", "replicates", "receipt")
@@ -447,7 +451,7 @@ class BestReportReply(_message.Message):
     def __init__(self, report: _Optional[int] = ..., expected_loss: _Optional[float] = ..., answer: _Optional[float] = ..., receipt: _Optional[_Union[Receipt, _Mapping]] = ..., interval: _Optional[_Union[PosteriorInterval, _Mapping]] = ...) -> None: ...
 
 class CreateSyntheticRequest(_message.Message):
-    __slots__ = ("table", "name", "replace", "epsilon", "method", "rows", "seed", "columns", "delta", "score", "degree", "hierarchies", "target", "workload", "evaluate")
+    __slots__ = ("table", "name", "replace", "epsilon", "method", "rows", "seed", "columns", "delta", "score", "degree", "hierarchies", "target", "workload", "evaluate", "theta", "structure_share", "groups")
     TABLE_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     REPLACE_FIELD_NUMBER: _ClassVar[int]
@@ -463,6 +467,9 @@ class CreateSyntheticRequest(_message.Message):
     TARGET_FIELD_NUMBER: _ClassVar[int]
     WORKLOAD_FIELD_NUMBER: _ClassVar[int]
     EVALUATE_FIELD_NUMBER: _ClassVar[int]
+    THETA_FIELD_NUMBER: _ClassVar[int]
+    STRUCTURE_SHARE_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
     table: str
     name: str
     replace: bool
@@ -478,7 +485,10 @@ class CreateSyntheticRequest(_message.Message):
     target: _containers.RepeatedScalarFieldContainer[str]
     workload: str
     evaluate: str
-    def __init__(self, table: _Optional[str] = ..., name: _Optional[str] = ..., replace: bool = ..., epsilon: _Optional[str] = ..., method: _Optional[str] = ..., rows: _Optional[int] = ..., seed: _Optional[int] = ..., columns: _Optional[_Iterable[str]] = ..., delta: _Optional[str] = ..., score: _Optional[str] = ..., degree: _Optional[int] = ..., hierarchies: bool = ..., target: _Optional[_Iterable[str]] = ..., workload: _Optional[str] = ..., evaluate: _Optional[str] = ...) -> None: ...
+    theta: float
+    structure_share: str
+    groups: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, table: _Optional[str] = ..., name: _Optional[str] = ..., replace: bool = ..., epsilon: _Optional[str] = ..., method: _Optional[str] = ..., rows: _Optional[int] = ..., seed: _Optional[int] = ..., columns: _Optional[_Iterable[str]] = ..., delta: _Optional[str] = ..., score: _Optional[str] = ..., degree: _Optional[int] = ..., hierarchies: bool = ..., target: _Optional[_Iterable[str]] = ..., workload: _Optional[str] = ..., evaluate: _Optional[str] = ..., theta: _Optional[float] = ..., structure_share: _Optional[str] = ..., groups: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class SyntheticProgress(_message.Message):
     __slots__ = ("step", "done", "epsilon_spent", "table", "receipt")
@@ -935,20 +945,22 @@ class PlannedCombination(_message.Message):
     def __init__(self, attributes: _Optional[_Iterable[str]] = ..., channel: _Optional[str] = ..., cells: _Optional[int] = ..., keep: _Optional[float] = ..., answers: _Optional[int] = ..., half_width: _Optional[float] = ...) -> None: ...
 
 class PlanRobustnessRequest(_message.Message):
-    __slots__ = ("counts", "columns", "epsilon", "level", "released", "answers")
+    __slots__ = ("counts", "columns", "epsilon", "level", "released", "answers", "given")
     COUNTS_FIELD_NUMBER: _ClassVar[int]
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
     EPSILON_FIELD_NUMBER: _ClassVar[int]
     LEVEL_FIELD_NUMBER: _ClassVar[int]
     RELEASED_FIELD_NUMBER: _ClassVar[int]
     ANSWERS_FIELD_NUMBER: _ClassVar[int]
+    GIVEN_FIELD_NUMBER: _ClassVar[int]
     counts: _containers.RepeatedScalarFieldContainer[float]
     columns: int
     epsilon: str
     level: float
     released: str
     answers: int
-    def __init__(self, counts: _Optional[_Iterable[float]] = ..., columns: _Optional[int] = ..., epsilon: _Optional[str] = ..., level: _Optional[float] = ..., released: _Optional[str] = ..., answers: _Optional[int] = ...) -> None: ...
+    given: int
+    def __init__(self, counts: _Optional[_Iterable[float]] = ..., columns: _Optional[int] = ..., epsilon: _Optional[str] = ..., level: _Optional[float] = ..., released: _Optional[str] = ..., answers: _Optional[int] = ..., given: _Optional[int] = ...) -> None: ...
 
 class PlanRobustnessReply(_message.Message):
     __slots__ = ("dependent", "statistic", "critical", "flips")

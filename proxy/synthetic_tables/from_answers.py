@@ -86,6 +86,9 @@ def _check_free(order: CreateSynthetic, name: str) -> None:
         "target": bool(order.target),
         "workload": order.workload is not None,
         "hierarchies": bool(order.hierarchies),
+        "theta": order.theta is not None,
+        "structure_share": order.structure_share is not None,
+        "groups": bool(order.groups),
         "score": order.score is not None and order.score.upper() != Score.INFORMATION,
     }
     for option, is_given in bought.items():

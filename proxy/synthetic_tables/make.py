@@ -37,7 +37,6 @@ from proxy.synthetic_tables.measurers import (
     NetworkMeasurer,
     Stratified,
     attributes_of,
-    check_score,
     known_now,
     settings_of,
 )
@@ -96,7 +95,6 @@ def make(
     """
     axes = checked_axes(table.info.schema, request)
     check_delta(table, request)
-    check_score(columns_of(axes), request)
     if request.epsilon:
         check_affordable(table, request.epsilon, payer)
     if request.epsilon and request.delta is not None:
@@ -351,7 +349,6 @@ def preview(table: ServedTable, request: SynthesisRequest) -> tuple[PlannedStep,
     """
     columns = columns_of(checked_axes(table.info.schema, request))
     check_delta(table, request)
-    check_score(columns, request)
     known = known_now(table, columns)
     steps = [PlannedStep(name="reading the history", epsilon=Fraction(0), n_tables=len(known))]
     if not request.epsilon:

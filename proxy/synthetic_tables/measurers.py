@@ -19,41 +19,43 @@ from typing import Final
 import numpy as np
 
 from cube.query import Partition, QueryBlock, Scope, counting
-from cube.refusals import BudgetExhausted, InvalidRequest, LimitReached
-from cube.statistic import N_CLASSES_OF_F, Choice, Distance, Score
-from proxy.synthetic_tables.request import Method, SynthesisRequest
+from cube.refusals import BudgetExhausted, LimitReached
+from cube.statistic import Choice, Distance
+from proxy.synthetic_tables.request import Grouping, SynthesisRequest
 from proxy.synthetic_tables.spending import LaplaceSpending, product_partition
 from proxy.tables import ServedTable
 from synthesis import Candidate, Column, Floats, Integers, KnownEstimates, Sketch, Stratum
-from synthesis.privbayes import Attribute, LearningSettings, layered_attribute, plain_attribute
+from synthesis.privbayes import (
+    Attribute,
+    LearningSettings,
+    grouped_attribute,
+    layered_attribute,
+    plain_attribute,
+)
 
 
 def settings_of(request: SynthesisRequest) -> LearningSettings:
     """The method's settings."""
-    return LearningSettings(score=request.score, degree=request.degree)
+    return LearningSettings(
+        score=request.score,
+        degree=request.degree,
+        theta=request.theta,
+        network_share=request.structure_share,
+    )
 
 
 def attributes_of(columns: Sequence[Column], request: SynthesisRequest) -> list[Attribute]:
-    """Columns as attributes of a network."""
+    """Columns as attributes of a network, with the groups of their levels."""
     seen = layered_attribute if request.hierarchies else plain_attribute
-    return [seen(column) for column in columns]
-
-
-def check_score(columns: Sequence[Column], request: SynthesisRequest) -> None:
-    """Refuse a score for which a column has too many levels.
-
-    Raises
-    ------
-    InvalidRequest
-    """
-    if request.method is not Method.PRIVBAYES or request.score is not Score.FULL_DEPENDENCE:
-        return
-    for column in columns:
-        if column.size > N_CLASSES_OF_F:
-            raise InvalidRequest(
-                f"The score F needs columns of two levels, and {column.name} has {column.size}.",
-                hint="Leave the column out, or use score => 'R' or 'I'.",
-            )
+    grouped: dict[str, list[Grouping]] = {}
+    for one in request.groups:
+        grouped.setdefault(one.column, []).append(one)
+    return [
+        grouped_attribute(column.name, [one.labels for one in grouped[column.name]])
+        if column.name in grouped
+        else seen(column)
+        for column in columns
+    ]
 
 
 CHOSEN: Final = 0.7  # of the whole, once the network is chosen

@@ -69,11 +69,17 @@ class SyntheticRecord:
     delta : Fraction, optional
         The delta of its Gaussian noise; None if it was measured with Laplace noise.
     score : Score
-        For the method privbayes, like the next two: the score by which parents were chosen.
+        For the method privbayes, like the next five: the score by which parents were chosen.
     degree : int
         The most parents that a column could have.
     hierarchies : bool
         Whether columns could be parents at coarser levels.
+    theta : float
+        The least usefulness of a table.
+    structure_share : Fraction
+        The share of the budget for the choice of parents.
+    groups : tuple of str
+        The columns of public tables whose groups categories could be parents by.
     target : tuple of str
         The columns that were to be learned from the others.
     workload : tuple of tuple of str
@@ -108,6 +114,9 @@ class SyntheticRecord:
     score: Score = DEFAULTS.score
     degree: int = DEFAULTS.degree
     hierarchies: bool = False
+    theta: float = DEFAULTS.theta
+    structure_share: Fraction = DEFAULTS.network_share
+    groups: tuple[str, ...] = ()
     target: tuple[str, ...] = ()
     workload: tuple[tuple[str, ...], ...] = ()
     evaluate: Fraction = Fraction(0)
@@ -142,6 +151,9 @@ class SyntheticRecord:
             score=request.score,
             degree=request.degree,
             hierarchies=request.hierarchies,
+            theta=request.theta,
+            structure_share=request.structure_share,
+            groups=tuple(one.name for one in request.groups),
             target=request.target,
             workload=request.workload,
             evaluate=request.evaluate,
@@ -172,13 +184,26 @@ class SyntheticRecord:
         if self.method is Method.PRIVBAYES:
             network = (
                 f"score => '{self.score}', degree => {self.degree}, "
-                f"hierarchies => {str(self.hierarchies).lower()}, "
+                f"hierarchies => {str(self.hierarchies).lower()}, {self._network}"
             )
         return (
             f"epsilon => {float(self.epsilon):.6g}, {delta}method => '{self.method}', {network}"
             f"{self._purpose}"
             f"rows => {self.n_rows}, seed => {self.seed}"
         )
+
+    @property
+    def _network(self) -> str:
+        """The options of a network that are not the usual ones."""
+        said = []
+        if self.theta != DEFAULTS.theta:
+            said.append(f"theta => {self.theta:.6g}")
+        if self.structure_share != DEFAULTS.network_share:
+            said.append(f"structure_share => {float(self.structure_share):.6g}")
+        if self.groups:
+            columns = (map(_quoted, one.rsplit(".", 1)) for one in self.groups)
+            said.append(f"groups => ({', '.join(map('.'.join, columns))})")
+        return "".join(f"{one}, " for one in said)
 
     @property
     def _purpose(self) -> str:
@@ -224,6 +249,7 @@ class SyntheticRecord:
         values |= {"epsilon": str(self.epsilon), "epsilon_spent": str(self.epsilon_spent)}
         values["delta"] = None if self.delta is None else str(self.delta)
         values["evaluate"] = str(self.evaluate)
+        values["structure_share"] = str(self.structure_share)
         if self.evaluation is not None:
             values["evaluation"]["epsilon_spent"] = str(self.evaluation.epsilon_spent)
         return json.dumps({"format": FORMAT, **values}, indent=1)
@@ -255,6 +281,10 @@ class SyntheticRecord:
                     "target": tuple(values.get("target", ())),
                     "workload": tuple(tuple(scope) for scope in values.get("workload", ())),
                     "evaluate": Fraction(values.get("evaluate", 0)),
+                    "structure_share": Fraction(
+                        values.get("structure_share", DEFAULTS.network_share)
+                    ),
+                    "groups": tuple(values.get("groups", ())),
                     "evaluation": _evaluation(values.get("evaluation")),
                 }
             )

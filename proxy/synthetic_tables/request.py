@@ -26,6 +26,38 @@ class Method(StrEnum):
     PRIVBAYES = "privbayes"
 
 
+THETA_MIN: Final = 0.1  # of the usefulness of a network's tables
+THETA_MAX: Final = 1000.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grouping:
+    """Groups of a category's levels, of which a network may have parents.
+
+    Parameters
+    ----------
+    name : str
+        The public table, a dot, and the column that says the groups.
+    column : str
+        The category.
+    labels : tuple of int
+        The class of each level, numbered from 0 as they first appear.
+    """
+
+    name: str
+    column: str
+    labels: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if list(dict.fromkeys(self.labels)) != list(range(self.n_classes)):
+            raise ValueError("classes are numbered as they first appear")
+
+    @property
+    def n_classes(self) -> int:
+        """The number of groups."""
+        return len(set(self.labels))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SynthesisRequest:
     """A request for a synthetic table.
@@ -44,11 +76,17 @@ class SynthesisRequest:
         If given, the table is measured with Gaussian noise; it must be the delta that the private
         table offers.
     score : Score
-        For the method privbayes, like the next two: the score by which parents are chosen.
+        For the method privbayes, like the next five: the score by which parents are chosen.
     degree : int
         The most parents of a column.
     hierarchies : bool
         Whether columns with ordered levels may be parents at coarser levels.
+    theta : float
+        The least usefulness of a table: the average count of a cell over its average noise.
+    structure_share : Fraction
+        The share of the budget that the choice of parents may take.
+    groups : tuple of Grouping
+        Of categories, which may be parents by their groups; the finest groups first.
     target : tuple of str
         The columns that are to be learned from the others; they come first in what is bought.
     workload : tuple of sorted scopes
@@ -67,6 +105,9 @@ class SynthesisRequest:
     score: Score = DEFAULTS.score
     degree: int = DEFAULTS.degree
     hierarchies: bool = False
+    theta: float = DEFAULTS.theta
+    structure_share: Fraction = DEFAULTS.network_share
+    groups: tuple[Grouping, ...] = ()
     target: tuple[str, ...] = ()
     workload: tuple[Scope, ...] = ()
     evaluate: Fraction = Fraction(0)
@@ -80,6 +121,8 @@ class SynthesisRequest:
             raise ValueError("a delta is a probability")
         if not 0 <= self.degree <= N_PARENTS_MAX:
             raise ValueError(f"a column has 0 to {N_PARENTS_MAX} parents")
+        if not (THETA_MIN <= self.theta <= THETA_MAX and 0 < self.structure_share < 1):
+            raise ValueError("a theta or a share of the budget that is out of range")
         if any(len(set(named)) != len(named) for named in (self.columns, self.target)):
             raise ValueError("a column named twice")
         if self.columns and not set(self.target) <= set(self.columns):

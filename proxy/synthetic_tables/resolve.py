@@ -1,12 +1,16 @@
 """From a statement's order to a request: names resolved in the public schema, limits checked.
 
-Reads only the order, the schema and the limits.
+Reads only the order, the schema, the limits, and public tables, which say the groups of a
+category's levels: a city is a parent with few levels by its region. Grouping costs nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import TypedDict
+from typing import Final, TypedDict
 
+import pyarrow as pa
+
+from cube.axis import CategoryAxis
 from cube.query import Scope
 from cube.refusals import InvalidRequest, InvalidTarget, TooLarge, UnknownName
 from cube.schema import Schema
@@ -14,8 +18,16 @@ from cube.statistic import N_PARENTS_MAX, Score
 from planner.planner import workload_scopes
 from planner.sql import CreateSynthetic, listed, shortened, suggestion
 from proxy.config import SyntheticLimits
+from proxy.sources.public import PublicTable
 from proxy.synthetic_tables.record import SyntheticRecord
-from proxy.synthetic_tables.request import Method, SynthesisRequest
+from proxy.synthetic_tables.request import (
+    THETA_MAX,
+    THETA_MIN,
+    Grouping,
+    Method,
+    SynthesisRequest,
+)
+from synthesis.privbayes import DEFAULTS
 
 TEXT_BYTES = 4  # what Arrow stores for a text in addition to its characters
 VALUE_BYTES = 8  # at most, of any other value
@@ -23,8 +35,13 @@ EVALUATE_MIN = Fraction(1, 1000)  # as for a table: less tells nothing
 EVALUATE_MAX = 100  # beyond it nothing is private, and a typing error is likely
 
 
-def request_of(order: CreateSynthetic, schema: Schema, limits: SyntheticLimits) -> SynthesisRequest:
-    """The request that an order stands for.
+def request_of(
+    order: CreateSynthetic,
+    schema: Schema,
+    limits: SyntheticLimits,
+    public: Sequence[PublicTable] = (),
+) -> SynthesisRequest:
+    """The request that an order stands for; public tables say the groups of levels.
 
     Raises
     ------
@@ -67,7 +84,7 @@ def request_of(order: CreateSynthetic, schema: Schema, limits: SyntheticLimits) 
         target=target,
         workload=workload,
         evaluate=order.evaluate,
-        **_network_settings(order, method),
+        **_network_settings(order, method, schema, public),
     )
 
 
@@ -89,9 +106,14 @@ class _NetworkSettings(TypedDict, total=False):
     score: Score
     degree: int
     hierarchies: bool
+    theta: float
+    structure_share: Fraction
+    groups: tuple[Grouping, ...]
 
 
-def _network_settings(order: CreateSynthetic, method: Method) -> _NetworkSettings:
+def _network_settings(
+    order: CreateSynthetic, method: Method, schema: Schema, public: Sequence[PublicTable]
+) -> _NetworkSettings:
     asked = _NetworkSettings()
     if order.score is not None:
         scores = [score.value for score in Score]
@@ -110,12 +132,52 @@ def _network_settings(order: CreateSynthetic, method: Method) -> _NetworkSetting
         asked["degree"] = order.degree
     if order.hierarchies is not None:
         asked["hierarchies"] = order.hierarchies
+    _add_budgets(asked, order)
+    if order.groups:
+        asked["groups"] = ()
     if asked and method is not Method.PRIVBAYES:
         raise InvalidRequest(
             f"The method {method} has no setting {' or '.join(asked)}.",
             hint="Use method => 'privbayes', or leave the setting out.",
         )
+    if order.groups:
+        asked["groups"] = _groupings(order, schema, public)
     return asked
+
+
+def _groupings(
+    order: CreateSynthetic, schema: Schema, public: Sequence[PublicTable]
+) -> tuple[Grouping, ...]:
+    """The groups of levels that an order names, of the columns that the table will have."""
+    kept = tuple(_column(name, schema) for name in order.columns)
+    found = groupings_of(order.groups, schema, public)
+    for one in found:
+        if kept and one.column not in kept:
+            raise InvalidRequest(
+                f"{one.name} groups {one.column}, which is not among the columns.",
+                hint=f"They are {listed(kept)}.",
+            )
+    return found
+
+
+def _add_budgets(asked: _NetworkSettings, order: CreateSynthetic) -> None:
+    """Add how a network's budget is divided, and how large its tables may be."""
+    if order.theta is not None:
+        if not THETA_MIN <= order.theta <= THETA_MAX:
+            raise InvalidTarget(
+                f"theta must be a number from {THETA_MIN:g} to {THETA_MAX:g}.",
+                hint=f"{DEFAULTS.theta:g} is usual: a cell's average count is so many times its "
+                "noise. More makes smaller tables.",
+            )
+        asked["theta"] = float(order.theta)
+    if order.structure_share is not None:
+        if not 0 < order.structure_share < 1:
+            raise InvalidTarget(
+                "structure_share must be between 0 and 1.",
+                hint=f"{float(DEFAULTS.network_share):g} is usual: the share of epsilon that "
+                "chooses parents. The rest measures tables.",
+            )
+        asked["structure_share"] = order.structure_share
 
 
 def _purpose(
@@ -182,3 +244,121 @@ def _bytes_of(levels: Sequence[object]) -> int:
     """The most bytes that one value of a column takes."""
     texts = [len(level.encode()) for level in levels if isinstance(level, str)]
     return TEXT_BYTES + max(texts) if texts else VALUE_BYTES
+
+
+N_GROUPINGS_MAX: Final = 16
+N_CLASSES_MIN: Final = 2
+
+
+def groupings_of(
+    names: Sequence[str], schema: Schema, public: Sequence[PublicTable]
+) -> tuple[Grouping, ...]:
+    """The groups that columns of public tables make of the private table's categories.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Each a public table, a dot and one of its columns, the finest groups of a category first.
+        The table's key is a category of the private table, or groups that were named before.
+    schema : Schema
+    public : sequence of PublicTable
+
+    Raises
+    ------
+    UnknownName, InvalidRequest, TooLarge
+
+    Notes
+    -----
+    A level that is not in the public table, NULL and the value for everything else are groups of
+    their own.
+    """
+    if len(names) > N_GROUPINGS_MAX:
+        raise TooLarge(
+            f"groups names {len(names)} columns; at most {N_GROUPINGS_MAX} are used.",
+            hint="Leave out those of columns with few levels.",
+        )
+    known: dict[str, tuple[str, list[object]]] = {  # by name: the category, and its levels' values
+        axis.name.casefold(): (axis.name, list(axis.regular))
+        for axis in schema.axes
+        if isinstance(axis, CategoryAxis)
+    }
+    found: list[Grouping] = []
+    for name in names:
+        table, column = _public_column(name, public)
+        key = table.key_columns[0]
+        if key.casefold() not in known:
+            raise InvalidRequest(
+                f"{table.name} has the key {key}, which is no category of {schema.table}.",
+                hint="Name the groups of a category, then the groups of these groups, as in "
+                "groups => (cities.region, regions.country).",
+            )
+        base, values = known[key.casefold()]
+        told: list[object] = _told(table, key, column, values)
+        n_levels = schema.by_name[base].size
+        labels = _labels(told, n_levels)
+        before = next((one for one in reversed(found) if one.column == base), None)
+        n_before = n_levels if before is None else before.n_classes
+        grouping = Grouping(name=f"{table.name}.{column}", column=base, labels=labels)
+        if not N_CLASSES_MIN <= grouping.n_classes < n_before:
+            raise InvalidRequest(
+                f"{grouping.name} makes {grouping.n_classes} groups of {n_before} levels of "
+                f"{base}.",
+                hint="Groups are at least two, and fewer than what they group. Leave it out.",
+            )
+        if before is not None and not _merges_whole(before.labels, labels):
+            raise InvalidRequest(
+                f"{grouping.name} does not group whole groups of {before.name}.",
+                hint="Name one of the two.",
+            )
+        found.append(grouping)
+        known[column.casefold()] = (base, told)
+    return tuple(found)
+
+
+def _public_column(name: str, public: Sequence[PublicTable]) -> tuple[PublicTable, str]:
+    """A public table with a key of one column, and another of its columns."""
+    table_name, _, column_name = name.rpartition(".")
+    tables = {table.name.casefold(): table for table in public}
+    table = tables.get(table_name.casefold())
+    if table is None:
+        told = listed([one.name for one in public]) if public else "There is none."
+        raise UnknownName(
+            f"There is no public table {shortened(table_name)!a}.",
+            hint=suggestion(table_name, [one.name for one in public]) or f"Public tables: {told}",
+        )
+    if len(table.key_columns) != 1:
+        raise InvalidRequest(
+            f"{table.name} has no key of one column, so it does not group levels.",
+            hint='Declare one, as in key = "city".',
+        )
+    others = [one for one in table.data.column_names if one not in table.key_columns]
+    by_name = {one.casefold(): one for one in others}
+    if column_name.casefold() not in by_name:
+        raise UnknownName(
+            f"{table.name} has no column {shortened(column_name)!a} beside its key.",
+            hint=suggestion(column_name, others) or f"It has {listed(others)}.",
+        )
+    return table, by_name[column_name.casefold()]
+
+
+def _told(table: PublicTable, key: str, column: str, values: Sequence[object]) -> list[object]:
+    """The group of each value; None if the table has none."""
+    keys: pa.ChunkedArray = table.data.column(key)
+    group_of: Mapping[object, object] = dict(
+        zip(keys.to_pylist(), table.data.column(column).to_pylist(), strict=True)
+    )
+    return [None if value is None else group_of.get(value) for value in values]
+
+
+def _labels(told: Sequence[object], n_levels: int) -> tuple[int, ...]:
+    """The class of each level; a level without a group is alone, as are those after the regular."""
+    classes: dict[object, int] = {}
+    named = [*told, *[None] * (n_levels - len(told))]
+    return tuple(
+        classes.setdefault(("alone", place) if group is None else ("group", group), len(classes))
+        for place, group in enumerate(named)
+    )
+
+
+def _merges_whole(finer: Sequence[int], coarser: Sequence[int]) -> bool:
+    return len(set(zip(finer, coarser, strict=True))) == len(set(finer))

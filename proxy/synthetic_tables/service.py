@@ -45,6 +45,7 @@ from proxy.api import (
 )
 from proxy.collections import CollectedTable
 from proxy.monitoring import AnswerKind
+from proxy.sources.public import PublicTable
 from proxy.synthetic_tables import make as making
 from proxy.synthetic_tables.conditional_law import LawQuestion, ModelLaw, asked_law
 from proxy.synthetic_tables.evaluation import planned_evaluation, scored
@@ -72,8 +73,7 @@ class SyntheticTableService:
     ----------
     tables : mapping
         The private tables, by name.
-    public : sequence of str
-        The names of public tables.
+    public : sequence of PublicTable
     store : SyntheticStore, optional
         Without a store there are no synthetic tables, and none can be made.
     own : mapping
@@ -84,7 +84,7 @@ class SyntheticTableService:
     def __init__(
         self,
         tables: Mapping[str, ServedTable],
-        public: Sequence[str] = (),
+        public: Sequence[PublicTable] = (),
         store: SyntheticStore | None = None,
         own: Mapping[str, SelfAnswering] = MappingProxyType({}),
     ) -> None:
@@ -357,7 +357,7 @@ class SyntheticTableService:
         if isinstance(table, CollectedTable):
             return free_request(order, table.info.schema, self._store.limits)
         check_may_see_history(table, caller)
-        return request_of(order, table.info.schema, self._store.limits)
+        return request_of(order, table.info.schema, self._store.limits, self._public)
 
     def _is_served(self, record: SyntheticRecord) -> bool:
         """Whether what a table was made from is served at present."""
@@ -387,7 +387,7 @@ class SyntheticTableService:
         """Hold a name for a new table; yields it, and the table that it replaces, if any."""
         store = self._store
         asked = (name for name in (*self._tables, *self._own) if caller.opens(name))
-        declared = (*asked, *self._public)
+        declared = (*asked, *(one.name for one in self._public))
         maker = NamingContext(caller.payer.analyst, source, frozenset(map(str.casefold, declared)))
 
         def check(record: SyntheticRecord) -> None:

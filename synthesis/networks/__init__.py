@@ -5,6 +5,7 @@ synthetic table. Nothing is chosen privately here, as PrivBayes does (`synthesis
 budget is spent, and no rows are drawn.
 """
 
+from synthesis.networks.graph import Arc, Dag
 from synthesis.networks.score import mutual_information
 
-__all__ = ["mutual_information"]
+__all__ = ["Arc", "Dag", "mutual_information"]

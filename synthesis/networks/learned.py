@@ -14,9 +14,13 @@ from itertools import combinations
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
+import numpy as np
+
 from synthesis.networks.graph import Dag, EquivalenceClass
 from synthesis.networks.score import N_CELLS_MAX, BicScore, null_draws
 from synthesis.networks.search import best_network, chow_liu, hill_climbed
+from synthesis.networks.source import TableSource
+from synthesis.tables import Floats
 
 
 class Method(StrEnum):
@@ -55,6 +59,23 @@ class LearnedArc:
     support: float
 
 
+@dataclass(frozen=True, eq=False)
+class LearnedLaw:
+    """The shares of a column's levels given its parents, in the table that it was learned from.
+
+    Parameters
+    ----------
+    column : str
+    parents : tuple of str
+    shares : (n_levels of parent, ..., n_levels of column) ndarray of float64
+        With sum 1 along the last axis; equal where no row has the parents' levels.
+    """
+
+    column: str
+    parents: tuple[str, ...]
+    shares: Floats
+
+
 @dataclass(frozen=True, slots=True)
 class LearnedNetwork:
     """A network, and what it rests on.
@@ -71,6 +92,8 @@ class LearnedNetwork:
         BIC, higher is better; see `score.BicScore`.
     n_effective : float
         The number of rows that the score is about.
+    laws : tuple of LearnedLaw
+        In the order of the columns.
     """
 
     dag: Dag
@@ -79,6 +102,7 @@ class LearnedNetwork:
     degree: int
     score: float
     n_effective: float
+    laws: tuple[LearnedLaw, ...]
 
 
 def learned(score: BicScore, method: Method) -> LearnedNetwork:
@@ -101,11 +125,25 @@ def learned(score: BicScore, method: Method) -> LearnedNetwork:
             is_directed = (parent, child) in directed
             arcs.append(LearnedArc(parent, child, is_directed, with_all - without))
     total = score.total(dag)
-    return LearnedNetwork(dag, tuple(arcs), method, score.degree, total, score.n_effective)
+    laws = tuple(_law(score.source, dag, place) for place in range(len(dag.columns)))
+    return LearnedNetwork(dag, tuple(arcs), method, score.degree, total, score.n_effective, laws)
 
 
-def network_json(network: LearnedNetwork) -> dict[str, Any]:
-    """A network as JSON values."""
+def _law(source: TableSource, dag: Dag, child: int) -> LearnedLaw:
+    """The law of the column at a place; the columns of the graph are those of the source."""
+    parents = dag.parents(dag.columns[child])
+    places = [dag.columns.index(name) for name in parents]
+    table = source.table(sorted((*places, child))).shares
+    joint = np.moveaxis(table, sorted((*places, child)).index(child), -1)
+    sums = joint.sum(axis=-1, keepdims=True)
+    equal = np.full_like(joint, 1 / joint.shape[-1])
+    return LearnedLaw(
+        dag.columns[child], parents, np.divide(joint, sums, out=equal, where=sums > 0)
+    )
+
+
+def network_json(network: LearnedNetwork, levels: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """A network as JSON values, with the names of each column's levels."""
     return {
         "columns": list(network.dag.columns),
         "arcs": [
@@ -121,6 +159,11 @@ def network_json(network: LearnedNetwork) -> dict[str, Any]:
         "degree": network.degree,
         "score": network.score,
         "effective_rows": network.n_effective,
+        "levels": {name: list(levels[name]) for name in network.dag.columns},
+        "laws": [
+            {"column": one.column, "parents": list(one.parents), "law": one.shares.tolist()}
+            for one in network.laws
+        ],
     }
 
 

@@ -3,12 +3,15 @@
 Reads choices and noisy tables only, through a port. Draws no noise that protects data.
 """
 
-from synthesis.privbayes.answering import law_given
+from synthesis.privbayes.answering import exact_law, law_given
 from synthesis.privbayes.greedy import FALSE_ODDS, greedy_network, n_simulations, parents_worth
 from synthesis.privbayes.learning import DEFAULTS, LearningSettings, learned_network
 from synthesis.privbayes.network import (
     Attribute,
     BayesianNetwork,
+    Node,
+    Parent,
+    grouped_attribute,
     layered_attribute,
     network_json,
     network_of,
@@ -21,7 +24,11 @@ __all__ = [
     "Attribute",
     "BayesianNetwork",
     "LearningSettings",
+    "Node",
+    "Parent",
+    "exact_law",
     "greedy_network",
+    "grouped_attribute",
     "law_given",
     "layered_attribute",
     "learned_network",

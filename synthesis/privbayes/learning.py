@@ -218,6 +218,7 @@ class LearningSettings:
     Parameters
     ----------
     score : Score
+        F is for columns of two classes; parents of others are chosen by R.
     network_share : Fraction
         Share of the budget for the choice of the network; the rest is for tables.
     theta : float
@@ -275,7 +276,7 @@ def learned_network(  # noqa: PLR0913 - what to buy, from whom, and how, which i
     .. [1] J. Zhang, G. Cormode, C. Procopiuc, D. Srivastava, X. Xiao, "PrivBayes: Private Data
        Release via Bayesian Networks", ACM Transactions on Database Systems 42, 2017.
     """
-    _check(attributes, budget, settings)
+    _check(attributes, budget)
     tables = budget * (1 - settings.network_share)
     n_useful = useful_cells(float(tables), len(attributes), n_rows, settings.theta)
     n_cells_max = min(n_useful, N_GROUPS_MAX)
@@ -300,15 +301,13 @@ def _views(by_name: Mapping[str, Attribute], node: Node) -> tuple[Partition, ...
     return (by_name[node.child].views[0], *parents)
 
 
-def _check(attributes: Sequence[Attribute], budget: Fraction, settings: LearningSettings) -> None:
+def _check(attributes: Sequence[Attribute], budget: Fraction) -> None:
     """Raise ValueError, before anything is bought, if no network can be learned."""
     check_distinct(attributes)
     if len(attributes) > N_COLUMNS_MAX:
         raise ValueError(
             f"there are {len(attributes)} columns; at most {N_COLUMNS_MAX} are allowed"
         )
-    if settings.score is Score.FULL_DEPENDENCE and max(one.size for one in attributes) > N_BINARY:
-        raise ValueError("the score F is defined only for columns of two classes")
     if not budget > 0:
         raise ValueError("a budget must be positive")
 
@@ -324,6 +323,10 @@ def _chosen_nodes(
 
     If no remaining column has a useful table with those before it, one of `possible_roots` comes
     next, without parents.
+
+    Scores F and R cannot be compared. So for F, each step first draws which columns it is about,
+    those of two classes or the others, in proportion to how many of either can come next. The draw
+    reads public sizes only, and every choice has the price that it always has.
     """
     nodes: list[Node] = []
     before: list[int] = []
@@ -332,12 +335,29 @@ def _chosen_nodes(
         if not pairs:
             roots = possible_roots(attributes, before, n_cells_max)
             pairs = [(roots[int(rng.integers(len(roots)))], ())]
+        score = settings.score
+        if score is Score.FULL_DEPENDENCE:
+            pairs, score = _of_one_score(attributes, pairs, rng)
         is_open = len(pairs) > 1
-        child, parents = pairs[choose(_choice(attributes, pairs, settings.score)) if is_open else 0]
+        child, parents = pairs[choose(_choice(attributes, pairs, score)) if is_open else 0]
         before.append(child)
         seen = tuple(Parent(attributes[place].name, level) for place, level in parents)
         nodes.append(Node(attributes[child].name, seen, degree))
     return nodes
+
+
+def _of_one_score(
+    attributes: Sequence[Attribute],
+    pairs: Sequence[tuple[int, ParentSet]],
+    rng: np.random.Generator,
+) -> tuple[list[tuple[int, ParentSet]], Score]:
+    """The pairs whose children have two classes, and F; or the others, and R."""
+    binary = {child for child, _ in pairs if attributes[child].size <= N_BINARY}
+    wider = {child for child, _ in pairs} - binary
+    is_binary = int(rng.integers(len(binary) + len(wider))) < len(binary)
+    kept = binary if is_binary else wider
+    score = Score.FULL_DEPENDENCE if is_binary else Score.DISTANCE
+    return [pair for pair in pairs if pair[0] in kept], score
 
 
 def _choice(

@@ -356,6 +356,30 @@ def plain_attribute(column: Column) -> Attribute:
     return Attribute.plain(column.name, column.size)
 
 
+def grouped_attribute(name: str, labels: Sequence[Sequence[int]]) -> Attribute:
+    """A column that can also be a parent by groups of its levels.
+
+    Parameters
+    ----------
+    name : str
+    labels : sequence of sequence of int
+        For each coarser view, the finest first, the class of every level.
+
+    Raises
+    ------
+    ValueError
+        If a view does not merge whole classes of the one before, into at least two.
+
+    Examples
+    --------
+    >>> city = grouped_attribute("city", [[0, 0, 1, 1, 2]])
+    >>> [view.labels.tolist() for view in city.views]
+    [[0, 1, 2, 3, 4], [0, 0, 1, 1, 2]]
+    """
+    views = [np.arange(len(labels[0])), *(np.array(one, dtype=np.int64) for one in labels)]
+    return Attribute(name, tuple(Partition((name,), view) for view in views))
+
+
 def layered_attribute(column: Column) -> Attribute:
     """A column that can also be a parent at coarser views.
 

@@ -10,7 +10,8 @@ import pytest
 from benchmarks.first_asked import COUNT, Asked
 from benchmarks.first_tables import TABLES
 from benchmarks.random_searches import Case, Outcome, World, bars_of, opened, outcome
-from planner.workload import RequestedTarget, surer
+from planner.decision import surer
+from planner.workload import RequestedTarget
 
 N_ROWS = 3000
 BUDGET = Fraction(10)

@@ -283,6 +283,16 @@ def test_what_is_tied_by_a_third_column_alone_is_independent_given_that() -> Non
     assert row["degrees_of_freedom"] == 2
 
 
+def test_three_columns_are_tested_together() -> None:
+    """Of two values each: 8 - 1 - 3 degrees."""
+    rng = np.random.default_rng(16)
+    table = CollectedTable(collected(TOGETHER, tied(TOGETHER, 30_000, to_member=True), rng))
+    for statistic in ("pearson", "g2"):
+        options = f"WITH DIFFERENTIAL_PRIVACY OPTIONS(statistic => '{statistic}')"
+        found = outcome(table, "DP_CHI2_TEST(education IS NULL, grade >= 2, member)", options)
+        assert (found["decision"], found["degrees_of_freedom"]) == ("dependent", 4)
+
+
 def test_independence_that_holds_is_not_rejected_through_sql() -> None:
     """The level is .01 and the seed fixed: of a hundred seeds one would reject."""
     rng = np.random.default_rng(14)

@@ -131,8 +131,13 @@ def test_the_command_makes_a_network_and_tells_laws(
 ) -> None:
     order = ("create", "people", "--epsilon", "1", "--columns", "city,visits", "--name", "s")
     settings = ("--method", "privbayes", "--score", "i", "--degree", "1", "--hierarchies")
-    assert run(*order, *settings, "--rows", "50").code == 0
-    assert "score => 'I', degree => 1, hierarchies => true" in run("show", "s").out
+    refused = run(*order, *settings, "--groups", "cities.country")
+    assert "Groups are at least two, and fewer than what they group" in refused.err
+    more = ("--theta", "3", "--structure-share", "0.2")
+    assert run(*order, *settings, *more, "--rows", "50").code == 0
+    shown = run("show", "s").out
+    assert "score => 'I', degree => 1, hierarchies => true" in shown
+    assert "theta => 3, structure_share => 0.2" in shown
     before = spent(engine)
     file = tmp_path / "law.csv"
     told = run("law", "s", "--of", "city, visits", "-o", str(file)).out

@@ -203,9 +203,12 @@ def test_the_settings_of_a_network_travel(stub: TacitStub, engine: Engine) -> No
         score="i",
         degree=0,
         hierarchies=True,
+        theta=2.5,
+        structure_share="0.25",
     )
     *_, last = stub.CreateSynthetic(order)
     assert "score => 'I', degree => 0, hierarchies => true" in last.table.options
+    assert "theta => 2.5, structure_share => 0.25" in last.table.options
     before = spent(engine)
     for degree in (9, -1):
         bad = tacit_pb2.CreateSyntheticRequest(table="people", method="privbayes", degree=degree)

@@ -26,11 +26,7 @@ TRAVEL = np.array(  # car, train, other; by occupation (emp, self) and residence
 @cache
 def joint() -> NDArray[np.float64]:
     """The share of every combination of levels, by the order of the names."""
-
-    def with_rest(first: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.stack([first, 1 - first], axis=-1)
-
-    education, occupation, residence = map(with_rest, (HIGH, EMPLOYED, SMALL))
+    education, occupation, residence = map(_with_rest, (HIGH, EMPLOYED, SMALL))
     shares: NDArray[np.float64] = np.einsum(
         "a,s,ase,eo,er,ort->aseort", AGE, SEX, education, occupation, residence, TRAVEL
     )
@@ -46,3 +42,34 @@ def sampled(n_rows: int, seed: int) -> NDArray[np.int64]:
     shares = joint()
     cells = np.random.default_rng(seed).choice(shares.size, n_rows, p=shares.ravel())
     return np.stack(np.unravel_index(cells, shares.shape), axis=1).astype(np.int64)
+
+
+def survey_bif() -> str:
+    """The network as published networks are written; the levels of A are A0, A1, .."""
+    laws = {
+        "A": ((), AGE),
+        "S": ((), SEX),
+        "E": (("A", "S"), _with_rest(HIGH)),
+        "O": (("E",), _with_rest(EMPLOYED)),
+        "R": (("E",), _with_rest(SMALL)),
+        "T": (("O", "R"), TRAVEL),
+    }
+    blocks = ["network survey { }"]
+    for name, (_, law) in laws.items():
+        levels = ", ".join(f"{name}{place}" for place in range(law.shape[-1]))
+        blocks.append(
+            f"variable {name} {{\n    type discrete [ {law.shape[-1]} ] {{ {levels} }};\n}}"
+        )
+    for name, (parents, law) in laws.items():
+        given = f" | {', '.join(parents)}" if parents else ""
+        lines = []
+        for where in np.ndindex(*law.shape[:-1]):
+            values = ", ".join(f"{one}{place}" for one, place in zip(parents, where, strict=True))
+            shares = ", ".join(f"{share:.10g}" for share in law[where])
+            lines.append(f"    ({values}) {shares};" if parents else f"    table {shares};")
+        blocks.append("\n".join([f"probability ( {name}{given} ) {{", *lines, "}"]))
+    return "\n".join(blocks) + "\n"
+
+
+def _with_rest(first: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.stack([first, 1 - first], axis=-1)

@@ -92,6 +92,16 @@ class OutputFormat(StrEnum):
     JSON = "json"
 
 
+class TableOrJson(StrEnum):
+    """How figures are printed."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+TableOrJsonOption: TypeAlias = Annotated[
+    TableOrJson, typer.Option("--format", help="How to print the figures.")
+]
 FormatOption: TypeAlias = Annotated[
     OutputFormat,
     typer.Option(

@@ -39,14 +39,17 @@ from inference.independence import (
     Decision,
     IndependenceTest,
     Reason,
+    Statistic,
     TableLaw,
     independence_test,
     table_from_history,
 )
 from inference.marginals import (
     NoisyTable,
+    Solver,
     UnknownLaw,
     cell_coefficients,
+    nonnegative,
     projected,
     reconciled_globally,
 )
@@ -54,7 +57,6 @@ from inference.noise_law import law_of_noises
 from planner.level_summary import BOUNDED, LevelStatistic, LevelSummary, threshold
 from planner.workload import Consistency, ConsistentSets, IndependenceQuestion
 from proxy.engine.answers.results import AnsweredAggregate, AnsweredPart
-from proxy.marginals import least_negative
 
 Floats: TypeAlias = NDArray[np.float64]
 Flags: TypeAlias = NDArray[np.bool_]
@@ -279,6 +281,8 @@ def tested(answered: AnsweredPart, question: IndependenceQuestion) -> pa.Table:
         generator=_generator(cells, question),
         level=question.level,
         n_replicates=question.n_replicates,
+        n_tested=question.n_tested,
+        kind=Statistic.G2 if question.is_likelihood_ratio else Statistic.PEARSON,
     )
     row = {
         "statistic": None if math.isnan(outcome.statistic) else outcome.statistic,
@@ -322,6 +326,7 @@ def consistent(answered: AnsweredPart) -> AnsweredPart:
     if sets is None:
         return answered
     (counts,) = answered.aggregates
+    solver: Solver | None = None
     tables = _tables(sets, counts.posteriors)
     if sets.consistency is Consistency.EXACT:
         posteriors = _exact(sets, tables, counts.posteriors, answered.history)
@@ -329,14 +334,16 @@ def consistent(answered: AnsweredPart) -> AnsweredPart:
         made = (
             reconciled_globally(tables)
             if sets.consistency is Consistency.GLOBAL
-            else least_negative(tables, None)
+            else nonnegative(tables)
         )
+        solver = made.solver
         values = _in_rows(sets, [table.values for table in made.tables])
         posteriors = tuple(
             Posterior(value, UnknownLaw(), low=one.low, high=one.high)
             for value, one in zip(values.tolist(), counts.posteriors, strict=True)
         )
-    return replace(answered, aggregates=(replace(counts, posteriors=posteriors),))
+    agreed = (replace(counts, posteriors=posteriors),)
+    return replace(answered, aggregates=agreed, solver=solver)
 
 
 def _tables(sets: ConsistentSets, posteriors: Sequence[Posterior]) -> list[NoisyTable]:

@@ -24,7 +24,7 @@ dear. An unknown answer has ``|v| = 0`` and the public bound for ``w``. Once ``w
 of ``|v|``, the next round asks for ``r (|v| - w / 2) / (1 + r)``, which is likely to be the last.
 
 A round narrows by a stated share at least, so that rounds are few: each is a charge, and one more
-look at noise (`planner.workload`). So the half-width that is reached is rarely far
+look at noise (`planner.decision`). So the half-width that is reached is rarely far
 below the one that would have been enough: by 4 to 20 per cent on average for targets up to 0.3, by
 a third for targets near 1.
 

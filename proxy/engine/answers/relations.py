@@ -23,6 +23,7 @@ from proxy.engine.answers.count_statistics import TESTED_SCHEMA, shortfall_notes
 from proxy.engine.answers.formula_widths import has_target, small_groups
 from proxy.engine.answers.results import AnsweredItem, AnsweredPart
 from proxy.engine.answers.simulation import DIVISOR_WIDTHS
+from proxy.marginals import solver_note
 from proxy.outer_sql.postprocessing import OuterSql
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -123,7 +124,10 @@ def column_receipt(
 
 
 def missing_notes(answered: Sequence[AnsweredPart]) -> tuple[str, ...]:
-    """Why answers have no value in some rows, or miss levels, for a receipt; once for each."""
+    """Why answers have no value in some rows, or miss levels, and what made counts agree.
+
+    For a receipt; each is said once.
+    """
     notes = (
         f"{item.answer.name} is NULL in {int(item.is_undivided.sum())} of its "
         f"{item.is_undivided.size} rows. That does not mean that no records are there: the "
@@ -142,7 +146,8 @@ def missing_notes(answered: Sequence[AnsweredPart]) -> tuple[str, ...]:
         if item.law is not None and has_target(item.answer)
         if (n_small := int((item.has_target & small_groups(item.answer, part)).sum()))
     )
-    return tuple(dict.fromkeys((*notes, *small, *shortfall_notes(answered))))
+    solved = (solver_note(part.solver) for part in answered if part.solver is not None)
+    return tuple(dict.fromkeys((*notes, *small, *shortfall_notes(answered), *solved)))
 
 
 def _type_of(part: Part, column: OutputColumn) -> pa.DataType:

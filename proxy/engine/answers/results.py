@@ -39,6 +39,7 @@ from inference import (
     standard_deviations,
     values,
 )
+from inference.marginals import Solver
 from planner.level_summary import LevelStatistic, LevelSummary
 from planner.workload import Aggregate, Answer, Part, Wanted
 from proxy.api import SOURCE_MIXED
@@ -209,6 +210,8 @@ class AnsweredPart:
     has_laws : bool
         Whether the posteriors have laws of errors. Else they only bound errors, as those of tables
         that answer by themselves, and no claim has a probability.
+    solver : Solver, optional
+        What made counts agree; None where none was needed.
     """
 
     part: Part
@@ -218,6 +221,7 @@ class AnsweredPart:
     is_boxed: bool = False
     cells: OwnCells | None = None
     has_laws: bool = True
+    solver: Solver | None = None
 
     @cached_property
     def answers(self) -> "tuple[AnsweredItem, ...]":

@@ -125,19 +125,22 @@ def independence_sql(request: tacit_pb2.TestIndependenceRequest) -> str:
         options.append(f"level => {request.level:.17g}")
     if request.HasField("replicates"):
         options.append(f"replicates => {request.replicates}")
+    if request.HasField("statistic"):
+        options.append("statistic => '" + request.statistic.replace("'", "''") + "'")
     given = f", {GIVEN} => ({', '.join(request.given)})" if request.given else ""
+    tested = ", ".join((request.x, request.y, *request.others))
     table = '"' + request.table.replace('"', '""') + '"'
     # On lines of its own, so that a comment at its end does not swallow the rest.
     where = f" WHERE (\n{request.where}\n)" if request.where.strip() else ""
     clause = f"WITH DIFFERENTIAL_PRIVACY OPTIONS({', '.join(options)})"
-    return f"SELECT {clause} {FUNCTION}({request.x}, {request.y}{given}) FROM {table}{where}"  # noqa: S608 - the caller's own SQL, planned like any
+    return f"SELECT {clause} {FUNCTION}({tested}{given}) FROM {table}{where}"  # noqa: S608 - the caller's own SQL, planned like any
 
 
 def check_is_test(schema: pa.Schema) -> None:
     """Refuse, before it is charged, a request whose texts make it a SELECT other than a test."""
     if schema.names != TESTED_SCHEMA.names:
         raise InvalidRequest(
-            "Each of x, y, given and where must be a single expression.",
+            "Each of x, y, others, given and where must be a single expression.",
             hint="Send other statements as SQL with Query.",
         )
 

@@ -6,6 +6,7 @@ making stops before its next step: what was charged stays charged, and is known 
 
 # ruff: noqa: N802 - the protocol fixes the names and signatures of its methods
 
+import math
 import threading
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -207,10 +208,22 @@ def _order(request: tacit_pb2.CreateSyntheticRequest) -> CreateSynthetic:
         score=request.score or None,
         degree=request.degree if request.HasField("degree") else None,
         hierarchies=request.hierarchies if request.HasField("hierarchies") else None,
+        theta=_theta(request.theta) if request.HasField("theta") else None,
+        structure_share=(
+            exact_epsilon("structure_share", request.structure_share)
+            if request.HasField("structure_share")
+            else None
+        ),
+        groups=tuple(request.groups),
         target=tuple(request.target),
         workload=request.workload if request.HasField("workload") else None,
         evaluate=exact_epsilon("evaluate", request.evaluate or "0"),
     )
+
+
+def _theta(number: float) -> Fraction:
+    """A number as it is; one that is none is out of every range."""
+    return Fraction(number) if math.isfinite(number) else Fraction(0)
 
 
 def _told(

@@ -15,7 +15,10 @@ from inference.independence.chi_square import (
     Decision,
     IndependenceTest,
     Reason,
+    Statistic,
+    degrees_of_freedom,
     independence_test,
+    independent_tables,
 )
 
 Floats = NDArray[np.float64]
@@ -57,6 +60,7 @@ def rejection_rate(  # noqa: PLR0913 - one setting of a study, by keyword
     public: bool = False,
     n_trials: int = 400,
     n_replicates: int = 99,
+    **test: Any,
 ) -> float:
     """How often independence is rejected, in tables with noise of the `drawn` law."""
     rng = np.random.default_rng(0)
@@ -69,6 +73,7 @@ def rejection_rate(  # noqa: PLR0913 - one setting of a study, by keyword
             generator=rng,
             n_records=n_records if public else None,
             n_replicates=n_replicates,
+            **test,
         )
         rejected += outcome.decision is Decision.REJECTED
     return rejected / n_trials
@@ -96,6 +101,54 @@ def test_the_level_holds_for_every_epsilon(
         n_replicates=199,
     )
     assert RATE_MIN <= rate <= RATE_MAX
+
+
+JOINT = np.einsum("a,b,c->abc", [0.6, 0.4], [0.55, 0.45], [0.3, 0.4, 0.3])
+JOINTLY = {"n_tested": 3}
+LIKELIHOOD = {"kind": Statistic.G2}
+
+
+@pytest.mark.parametrize("test", [JOINTLY, LIKELIHOOD, JOINTLY | LIKELIHOOD], ids=str)
+def test_every_kind_of_test_has_its_level(test: dict[str, Any]) -> None:
+    probabilities = JOINT if "n_tested" in test else INDEPENDENT
+    noise = laplace(probabilities.shape, 0.1)
+    rate = rejection_rate(probabilities, n_records=5000, drawn=noise, n_trials=200, **test)
+    # Of 200 trials the ends are 2 standard deviations off on either side: odds of 5 in 100, once
+    # for all, as the generator is seeded. The slow test has ends that are 6 off.
+    assert 0.02 <= rate <= 0.085
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("test", [JOINTLY, LIKELIHOOD, JOINTLY | LIKELIHOOD], ids=str)
+def test_the_level_of_every_kind_holds_for_every_epsilon(
+    test: dict[str, Any], epsilon: float
+) -> None:
+    probabilities = JOINT if "n_tested" in test else INDEPENDENT
+    rate = rejection_rate(
+        probabilities,
+        n_records=5000,
+        drawn=laplace(probabilities.shape, epsilon),
+        n_trials=2000,
+        n_replicates=199,
+        **test,
+    )
+    assert RATE_MIN <= rate <= RATE_MAX
+
+
+@pytest.mark.parametrize("factor", NOISE_ERROR_CAUGHT)
+@pytest.mark.parametrize("test", [JOINTLY, JOINTLY | LIKELIHOOD], ids=str)
+@pytest.mark.slow
+def test_the_check_of_the_level_of_every_kind_has_teeth(
+    test: dict[str, Any], factor: float
+) -> None:
+    """Noise that is declared a third too small or too large is caught."""
+    noise = laplace(JOINT.shape, NOISY)
+    declared = replace(noise, scales=noise.scales * factor)
+    rate = rejection_rate(
+        JOINT, n_records=5000, drawn=noise, declared=declared, n_trials=2000, **test
+    )
+    assert not RATE_MIN <= rate <= RATE_MAX
 
 
 @pytest.mark.parametrize("factor", NOISE_ERROR_CAUGHT)
@@ -185,6 +238,51 @@ def test_without_noise_the_decision_is_the_classical_one() -> None:
             assert (outcome.decision is Decision.REJECTED) == (classical.pvalue <= 0.05)
             decisions.add(outcome.decision)
     assert len(decisions) == 2
+
+
+@pytest.mark.parametrize("kind", Statistic)
+@pytest.mark.parametrize("shape", [(2, 3), (2, 2, 2), (3, 2, 4)])
+def test_without_noise_the_test_of_several_columns_is_scipys(
+    kind: Statistic, shape: tuple[int, ...]
+) -> None:
+    rng = np.random.default_rng(4)
+    exact = (50 + rng.integers(0, 30, shape)).astype(np.float64)
+    lambda_ = {Statistic.PEARSON: 1.0, Statistic.G2: 0.0}[kind]  # of the power divergence
+    classical = stats.chi2_contingency(exact, correction=False, lambda_=lambda_)
+    outcome = independence_test(
+        exact, without_noise(shape), generator=rng, n_tested=len(shape), kind=kind
+    )
+    assert outcome.statistic == pytest.approx(classical.statistic, rel=1e-6)
+    assert outcome.degrees_of_freedom == classical.dof == degrees_of_freedom(shape, len(shape))
+    # A p-value by 999 draws misses by at most .016 (one standard deviation).
+    assert outcome.p_value == pytest.approx(classical.pvalue, abs=0.08)
+    expected = independent_tables(exact[np.newaxis], len(shape))[0]
+    np.testing.assert_allclose(expected, classical.expected_freq)
+
+
+def test_columns_that_are_independent_in_pairs_alone_are_found_dependent() -> None:
+    """Two coins and whether they are equal: no pair depends, the three together do."""
+    coins = np.zeros((2, 2, 2))
+    for one in range(2):
+        for other in range(2):
+            coins[one, other, int(one == other)] = 1000
+    rng, noise = np.random.default_rng(5), laplace((2, 2, 2), 0.1)
+    noisy = coins + noise.draw(1, rng)[0]
+    together = independence_test(noisy, noise, generator=rng, n_tested=3)
+    assert together.decision is Decision.REJECTED
+    for axis in range(3):
+        scales = np.full((2, 2), 20.0)
+        pair = independence_test(noisy.sum(axis=axis), LaplaceCells(scales), generator=rng)
+        assert pair.decision is Decision.NOT_REJECTED
+
+
+def test_several_columns_given_another_add_up_the_tests_of_its_values() -> None:
+    rng = np.random.default_rng(6)
+    exact = (40 + rng.integers(0, 30, (2, 3, 2, 2))).astype(np.float64)
+    strata = [stats.chi2_contingency(exact[..., z], correction=False) for z in range(2)]
+    outcome = independence_test(exact, without_noise(exact.shape), generator=rng, n_tested=3)
+    assert outcome.statistic == pytest.approx(sum(one.statistic for one in strata), rel=1e-6)
+    assert outcome.degrees_of_freedom == sum(one.dof for one in strata)
 
 
 def test_without_noise_the_threshold_is_the_classical_one() -> None:

@@ -8,7 +8,7 @@ from scipy.optimize import LinearConstraint, minimize
 
 from inference.marginals.nonnegative_fit import ROUNDING, nonnegative
 from inference.marginals.projection import reconciled
-from inference.marginals.table import NoisyTable, Reconciled
+from inference.marginals.table import NoisyTable, Reconciled, Solver
 from tests.support.examples import examples
 from tests.support.noisy_tables import Floats, flat, noisy_tables, projection_matrix, shape_of
 
@@ -121,6 +121,8 @@ def test_rippling_is_not_much_farther_than_the_closest() -> None:
     tables = [NoisyTable(one, 2 + 5 * rng.standard_normal(shape_of(one)), 25.0) for one in scopes]
     closest = nonnegative(tables)
     rippled = nonnegative(tables, n_programme_cells_max=0)
+    assert (closest.solver, rippled.solver) == (Solver.CLARABEL, Solver.RIPPLING)
+    assert reconciled(tables).solver is Solver.PROJECTION
     assert closest.misfit <= rippled.misfit + 1e-3
     assert rippled.misfit < 1.25 * closest.misfit
 

@@ -77,6 +77,12 @@ def test_a_network_is_bought_once_and_then_free(run: Run, engine: Engine, tmp_pa
     assert "Reads 15 tables of 2 columns of rows from what is known. Free." in again.err
     assert json.loads(file.read_text()) == network
     assert spent(engine) == before
+    published = tmp_path / "survey.bif"
+    published.write_text(survey_network.survey_bif().replace("A0", "0").replace("A1", "1"))
+    beside = json.loads(run("network", "compare", file, file, "--format", "json").out)
+    assert beside["accuracy"] == 1
+    assert len(beside["tables"]) == 15
+    assert run("network", "compare", published, file).code == 0
 
 
 def test_more_parents_need_wider_tables_and_say_directions(

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from benchmarks.graph_comparison import class_distance
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import InvalidRequest, TooLarge
 from local_dp.campaign import Attribute, Campaign, designed_views, planned_campaign
@@ -17,6 +16,7 @@ from local_dp.channels.unary_encoding import UnaryEncoding
 from local_dp.estimates.collection import CollectionEstimates
 from proxy.cli.network_tables import AnsweredSource, simulation
 from proxy.collections.table import estimated_shares
+from synthesis.networks.comparison import class_distance
 from synthesis.networks.graph import Dag, skeleton
 from synthesis.networks.learned import Method, learned
 from synthesis.networks.score import BicScore, null_information

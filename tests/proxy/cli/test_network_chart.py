@@ -16,7 +16,7 @@ def network(columns: str, arcs: str, *, is_directed: bool = True) -> LearnedNetw
     pairs = [(one[0], one[1]) for one in arcs.split()]
     dag = Dag(tuple(columns), frozenset(pairs))
     found = tuple(LearnedArc(*pair, is_directed=is_directed, support=5.0) for pair in pairs)
-    return LearnedNetwork(dag, found, Method.EXACT, 2, 0.0, 1.0)
+    return LearnedNetwork(dag, found, Method.EXACT, 2, 0.0, 1.0, ())
 
 
 def test_children_stand_below_their_parents_and_nobody_in_one_place() -> None:

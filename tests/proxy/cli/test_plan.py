@@ -11,7 +11,7 @@ import pytest
 import structlog
 
 from planner.measuring.weights import GaussianOffer
-from proxy.engine.batch import LAPLACE_ONLY
+from proxy.engine.batch import LAPLACE_ONLY, SOLVED_BY
 from proxy.monitoring.logs import configure_logs
 from tests.support.commands import Run
 from tests.support.serving import serving
@@ -101,7 +101,7 @@ def test_a_plan_says_which_noise_it_buys_where_a_delta_is_offered(
 ) -> None:
     file = tmp_path / "workload.sql"
     file.write_text(STATEMENTS)
-    assert "note:" not in run("plan", file).out
+    assert "Laplace" not in run("plan", file).out
     offer = GaussianOffer(Fraction(1, 10**9), Fraction(1), is_declared=True)
     folder = tmp_path / "offered"
     folder.mkdir()
@@ -113,4 +113,4 @@ def test_a_plan_says_which_noise_it_buys_where_a_delta_is_offered(
         shown = run("plan", file).out
         told = json.loads(run("plan", file, "--format", "json").out)
     assert "note: A batch is bought with Laplace noise only" in " ".join(shown.split())
-    assert told["notes"] == [LAPLACE_ONLY]
+    assert told["notes"] == [SOLVED_BY, LAPLACE_ONLY]

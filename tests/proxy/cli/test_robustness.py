@@ -48,6 +48,22 @@ def test_before_a_release_both_noises_are_compared(run: Run, counts: Path, tmp_p
     )
 
 
+def test_given_columns_have_a_table_each(run: Run, counts: Path, tmp_path: Path) -> None:
+    """By hand: two tables of the same counts have twice the statistic, and two degrees."""
+    twice = tmp_path / "twice.csv"
+    twice.write_text(f"{NARROW}\n{NARROW}")
+    told = run("plan-robustness", twice, "--epsilon", "0.05", "--given", "2")
+    assert told.code == 0, told.err
+    assert "its statistic is 1.6, and the critical value is 5.991" in told.out
+    for released in NoiseKind:
+        after = run(
+            "plan-robustness", twice, "--epsilon", "2", "--given", 2, "--released", released.value
+        )
+        assert after.code == 0, after.err
+    refused = run("plan-robustness", counts, "--epsilon", "1", "--given", "3")
+    assert "2 rows of counts do not make 3 tables of one size" in refused.err
+
+
 @pytest.mark.parametrize("kind", NoiseKind)
 def test_after_a_release_it_is_doubted(
     run: Run, counts: Path, tmp_path: Path, kind: NoiseKind

@@ -19,7 +19,7 @@ from planner.sql.statements import Query, read_file
 from planner.workload import RequestedTarget
 from proxy.api.requests import LOCAL, BatchRequest, QueryRequest
 from proxy.config.sharing import Sharing
-from proxy.engine.batch import LAPLACE_ONLY
+from proxy.engine.batch import LAPLACE_ONLY, SOLVED_BY
 from tests.support.worlds import people_engine, random_rows
 
 STATEMENTS = (
@@ -149,6 +149,6 @@ def test_a_plan_says_that_it_buys_laplace_noise_where_single_statements_may_not(
         again = engine.plan_batch(request)
     assert bought.n_measurements
     assert kinds == {False}
-    assert bought.notes == ((LAPLACE_ONLY,) if is_said else ())
+    assert bought.notes == ((SOLVED_BY, LAPLACE_ONLY) if is_said else (SOLVED_BY,))
     if sharing is Sharing.SHARED:
         assert (again.n_measurements, again.notes) == (0, ())

@@ -156,4 +156,5 @@ def test_the_receipt_says_that_there_is_no_interval(engine: Engine) -> None:
     assert release.receipt is not None
     (column,) = release.receipt.columns
     assert np.isnan(column.low).all()
+    assert any(note.startswith("Solver: ") for note in release.receipt.notes)
     assert b"NaN" not in release.data.schema.metadata[b"tacit.receipt"]

@@ -74,6 +74,19 @@ def test_given_a_column_it_adds_up_the_tests_of_its_values(exact: Engine) -> Non
     assert found["p_value"] > 0.3
 
 
+@pytest.mark.parametrize(("option", "lambda_"), [("pearson", 1.0), ("g2", 0.0)])
+def test_three_columns_are_tested_together(exact: Engine, option: str, lambda_: float) -> None:
+    expected = chi2_contingency(CONDITIONAL, correction=False, lambda_=lambda_)
+    options = f"WITH DIFFERENTIAL_PRIVACY OPTIONS(half_width => 0.01, statistic => '{option}') "
+    found = outcome(exact, "DP_CHI2_TEST(a, b, z)", options)
+    assert found["statistic"] == pytest.approx(expected.statistic, rel=1e-3)
+    assert found["degrees_of_freedom"] == expected.dof == 7
+    assert found["decision"] == DEPENDENT
+    paid = spent(exact)
+    outcome(exact, "DP_CHI2_TEST(a, b, GIVEN => z)", options)  # of the same counts
+    assert spent(exact) == paid
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_without_noise_the_decision_is_that_of_scipy(tmp_path: Path, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -154,10 +167,24 @@ class TestOverTheWire:
         assert reply.receipt.epsilon_spent == float(spent(engine)) > 0
         assert dict(call.trailing_metadata())[EPSILON_KEY] == repr(reply.receipt.epsilon_spent)
 
+    def test_the_call_tests_several_columns_together(self, stub: TacitStub, engine: Engine) -> None:
+        request = tacit_pb2.TestIndependenceRequest(
+            table="rows", x="a", y="b", others=["z"], statistic="g2"
+        )
+        reply = stub.TestIndependence(request)
+        sql = (
+            "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(statistic => 'g2') DP_CHI2_TEST(a, b, z) "
+            "FROM rows"
+        )
+        (row,) = engine.answer(QueryRequest(sql=sql)).data.to_pylist()
+        assert {name: getattr(reply, name) for name in row} == row
+        assert reply.degrees_of_freedom == 7
+
     @pytest.mark.parametrize(
         ("fields", "code"),
         [
             ({"x": ""}, "invalid_request"),
+            ({"statistic": "'"}, "invalid_target"),
             ({"table": " "}, "invalid_request"),
             ({"table": 'no"body'}, "unknown_name"),
             ({"x": "a, b) FROM rows GROUP BY a --"}, "unsupported_sql"),

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from planner.decision import TAILS, surer
 from planner.planner import Planner
-from planner.workload import TAILS, surer
 from proxy.api.requests import LOCAL, QueryRequest, QueryResult
 from proxy.engine.answers.formula_widths import RelativeTarget
 from proxy.engine.engine import Engine

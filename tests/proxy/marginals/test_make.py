@@ -226,6 +226,7 @@ def test_clipped_tables_have_no_interval_and_say_so(engine: Engine) -> None:
         made = ask(engine, asked)
         assert made.data["low"].null_count == made.data["high"].null_count == 9
         assert any("No cell has an interval" in note for note in made.notes)
+        assert sum(note.startswith("Solver: ") for note in made.notes) == 1
         assert made.residual is not None
 
 

@@ -1,6 +1,7 @@
 """Private views: what they give, what they refuse, what stays inside."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from cube.axis import CategoryAxis, IntegerAxis
+from proxy.sources.bounding import RowsRead
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import PrivateView, SourceLocation
 from tests.support.loaded import database_of
@@ -58,6 +60,18 @@ def test_a_view_gives_what_duckdb_gives_on_the_same_files(tmp_path: Path) -> Non
         ).fetchall()
     assert found == expected
     assert len(found) > 100
+
+
+def test_a_view_that_joins_the_rows_of_a_person_may_have_several(shop: Path) -> None:
+    """What a refused join of private tables advises: two orders of a, and two of b, of whom one."""
+    joined = (
+        "SELECT id, CAST(age AS INTEGER) AS age, amount AS spent FROM people JOIN orders USING (id)"
+    )
+    several = replace(schema_of(AGE, SPENT, unit="id"), rows_per_unit_max=2)
+    found = rows(DuckDbSource(several, view_of(shop, joined), RowsRead(b"k" * 32)), "age")
+    assert found == [(30, 2), (41, 2)]
+    one = replace(several, rows_per_unit_max=1)
+    assert "or declare rows_per_unit_max" in refusal(one, view_of(shop, joined))
 
 
 def test_two_tables_of_one_database_file_may_be_joined(shop: Path) -> None:

@@ -21,9 +21,9 @@ from cube.refusals import (
     TooLarge,
     UnknownName,
 )
-from cube.statistic import Score
+from cube.statistic import Choice, Score
 from proxy.synthetic_tables.make import EPSILON_MIN, make, preview, resampled
-from proxy.synthetic_tables.request import MadeTable, Method, Progress, SynthesisRequest
+from proxy.synthetic_tables.request import Grouping, MadeTable, Method, Progress, SynthesisRequest
 from proxy.tables.private_table import ServedTable
 from synthesis import pairwise
 from tests.support.auditing import audited
@@ -146,13 +146,50 @@ def test_the_settings_of_a_network_are_those_that_were_asked_for(table: ServedTa
     assert not any(node["parents"] for node in alone.model["nodes"])
 
 
-def test_a_score_of_columns_with_two_levels_is_for_no_others(table: ServedTable) -> None:
+def choices_of(table: ServedTable) -> list[Choice]:
+    asked = [one for told in table.gate.history.released for one in told.statistics]
+    return [one.choice for one in asked if isinstance(one, ChargedChoice)]
+
+
+def test_a_budget_is_divided_as_it_was_asked(table: ServedTable) -> None:
+    request = replace(ONE, method=Method.PRIVBAYES, columns=("age", "job", "senior"))
+    shares = Fraction(1, 10), Fraction(9, 10)
+    priced = [preview(table, replace(request, structure_share=share))[-2:] for share in shares]
+    for share, (network, tables) in zip(shares, priced, strict=True):
+        assert network.epsilon / (network.epsilon + tables.epsilon) == pytest.approx(float(share))
+    made = make(table, replace(request, theta=1000.0), ANN)  # no table with a parent is useful
+    assert not any(node["parents"] for node in made.model["nodes"])
+    made = make(table, replace(request, theta=0.1), ANN)
+    assert any(node["parents"] for node in made.model["nodes"])
+
+
+def test_categories_may_be_parents_by_groups_of_their_levels(table: ServedTable) -> None:
+    """Job has three levels, another and NULL: the first two are a group."""
+    group = Grouping(name="jobs.kind", column="job", labels=(0, 0, 1, 2, 3))
+    request = replace(
+        ONE, method=Method.PRIVBAYES, columns=("job", "senior", "pay"), groups=(group,)
+    )
+    made = make(table, request, ANN)
+    for choice in choices_of(table):
+        assert [view.n_groups for view in choice.views if view.axes == ("job",)] == [5, 4]
+    again = resampled(
+        made.model, [SCHEMA.by_name[name] for name in request.columns], n_rows=None, seed=3
+    )
+    assert again.equals(made.rows)
+
+
+def test_a_score_of_columns_with_two_levels_leaves_the_others_to_r(table: ServedTable) -> None:
     request = replace(ONE, method=Method.PRIVBAYES, score=Score.FULL_DEPENDENCE)
-    for refused in (lambda: preview(table, request), lambda: make(table, request, ANN)):
-        with pytest.raises(InvalidRequest, match="two levels, and job has 5"):
-            refused()
-    assert not table.gate.payments()
-    make(table, replace(request, columns=("senior",)), ANN)
+    scores = set()
+    for seed in range(4):
+        before = len(choices_of(table))
+        made = make(table, replace(request, seed=seed), ANN)
+        assert {node["child"] for node in made.model["nodes"]} == set(made.rows.column_names)
+        for choice in choices_of(table)[before:]:
+            sizes = {choice.views[one.child].n_groups for one in choice.candidates}
+            assert (choice.score is Score.FULL_DEPENDENCE) == (max(sizes) == 2)
+            scores.add(choice.score)
+    assert scores == {Score.FULL_DEPENDENCE, Score.DISTANCE}
 
 
 def test_history_alone_gives_the_same_model_for_nothing(table: ServedTable) -> None:

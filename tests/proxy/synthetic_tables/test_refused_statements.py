@@ -26,10 +26,15 @@ from tests.support.synthetic import (
 )
 
 
-def test_a_score_that_does_not_fit_is_refused_when_its_price_is_asked(engine: Engine) -> None:
-    order = f"EXPLAIN PRIVACY {MAKE} WITH (epsilon => 1, method => 'privbayes', score => 'F'"
-    assert "city has 4" in refused(engine, f"{order}, {TWO_COLUMNS})").explain()
-    assert asked(engine, f"{order}, columns => (member))")
+def test_a_score_for_two_levels_is_priced_and_used_where_other_columns_are_wider(
+    engine: Engine,
+) -> None:
+    order = f"{MAKE} WITH (epsilon => 1, method => 'privbayes', score => 'F'"
+    priced = asked(engine, f"EXPLAIN PRIVACY {order}, {TWO_COLUMNS})")
+    assert [row["step"] for row in priced][-2:] == ["choosing the network", "measuring tables"]
+    asked(engine, f"{order}, {TWO_COLUMNS}, rows => 20)")
+    (table,) = engine.synthetic.known(LOCAL)
+    assert "score => 'F'" in table.options
 
 
 def test_who_may_not_know_of_its_source_does_not_know_of_it(made: Engine) -> None:
@@ -88,7 +93,12 @@ def test_who_made_a_table_or_owns_its_source_may_drop_and_replace_it(made: Engin
         ("epsilon => 1, degree => 3, method => 'pairwise'", "invalid_request"),
         ("epsilon => 1, hierarchies => false", "invalid_request"),
         ("epsilon => 1, method => 'privbayes', score => 'X'", "invalid_request"),
-        ("epsilon => 1, method => 'privbayes', score => 'F'", "invalid_request"),
+        ("epsilon => 1, method => 'privbayes', theta => 0", "invalid_target"),
+        ("epsilon => 1, method => 'privbayes', structure_share => 1", "invalid_target"),
+        ("epsilon => 1, theta => 4", "invalid_request"),
+        ("epsilon => 1, groups => cities.country", "invalid_request"),
+        ("epsilon => 1, method => 'privbayes', groups => towns.country", "unknown_name"),
+        ("epsilon => 1, method => 'privbayes', groups => cities.planet", "unknown_name"),
         ("epsilon => 1, method => 'privbayes', degree => 9", "invalid_target"),
     ],
 )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from benchmarks.graph_comparison import class_distance, hamming_distance
+from synthesis.networks.comparison import class_distance, hamming_distance
 from synthesis.networks.graph import Dag, skeleton
 from synthesis.networks.score import BicScore
 from synthesis.networks.search import (

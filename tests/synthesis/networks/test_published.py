@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.graph_comparison import LinkCounts, class_distance, hamming_distance
+from synthesis.networks.comparison import LinkCounts, class_distance, hamming_distance
 from synthesis.networks.graph import Dag
 from synthesis.networks.score import BicScore
 from synthesis.networks.search import best_network, hill_climbed

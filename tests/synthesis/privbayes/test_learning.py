@@ -266,13 +266,43 @@ def test_invalid_settings_are_refused() -> None:
     ]:
         with pytest.raises(ValueError, match=said):
             learned(attributes, port, budget=budget)
-    with pytest.raises(ValueError, match="two classes"):
-        learned(
-            [Attribute.plain("A", 3)], port, settings=LearningSettings(score=Score.FULL_DEPENDENCE)
-        )
     with pytest.raises(ValueError, match="share"):
         LearningSettings(network_share=Fraction(1))
     with pytest.raises(ValueError, match="parents"):
         LearningSettings(degree=9)
     assert not port.choices
     assert not port.measured
+
+
+def test_columns_that_the_score_f_is_not_for_are_chosen_by_r() -> None:
+    """Two of two classes and two of three: both kinds are children, and both are parents."""
+    rng = np.random.default_rng(7)
+    first = rng.integers(0, 2, 2000)
+    wide = 2 * first + (rng.random(2000) < 0.3) % 2
+    records = np.stack([first, wide % 3, (wide > 1).astype(np.int64), (wide + 1) % 3], axis=1)
+    sizes = (2, 3, 2, 3)
+    attributes = [Attribute.plain(name, size) for name, size in zip(NAMES, sizes, strict=True)]
+    settings = LearningSettings(score=Score.FULL_DEPENDENCE, theta=ANY_TABLE, degree=2)
+    kinds = set()
+    for seed in range(8):
+        port = KnownRecords(NAMES, records)
+        network = learned_network(
+            attributes,
+            port,
+            np.random.default_rng(seed),
+            budget=Fraction(1),
+            n_rows=2000.0,
+            settings=settings,
+        )
+        assert len(network.nodes) == 4
+        assert sum(price for _, price in port.choices) <= settings.network_share
+        for choice, _ in port.choices:
+            child = {choice.views[one.child].n_groups for one in choice.candidates}
+            assert child == ({2} if choice.score is Score.FULL_DEPENDENCE else {3})
+        size_of = dict(zip(NAMES, sizes, strict=True))
+        kinds |= {
+            (size_of[node.child], size_of[parent.column])
+            for node in network.nodes
+            for parent in node.parents
+        }
+    assert kinds == {(2, 2), (2, 3), (3, 2), (3, 3)}

@@ -224,3 +224,13 @@ def test_what_cannot_be_tested_is_refused(
         robustness(**asked)
     assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
     assert said in str(refused.value.details())
+
+
+def test_given_values_have_a_table_each(robustness: Robustness) -> None:
+    """By hand: two tables of the same counts have twice the statistic, and two degrees."""
+    one, two = robustness(), robustness([*COUNTS, *COUNTS], given=2)
+    assert two.statistic == pytest.approx(2 * one.statistic)
+    assert (one.critical, two.critical) == pytest.approx((3.8415, 5.9915), abs=1e-4)
+    for given in (0, -1, 3):
+        with pytest.raises(grpc.RpcError, match="tables of one size"):
+            robustness(given=given)

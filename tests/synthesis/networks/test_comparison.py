@@ -5,15 +5,19 @@ import math
 import numpy as np
 import pytest
 from scipy.spatial.distance import jensenshannon
+from scipy.stats import entropy
 
-from benchmarks.graph_comparison import (
+from synthesis.networks.comparison import (
     LinkCounts,
     class_distance,
     count_error,
+    cross_entropy,
     hamming_distance,
     js_distance,
     js_divergence,
     kl_divergence,
+    link_shares,
+    total_variation,
 )
 from synthesis.networks.graph import Dag, EquivalenceClass
 from tests.support.all_dags import all_dags
@@ -103,6 +107,20 @@ def test_divergences_are_those_of_the_definition() -> None:
         assert kl_divergence(p, 3 * p) == pytest.approx(0, abs=1e-12)
 
 
+def test_the_cross_entropy_of_kept_out_rows_is_that_of_scipy() -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        held_out, model = rng.integers(0, 30, (2, 8)).astype(np.float64)
+        smoothed = (model + 0.5) / (model.sum() + 4)
+        shares = held_out / held_out.sum()
+        bits, divergence = cross_entropy(held_out, model)
+        assert divergence == pytest.approx(float(entropy(shares, smoothed, base=2)))
+        assert bits == pytest.approx(divergence + float(entropy(shares, base=2)))
+    assert math.isfinite(cross_entropy(np.array([1.0, 0.0]), np.array([0.0, 5.0]))[0])
+    with pytest.raises(ValueError, match="shapes"):
+        cross_entropy(np.ones(2), np.ones(3))
+
+
 def test_cells_of_zero_and_below_zero_are_handled() -> None:
     left, right = np.array([1.0, 0.0]), np.array([-3.0, 2.0])
     assert js_divergence(left, right) == js_distance(left, right) == 1
@@ -111,3 +129,28 @@ def test_cells_of_zero_and_below_zero_are_handled() -> None:
         js_divergence(left, np.array([-1.0, 0.0]))
     with pytest.raises(ValueError, match="shapes"):
         kl_divergence(left, np.ones(3))
+
+
+def test_links_are_counted_over_a_set_of_graphs() -> None:
+    """By hand: a - b in two of three graphs, once each way; b - c in all, always one way."""
+    arcs = [{("a", "b"), ("b", "c")}, {("b", "a"), ("b", "c")}, {("b", "c")}]
+    first, second = link_shares([Dag(NAMES, frozenset(one)) for one in arcs])
+    assert (first.columns, first.n_forward, first.n_backward, first.share) == (("b", "c"), 3, 0, 1)
+    assert (second.columns, second.n_forward, second.n_backward) == (("a", "b"), 1, 1)
+    assert second.share == pytest.approx(2 / 3)
+    assert link_shares([Dag(NAMES)]) == ()
+    with pytest.raises(ValueError, match="must be a graph"):
+        link_shares([])
+    with pytest.raises(ValueError, match="graphs over"):
+        link_shares([TRUTH, Dag(("a", "b"))])
+
+
+def test_the_total_variation_is_the_largest_difference_of_an_event() -> None:
+    """By brute force: over all sets of cells."""
+    rng = np.random.default_rng(2)
+    p, q = rng.dirichlet(np.ones(6)), rng.dirichlet(np.ones(6))
+    events = np.array([[event >> cell & 1 for cell in range(6)] for event in range(64)])
+    assert total_variation(p, 5 * q) == pytest.approx(float((events @ (p - q)).max()))
+    assert total_variation(p, p) == 0
+    with pytest.raises(ValueError, match="shapes"):
+        total_variation(p, np.ones(3))

@@ -1,14 +1,17 @@
-"""How near a learned graph is to a known one, and how near shares are to known shares.
+"""How near two graphs are, how near shares are, and how often a set of graphs has a link.
 
-For evaluation: the truth is known there, or is another release.
+One of two graphs may be the truth, published or made up; or both are releases. Only graphs and
+released or published shares are compared: nothing here reads a private row.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
-from synthesis.networks.graph import Dag, EquivalenceClass
+from synthesis.networks.graph import Arc, Dag, EquivalenceClass
 from synthesis.tables import Floats
 
 
@@ -95,6 +98,77 @@ def class_distance(truth: Dag, found: Dag) -> int:
     return len(changed | (one.undirected ^ other.undirected))
 
 
+@dataclass(frozen=True, slots=True)
+class LinkShare:
+    """How often graphs have a link between two columns.
+
+    Parameters
+    ----------
+    columns : (str, str)
+        In the order of the first graph's columns.
+    n_forward, n_backward : int
+        The graphs with an arc from the first column to the second, and with the other arc.
+    n_graphs : int
+        How many graphs there are.
+    """
+
+    columns: Arc
+    n_forward: int
+    n_backward: int
+    n_graphs: int
+
+    def __post_init__(self) -> None:
+        if not 0 < self.n_forward + self.n_backward <= self.n_graphs:
+            raise ValueError("a link must be in one graph at least, and in each only once")
+
+    @property
+    def share(self) -> float:
+        """The share of the graphs that have the link, in either direction."""
+        return (self.n_forward + self.n_backward) / self.n_graphs
+
+
+def link_shares(graphs: Sequence[Dag]) -> tuple[LinkShare, ...]:
+    """How often each link appears that some graph has, the most frequent first.
+
+    Raises
+    ------
+    ValueError
+        If there is no graph, or their columns differ.
+
+    Examples
+    --------
+    >>> one, other = (Dag(("a", "b"), frozenset({arc})) for arc in (("a", "b"), ("b", "a")))
+    >>> link_shares([one, other, Dag(("a", "b"))])
+    (LinkShare(columns=('a', 'b'), n_forward=1, n_backward=1, n_graphs=3),)
+    """
+    if not graphs:
+        raise ValueError("there must be a graph")
+    for graph in graphs[1:]:
+        _n_columns(graphs[0], graph)
+    found = []
+    for one, other in combinations(graphs[0].columns, 2):
+        n_forward, n_backward = (
+            sum(arc in graph.arcs for graph in graphs) for arc in ((one, other), (other, one))
+        )
+        if n_forward + n_backward:
+            found.append(LinkShare((one, other), n_forward, n_backward, len(graphs)))
+    return tuple(sorted(found, key=lambda link: -link.share))
+
+
+def total_variation(one: Floats, other: Floats) -> float:
+    """The share of the rows of one table that lie elsewhere in the other: from 0 to 1.
+
+    Counts below 0 are taken for 0, and both tables are divided by their sums.
+
+    >>> total_variation(np.array([3.0, 1.0]), np.array([1.0, 1.0]))
+    0.25
+    """
+    p, q = _normalised(one), _normalised(other)
+    if p.shape != q.shape:
+        raise ValueError(f"tables of shapes {p.shape} and {q.shape}")
+    return float(np.abs(p - q).sum() / 2)
+
+
 def count_error(truth: Floats, found: Floats) -> float:
     """The sum of the absolute errors of a table's counts, in records.
 
@@ -125,6 +199,44 @@ def kl_divergence(truth: Floats, found: Floats) -> float:
     if (q[there] == 0).any():
         return math.inf
     return max(0.0, float((p[there] * np.log2(p[there] / q[there])).sum()))
+
+
+def cross_entropy(held_out: Floats, model: Floats) -> tuple[float, float]:
+    """How well a model's rows predict rows that were kept out, in bits a row.
+
+    Parameters
+    ----------
+    held_out, model : ndarray of float64
+        The counts of both in the same cells, not negative.
+
+    Returns
+    -------
+    (cross_entropy, divergence)
+        ``-sum p log2 q`` and ``sum p log2(p / q)``, the Kullback-Leibler divergence: what the model
+        costs more than the law of the rows themselves.
+
+    Notes
+    -----
+    A cell that the model's rows do not have is not impossible: `q` is ``(r + 1/2) / (n + K / 2)``
+    for `r` of `n` rows in one of `K` cells [1]_.
+
+    References
+    ----------
+    .. [1] R. Krichevsky, V. Trofimov, "The performance of universal encoding", IEEE Transactions on
+       Information Theory 27, 1981.
+
+    Examples
+    --------
+    >>> cross_entropy(np.array([2.0, 2.0]), np.array([1e9, 1e9]))
+    (1.0, 0.0)
+    """
+    p = _normalised(held_out)
+    if p.shape != model.shape:
+        raise ValueError(f"tables of shapes {p.shape} and {model.shape}")
+    q = (model + 0.5) / (model.sum() + model.size / 2)
+    there = p > 0
+    bits = float(-(p[there] * np.log2(q[there])).sum())
+    return bits, max(0.0, bits + float((p[there] * np.log2(p[there])).sum()))
 
 
 def js_divergence(one: Floats, other: Floats) -> float:

@@ -1,0 +1,4 @@
+-- code: invalid_request
+-- says: cities.country groups city, which is not among the columns
+-- works: CREATE OR REPLACE SYNTHETIC TABLE s FROM patients WITH (epsilon => 1, method => 'privbayes', columns => (sex, city), theta => 2, structure_share => 0.4, groups => cities.country, score => 'F')
+CREATE SYNTHETIC TABLE s FROM patients WITH (epsilon => 1, method => 'privbayes', columns => (sex, stay), groups => cities.country)

@@ -1,0 +1,4 @@
+-- code: too_large
+-- says: groups names 17 columns
+-- works: CREATE OR REPLACE SYNTHETIC TABLE s FROM patients WITH (epsilon => 1, method => 'privbayes', columns => (sex, city), theta => 2, structure_share => 0.4, groups => cities.country, score => 'F')
+CREATE SYNTHETIC TABLE s FROM patients WITH (epsilon => 1, method => 'privbayes', columns => (sex, city), groups => (cities.country, cities.country, cities.country, cities.country, cities.country, cities.country, cities.country, cities.country, cities.country, cities.country, cities.country, cities.country, cities.country, cities.country, cities.country, cities.country, cities.country))

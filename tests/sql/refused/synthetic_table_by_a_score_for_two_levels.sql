@@ -1,4 +1,0 @@
--- code: invalid_request
--- says: needs columns of two levels
--- works: CREATE OR REPLACE SYNTHETIC TABLE s FROM patients WITH (epsilon => 1, method => 'privbayes', columns => (sex, city), hierarchies => true, degree => 1, score => 'I')
-CREATE SYNTHETIC TABLE s FROM patients WITH (epsilon => 1, method => 'privbayes', score => 'F', columns => (city))
