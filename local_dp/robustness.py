@@ -28,10 +28,10 @@ class TableNoise(Protocol):
     """How a table of counts becomes a noisy one."""
 
     def tables(self, table: Floats, n_draws: int, generator: np.random.Generator) -> Floats:
-        """Independent noisy tables, (n_draws, *shape)."""
+        """Independent noisy tables, (n_draws, ..) with the shape of a table."""
 
     def truths(self, noisy: Floats, n_draws: int, generator: np.random.Generator) -> Floats:
-        """Tables that a noisy one may come from, (n_draws, *shape).
+        """Tables that a noisy one may come from, (n_draws, ..) with its shape.
 
         The noisy one less noise that is drawn anew, moved to the nearest table without negative
         counts: what is known of the table if nothing was known before, nearly.

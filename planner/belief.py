@@ -79,7 +79,7 @@ class Belief:
 
 
 def loss_named(name: str, power: float | None) -> PowerLoss | ZeroOneLoss:
-    """The loss of a name; the power is that of the loss ``power``, and of no other.
+    """The loss of a name; only the loss ``power`` has a power.
 
     >>> loss_named("power", 1.5)
     PowerLoss(exponent=1.5)

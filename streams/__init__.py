@@ -1,4 +1,4 @@
-"""Pan-private streams: distinct users, and how often they came, from states that tell of nobody.
+"""Pan-private streams: distinct users, and how often they came, from states that hide each user.
 
 The corrected forms of the published estimators, and no others. Knows no SQL, wire or ledger.
 """

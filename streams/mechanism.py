@@ -160,7 +160,7 @@ class Remix:
     Parameters
     ----------
     keep : int
-        Each bit stays what it was if a word is below it, and is a fair coin if not.
+        Each bit is kept if a word is below it, and is a fair coin if not.
     law : TwoPoint
         By which bits of users who arrive or leave are drawn from then on.
     """
@@ -174,8 +174,8 @@ class Remix:
 
     @property
     def odds(self) -> Fraction:
-        """The largest ratio of probabilities of a bit at the next look, given what it was."""
-        kept = (1 + Fraction(self.keep, GRID)) / 2  # that the bit is what it was
+        """The largest ratio of probabilities of a bit at the next look, given the bit before."""
+        kept = (1 + Fraction(self.keep, GRID)) / 2  # that the bit is the same
         return max(kept / self.law.p0, self.law.p1 / (1 - kept))
 
 

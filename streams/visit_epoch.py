@@ -191,7 +191,7 @@ def merge(
 ) -> CellState:
     """A state with the cells of several ones, of different users, one behind the other.
 
-    What it loses is what one of them loses, as each user has a cell in one of them alone
+    It loses as much as one of them, since each user has a cell in only one of them
     (proofs/pan_privacy.md, "Merging"). Those that are merged stay as they are: erase them, since
     two copies of different moments are two looks.
 

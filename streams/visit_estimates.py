@@ -154,7 +154,7 @@ def sum_law(mechanism: CounterMechanism, statistic: Statistic, users: Users) -> 
     levels, steps = mechanism.levels, np.array(statistic.steps)
     alpha, left = float(mechanism.output.alpha), float(1 - mechanism.output.alpha)
     n_cells = int(users.n.sum())
-    # Half of what a unit of a user's weight moves the mean by.
+    # Half of the change of the mean by a unit of a user's weight.
     scale = float(mechanism.state.separation) / levels
     asked = int(np.argmax(np.abs(statistic.weights)))
     weight = float(users.n @ statistic.weights) + users.moved.mean * statistic.weights[asked]

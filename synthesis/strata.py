@@ -29,7 +29,7 @@ from synthesis.tables import Column, Floats, Integers, TableEstimate
 N_STRATA_MAX: Final = 10  # with more, classes are too small for tables of their own
 VARIANCE_OF_SQUARE: Final = 5.0  # of Laplace noise, over the square of its mean
 TOGETHER_MIN: Final = 1.5  # standard deviations: noise alone is above it once in 15, about
-ALONE_MIN: Final = 4.0  # of a single column, of which there may be dozens
+ALONE_MIN: Final = 4.0  # of a single column; there may be dozens
 N_GROUPS_COMPARED: Final = 6  # of a column's levels
 TINY: Final = 1e-6  # the least share of a class, so that no estimate has the variance 0
 SCORE_SHARE: Final = 0.1  # of the budget: about what the rule for a whole table comes to
@@ -265,7 +265,7 @@ class ClassTables:
 
     @property
     def spread(self) -> float:
-        """The standard deviation of what noise shows: squares of Laplace noise vary most."""
+        """The standard deviation from noise alone: squares of Laplace noise vary most."""
         return math.sqrt(VARIANCE_OF_SQUARE * self.expected)
 
     def pooled(self) -> list[tuple[Floats, Floats]]:
@@ -278,7 +278,7 @@ def hides_all(columns: Sequence[ClassTables]) -> bool:
     """Whether noise alone would tell classes apart as much as all columns do.
 
     It does unless all columns together, or one of them, differ by more than noise varies: by
-    `TOGETHER_MIN` or `ALONE_MIN` deviations of what noise shows.
+    `TOGETHER_MIN` or `ALONE_MIN` deviations of noise alone.
     """
     if not columns:
         return False

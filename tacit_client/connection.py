@@ -358,7 +358,7 @@ class Connection:
         power : float, optional
             Of the loss ``power``, ``|truth - report| ** power``: from 1 to 16.
         half_width, confidence, epsilon : optional
-            As in `sql`; the confidence is also that of the interval under the prior.
+            As in `sql`; the interval under the prior has the same confidence.
 
         Raises
         ------

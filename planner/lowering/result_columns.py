@@ -308,8 +308,8 @@ def claims_of_subqueries(
     Raises
     ------
     UnsupportedSql
-        If a subquery gives something else than one answer in one row; or several, of which one is
-        a formula, read one table: only answers of a SELECT have a joint law then.
+        If a subquery is not one answer in one row. If several read one table and one of them is a
+        formula: formulas have a joint law only within a SELECT.
     """
     found: list[SubqueryClaim] = []
     by_name = {part.name: part for part in parts}
@@ -362,7 +362,7 @@ def _check_joint(
     for table, (name, place) in zip(tables, answers, strict=True):
         if tables.count(table) > 1 and parts[name].is_formula(place):
             raise UnsupportedSql(
-                f"DP_PROBABILITY compares subqueries of {table} of which one is a formula.",
+                f"DP_PROBABILITY compares subqueries of {table}, and one of them is a formula.",
                 hint="Ask in one SELECT, as in DP_PROBABILITY(AVG(a) FILTER (WHERE b) > AVG(a)).",
                 position=position(call),
             )

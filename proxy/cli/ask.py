@@ -123,10 +123,10 @@ def best(  # noqa: PLR0913, PLR0917 - one parameter per option
 
     A noisy count may be below 0, or far from what you know. Your prior says how probable each count
     is before the answer, and your loss what a wrong report costs. The report is the whole number of
-    least expected loss under both. It is free beside the count, and nobody else sees it.
+    least expected loss under both. It is free beside the count, and other callers do not see it.
 
     The prior must come from you, and not from the private data. Of two intervals, the first is true
-    if your prior is; the second, that of the answer, uses no prior.
+    if your prior is true; the second is the interval of the answer, without a prior.
     """
     target = cli_client.target_of(half_width, confidence, epsilon)
     is_select = prior.lstrip(" (").upper().startswith(("SELECT", "WITH"))

@@ -317,7 +317,7 @@ def claim_told(condition: str, told: Mapping[str, Any]) -> str:
         f"{told['table']}: {condition}\n{says}\n"
         f"Epsilon {spent:.6g} is spent. Whatever anybody knows beside the answers, all of them "
         f"change the odds that one row is in the table by a factor of at most "
-        f"{_shown(told['factor_for_a_row'])}, and the odds of what a row says by at most "
+        f"{_shown(told['factor_for_a_row'])}, and the odds of a row's values by at most "
         f"{_shown(told['factor_for_a_changed_row'])}: {TWICE}. With Gaussian noise, this holds "
         "but for the delta that the owner offers."
     )

@@ -5,7 +5,7 @@ table that its history knows. The last is never bought, and its law is that of i
 same weight for every count before it was known.
 
 An answer about the same private table is refused as a prior. Both answers may rest on the same
-measurements; then the same noise would count twice. What the history of a table says of a count is
+measurements; then the same noise would count twice. The history of a table on a count is
 in the answer about it already. Two private tables are measured apart, so their noises are
 independent. Whether the earlier count tells anything about the present one is the user's belief.
 """
@@ -47,7 +47,7 @@ Answer = Callable[[QueryRequest], QueryResult]
 
 
 class BestReports:
-    """Computes best reports, on what one caller may see.
+    """Computes best reports, from the tables that a caller may see.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ class BestReports:
         if name == table:
             raise InvalidRequest(
                 f"The prior is an answer about {name}, as the count is.",
-                hint="Both may rest on the same noise, and what the history says of the count is "
+                hint="Both may rest on the same noise, and the history of the count is "
                 "in its answer already. Take another prior, or an answer about another table.",
             )
         known = self._seen.priced(name)

@@ -607,8 +607,9 @@ class Engine:
         try:
             public = self._public_relations(outer.public, seen, caller)
             by_name = {one.part.name: one for one in answered}
-            claims = claimed_relations(workload.claims, by_name, self._outer)
-            return self._outer.run(outer.sql, relations | public | claims)
+            if workload.claims:
+                relations |= claimed_relations(workload.claims, by_name, self._outer)
+            return self._outer.run(outer.sql, relations | public)
         except Refused as refusal:
             if not any(one.part.table in seen.gated for one in answered):
                 raise

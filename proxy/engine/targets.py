@@ -208,7 +208,8 @@ class _Search:
 
     def undecided(self) -> TargetNotReached | None:
         """Which claims that the statement wants decided are not, at the last of their widths."""
-        said = " ".join(undecided(self._asked, self.shown))
+        decisions = [one.decision for part in self._parts for one in part.aggregates]
+        said = " ".join(undecided(self._asked, self.shown)) if any(decisions) else ""
         if not said:
             return None
         spent = sum((part.epsilon_spent for part in self.shown), Fraction(0))
@@ -311,7 +312,7 @@ def _check_time(answered: Sequence[AnsweredPart]) -> None:
 def _may_cost_more(parts: Sequence[Part]) -> bool:
     """Whether a price may rise as an answer becomes known: of linear answers.
 
-    They do for relative targets, and for decisions, whose likely price is that of the next look.
+    They do for relative targets and for decisions: a decision's likely price is the next look's.
     """
     return any(
         answer.relative is not None and answer.formula is None

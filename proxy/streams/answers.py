@@ -455,7 +455,7 @@ def _with_visits(levels: int) -> str:
 def _releases(stream: ServedStream | StreamElsewhere) -> dict[str, tuple[str, int]]:
     """The releases that can be answered, by their labels: the epoch, and its parts that were over.
 
-    The last release of an epoch, of which no part is meant, has the name of the epoch.
+    The last release of an epoch has the name of the epoch.
     """
     ended = set(stream.answerable())
     history = stream.history

@@ -32,7 +32,7 @@ THETA_MAX: Final = 1000.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grouping:
-    """Groups of a category's levels, of which a network may have parents.
+    """Groups of a category's levels; they may be parents in a network.
 
     Parameters
     ----------

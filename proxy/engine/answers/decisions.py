@@ -159,10 +159,11 @@ def claimed_relations(
 
 def unanswered_claims(claims: Sequence[SubqueryClaim]) -> dict[str, pa.Table]:
     """The same before anything is answered."""
-    return {claim.name: _UNKNOWN for claim in claims}
+    return {claim.name: _unknown() for claim in claims}
 
 
-_UNKNOWN: Final = pa.table({"p": pa.array([None], pa.float64())})
+def _unknown() -> pa.Table:
+    return pa.table({"p": pa.array([None], pa.float64())})
 
 
 def _claimed(
@@ -170,7 +171,7 @@ def _claimed(
 ) -> pa.Table:
     draws = _joint_draws(claim, answered)
     if draws is None:
-        return _UNKNOWN
+        return _unknown()
     columns = {f"d{place}": pa.array(one, pa.float64()) for place, one in enumerate(draws)}
     return outer.run(claim.sql, {"draws": pa.table(columns)})
 

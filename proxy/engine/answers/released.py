@@ -345,10 +345,11 @@ def released(
     data, columns = answer_columns(workload, computed, answered)
     if not workload.tables:
         return QueryResult(data, None)
+    compared = [one for one in answered if one.part.comparisons]
     caveats = (
         *missing_notes(answered),
         *choice_caveats(workload.pick, answered),
-        *comparison_caveats(answered),
+        *(comparison_caveats(compared) if compared else ()),
         *wide_caveats(columns, data),
     )
     more = (*floor_notes(answered), *posterior_notes(answered), *caveats)
