@@ -633,7 +633,8 @@ class Engine:
         if workload.outer is not None:
             relations = {part.name: unanswered(part) for part in workload.parts}
             relations |= self._public_relations(workload.outer.public, seen, None)
-            relations |= unanswered_claims(workload.claims)
+            if workload.claims:
+                relations |= unanswered_claims(workload.claims)
             computed = self._outer.run(workload.outer.sql, relations)
         schema = promised_columns(workload, computed)
         self._schemas.put(key, schema, n_bytes=SCHEMA_BYTES)
