@@ -357,6 +357,8 @@ class Lowering:
         key = self.key_column(node)
         if key is not None:
             return key, None
+        if isinstance(node, Claim):
+            return self._claim(node), None
         several = quantiles_of(node)
         if several is not None:
             return self._list(several, name), None
