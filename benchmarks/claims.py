@@ -292,21 +292,26 @@ def deciding(n_thresholds: int) -> tuple[dict[str, object], list[Bar]]:
     ]
 
 
-def added(n_times: int) -> float:
-    """Milliseconds of processor time that a claim adds to a free count."""
+def added(n_times: int) -> dict[str, float]:
+    """Milliseconds of processor time that a claim, and DP_STDERR, add to a free count."""
     rng = np.random.default_rng(SEED + 2)
     one = world(rng, low=0, skew=1.0)
-    times: dict[str, list[float]] = {"c": [], "p": []}
+    items = {
+        "nothing": "n_{}",
+        "standard_error": "n, DP_STDERR(n) AS s_{}",
+        "claim": "n, DP_PROBABILITY(n > {}) AS p",
+    }
+    times: dict[str, list[float]] = {name: [] for name in items}
     with engine_on(one.schema, one.counts) as engine:
         buy_parts(engine, 0)
         for number in range(n_times):
-            for name, item in (("c", "n_{}"), ("p", "n, DP_PROBABILITY(n > {}) AS p")):
-                items = f"COUNT(*) AS {item.format(1000 + number)}"
-                sql = statement("half_width => 60", items, 0)
+            for name, item in items.items():
+                sql = statement("half_width => 60", f"COUNT(*) AS {item.format(1000 + number)}", 0)
                 begun = time.process_time()
                 ask(engine, sql)
                 times[name].append(1000 * (time.process_time() - begun))
-    return float(np.median(times["p"]) - np.median(times["c"]))
+    medians = {name: float(np.median(found)) for name, found in times.items()}
+    return {name: found - medians["nothing"] for name, found in medians.items()}
 
 
 def main() -> NoReturn:
@@ -314,8 +319,9 @@ def main() -> NoReturn:
     is_quick = wants_quick(__doc__)
     calibrated, bars = calibration(N_CLAIMS_QUICK if is_quick else N_CLAIMS)
     decided, more = deciding(N_THRESHOLDS_QUICK if is_quick else N_THRESHOLDS)
-    milliseconds = added(60 if is_quick else 300)
-    figures = {"calibration": calibrated, "deciding": decided, "claim_adds_ms": milliseconds}
+    adds = added(60 if is_quick else 300)
+    milliseconds = adds["claim"]
+    figures = {"calibration": calibrated, "deciding": decided, "adds_ms": adds}
     last = Bar(
         "a claim beside a free count, ms", milliseconds, ADDED_MAX, milliseconds <= ADDED_MAX
     )

@@ -18,6 +18,7 @@ of linear ones, becomes an answer with an interval. Everything else around aggre
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from sqlglot import exp
@@ -488,14 +489,14 @@ class Lowering:
         decide = part.requested.decide
         if decide is not None and not (is_linear(about) or is_unit_count(about)):
             return self._decided(claim)
-        found = self._formulas.answer(about, text_of(about))
+        found = self._formulas.answer(about, "")
         if found is None or isinstance(found.formula, LevelSummary):
             raise unsupported(
                 claim,
                 "is about a value whose law is not known",
                 "Compare counts, sums, averages, ratios, quantiles and differences of them.",
             )
-        answer = part.claimed(found)
+        answer = part.claimed(replace(found, name=found.sql))
         if decide is not None:
             part.decide(found.uses[0], claim.finite_ends, decide)
         self._check_n_claims(claim)

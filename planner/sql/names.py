@@ -302,7 +302,7 @@ _FLIPPED: Final[dict[type[exp.Expr], type[exp.Expr]]] = {
 class Claim(exp.Expression):
     """That an expression of noisy answers lies in a range.
 
-    `this` is the expression, `low` and `high` are floats, perhaps infinite; `text` is what the
+    `this` is the expression, `low` and `high` are floats, perhaps infinite; `text` prints what the
     analyst wrote.
     """
 
@@ -475,9 +475,10 @@ def read_probability(node: exp.Expr) -> exp.Expr:
 
 
 def _sum(node: exp.Expr, about: exp.Expr, ranges: Ranges) -> exp.Expr:
-    text = str(node.meta.get(AS_WRITTEN) or shown(node))
+    text = node.meta.get(AS_WRITTEN) or shown(node)
     claims: list[exp.Expr] = [
-        Claim(this=about.copy(), low=low, high=high, text=text) for low, high in ranges
+        Claim(this=about.copy() if place else about, low=low, high=high, text=text)
+        for place, (low, high) in enumerate(ranges)
     ]
     if not claims:
         raise _refusal(node, "can never hold", "Compare with another range.")
@@ -569,6 +570,25 @@ def _refusal(call: exp.Expr, reason: str, hint: str) -> UnsupportedSql:
     return UnsupportedSql(f"{text} {reason}.", hint=hint, position=position(call))
 
 
+class WrittenCall:
+    """A call as it was written: printed once a message quotes it.
+
+    Parameters
+    ----------
+    node : Expr
+        Nobody changes it.
+    """
+
+    def __init__(self, node: exp.Expr) -> None:
+        self._node = node
+
+    def __str__(self) -> str:
+        return shown(self._node)
+
+    def __deepcopy__(self, _: object) -> "WrittenCall":
+        return self
+
+
 def with_named(node: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
     """A call of DP_PROBABILITY or DP_BEST whose names of answers are written out.
 
@@ -583,5 +603,5 @@ def with_named(node: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> exp.Ex
             for one in node.expressions
         ],
     )
-    made.meta.update({AS_WRITTEN: shown(node), **origin(node)})
+    made.meta.update({AS_WRITTEN: WrittenCall(node), **origin(node)})
     return made
