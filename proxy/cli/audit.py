@@ -267,7 +267,8 @@ def claim(
     if output is OutputFormat.JSON:
         rendering.print_text(f"{json.dumps({'condition': condition, 'where': where, **told})}\n")
     elif output is OutputFormat.TABLE:
-        rendering.console().print(rendering.plain(claim_told(condition, told)))
+        for line in claim_told(condition, told).splitlines():
+            rendering.console().print(rendering.plain(line))
     else:
         values = ("" if value is None else f"{value}" for value in told.values())
         rendering.print_text(f"{','.join(told)}\n{','.join(values)}\n")

@@ -69,6 +69,7 @@ def test_what_nobody_was_told_is_not_bought(run: Run, engine: Engine) -> None:
     assert found["probability"] is None
     assert spent(engine) == 0
     shown = run("audit", "claim", "people", "COUNT(*) > 3")
+    assert shown.out.startswith("people: COUNT(*) > 3\n")
     assert "determine no estimate" in shown.out
     assert "twice epsilon for a changed row" in " ".join(shown.out.split())
 
