@@ -194,6 +194,7 @@ def counts_records(query: LinearQuery) -> bool:
 
 N_DRAWN_MAX = 2**23  # of a formula's true value, for all groups: a second or two
 N_CUMULATED_MAX = 2**25  # of the counts for a quantile, for all groups: likewise
+N_DECIDED_MAX = 1000  # groups that are decided unasked: of more, some are near any limit
 N_COLUMNS_MAX = 1000  # of a SELECT list or of GROUP BY; a wider result is of no use
 
 _TYPES = {
@@ -527,7 +528,8 @@ class PartBuilder:
         used = {place for answer in shown for place in answer.uses}
         compared = {one.aggregate for one in self._compared}
         is_alone = not used and not self._computed_with and len(compared) == len(self._aggregates)
-        if asked is None and (self.targets.names_width or not is_alone):
+        is_large = self._n_rows > N_DECIDED_MAX
+        if asked is None and (self.targets.names_width or not is_alone or is_large):
             return
         surely = self._requested_confidence if asked is None else asked
         for one in self._compared:

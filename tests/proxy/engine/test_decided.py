@@ -112,6 +112,7 @@ def test_comparisons_alone_are_decided_without_being_told(engine: Engine, sql: s
         "SELECT city FROM people GROUP BY city HAVING COUNT(*) > 500 ORDER BY COUNT(*)",
         "SELECT CASE WHEN COUNT(*) > 500 THEN COUNT(*) END AS k FROM people",
         f"{DP}(half_width => 20) COUNT(*) > 2000 AS b FROM people",
+        "SELECT city, age, visits, COUNT(*) > 1 AS many_groups FROM people GROUP BY 1, 2, 3",
     ],
 )
 def test_what_else_is_read_has_its_own_width(tmp_path: Path, sql: str) -> None:
