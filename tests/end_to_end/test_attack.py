@@ -369,8 +369,8 @@ def test_the_attack_convicts_gaussian_noise_that_is_a_fifth_too_small(
 
 def test_rows_of_both_kinds_show_no_more_than_was_charged(attacked: Attacked) -> None:
     """A run is charged for its cell, and for what lets it fail with a probability of delta."""
-    outcome = attacked(MIXED_ATTACK, SystemNoise(), 20_000)
-    charged = cell_epsilon(outcome, 20_000) + float(constant_of(TERMS))
+    outcome = attacked(MIXED_ATTACK, SystemNoise(), 15_000)
+    charged = cell_epsilon(outcome, 15_000) + float(constant_of(TERMS))
     assert 0.1 < outcome.shown(float(TERMS.delta)) <= charged
 
 

@@ -26,8 +26,8 @@ from proxy.engine.answers.wanted_blocks import Step, asked_of
 CONFIDENCE = 0.95
 FLOOR, FARTHEST = 10.0, 20_000.0
 PER_SCALE = -math.log1p(-CONFIDENCE)  # the half-width of noise of scale 1
-N_PATHS = 500
-DEVIATIONS = 5.0  # below one in a million
+N_PATHS = 600
+DEVIATIONS = 4.0  # beyond the bound in 3 of 100,000 runs; it is far from reached
 
 
 def part_for(decision: Decision) -> Part:
@@ -92,7 +92,7 @@ def test_a_decision_is_wrong_no_more_often_than_stated(gap: float) -> None:
 def test_without_sharing_the_error_among_the_looks_it_would_be() -> None:
     """Each look has the whole error probability: close to an end, about half are wrong."""
     n_looks = Decision((0.0,), 0.2, FARTHEST).n_looks(FLOOR)
-    wrong, _ = misses(1.0, min(n_looks, 4.9), random.SystemRandom().getrandbits(64))
+    wrong, _ = misses(0.1, min(n_looks, 4.9), random.SystemRandom().getrandbits(64))
     assert wrong > BOUND
 
 

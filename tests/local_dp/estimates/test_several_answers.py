@@ -14,7 +14,7 @@ from local_dp.estimates.shares import Tally
 from tests.support.answering import answered
 
 N = 6000
-N_COLLECTIONS = 800
+N_COLLECTIONS = 550
 OFF = 4.5 * (2 / N_COLLECTIONS) ** 0.5  # of a variance, as a part of it: odds of 7e-6
 
 # Numbers of two attributes that go together, added up and compared.

@@ -7,7 +7,7 @@ from cube.query import Partition, QueryBlock, counting
 from tests.support.respondents import Rows, campaign_of, collected, true_rows
 
 N = 1000
-N_COLLECTIONS = 600
+N_COLLECTIONS = 450
 OFF = 4.5 * (2 / N_COLLECTIONS) ** 0.5  # of a variance, as a part of it: odds of 7e-6
 
 

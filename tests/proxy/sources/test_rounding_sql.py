@@ -16,9 +16,9 @@ from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
 from tests.support.groupings import each
 
-N_POINTS = 400
+N_POINTS = 300
 MEASURES = {
-    "cents": (Fraction(0), Fraction(700), Fraction(1, 100)),
+    "cents": (Fraction(0), Fraction(500), Fraction(1, 100)),
     "thirds": (Fraction(-1, 3), Fraction(1000), Fraction(1, 3)),
     "below zero": (Fraction(-250), Fraction(-1, 20), Fraction(1, 20)),
     "millions": (Fraction(10**9), Fraction(10**9 + 2 * 10**4), Fraction(1)),
