@@ -94,6 +94,8 @@ class Decision:
         How far from an end the true value can be at most, by public bounds.
     is_requested : bool
         Whether the statement says how surely it is to be decided.
+    claims : tuple of str
+        What is decided, as the analyst wrote it.
 
     Examples
     --------
@@ -108,6 +110,7 @@ class Decision:
     error: float
     farthest: float
     is_requested: bool = False
+    claims: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.ends or not all(map(math.isfinite, self.ends)):
@@ -140,6 +143,7 @@ class Decision:
             ends=tuple(dict.fromkeys((*self.ends, *other.ends))),
             error=min(self.error, other.error),
             farthest=max(self.farthest, other.farthest),
+            claims=tuple(dict.fromkeys((*self.claims, *other.claims))),
         )
 
 

@@ -498,7 +498,7 @@ class Lowering:
             )
         answer = part.claimed(replace(found, name=found.sql))
         if decide is not None:
-            part.decide(found.uses[0], claim.finite_ends, decide)
+            part.decide(found.uses[0], claim.finite_ends, decide, str(claim.args["text"]))
         self._check_n_claims(claim)
         draws = None
         if part.is_formula(answer):

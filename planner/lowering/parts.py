@@ -476,7 +476,7 @@ class PartBuilder:
                 return place
         return self.answer(answer)
 
-    def decide(self, aggregate: int, ends: Sequence[float], claimed: float) -> None:
+    def decide(self, aggregate: int, ends: Sequence[float], claimed: float, text: str) -> None:
         """Have an aggregate known only so well that it is decided on which side of ends it is.
 
         Parameters
@@ -498,7 +498,8 @@ class PartBuilder:
         if not farthest:
             return
         is_requested = self.requested.decide is not None
-        decision = Decision(tuple(dict.fromkeys(ends)), float(error), farthest, is_requested)
+        own = tuple(dict.fromkeys(ends))
+        decision = Decision(own, float(error), farthest, is_requested, (text,))
         if known.decision is not None:
             decision = known.decision.with_ends(decision)
         self._aggregates[key] = replace(known, decision=decision)
@@ -534,7 +535,7 @@ class PartBuilder:
         surely = self._requested_confidence if asked is None else asked
         for one in self._compared:
             if one.ends and one.aggregate not in self._computed_with and 0 < surely < 1:
-                self.decide(one.aggregate, one.ends, surely)
+                self.decide(one.aggregate, one.ends, surely, one.text)
 
     def inner(self, answer: Answer) -> int:
         """Add a formula inside other SQL, which has no interval and no target; its position."""

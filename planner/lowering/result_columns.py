@@ -327,7 +327,7 @@ def claims_of_subqueries(
         holds = exp.Case(ifs=[exp.If(this=condition, true=one)], default=none)
         share = exp.select(exp.alias_(exp.Avg(this=holds), "p")).from_("draws")
         types = {f"d{place}": ANSWER for place in range(len(answers))}
-        sql, _ = outer_sql(share, lambda _, types=types: types)  # type: ignore[misc]
+        sql, _ = outer_sql(share, lambda _, types=types: types)  # type: ignore[misc]  # bound
         found.append(SubqueryClaim(name, tuple(answers), sql))
         read = exp.select("p").from_(exp.to_identifier(name, quoted=True))
         call.replace(exp.Subquery(this=read))

@@ -27,7 +27,7 @@ Floats: TypeAlias = NDArray[np.float64]
 
 FARTHER: Final = 0.5  # half-widths that a row may be farther from an end than it seems
 NARROWER: Final = 0.9  # of a known half-width: no look is closer to it
-N_SURE_MAX: Final = 1000  # rows whose certainty is computed: some milliseconds
+N_SURE_MAX: Final = 1000  # rows near an end, whose law is asked: some milliseconds
 ROUNDED: Final = 1 + 1e-9  # times the last width: a law's half-width is rounded up
 SURE: Final = 0.99  # nothing is said about a comparison that is so probably right
 N_SAID_MAX: Final = 3  # comparisons that are spoken of
@@ -66,7 +66,7 @@ def is_decided(one: Asked, part: Part, rows: Sequence[Posterior]) -> bool:
 
 
 def undecided(asked: Sequence[Asked], answered: Sequence[AnsweredPart]) -> Iterator[str]:
-    """Which answers are on no side of an end, though the statement wants that decided."""
+    """Which claims are not decided in some row, though the statement wants them decided."""
     for one in asked:
         part = answered[one.part]
         used = part.aggregates[one.aggregate]
@@ -76,8 +76,9 @@ def undecided(asked: Sequence[Asked], answered: Sequence[AnsweredPart]) -> Itera
         n_open = int(np.isfinite(nearest).sum())
         if n_open:
             where = f" in {n_open} of {nearest.size} rows" if nearest.size > 1 else ""
-            ends = " and ".join(f"{end:.15g}" for end in used.aggregate.decision.ends)
-            yield f"Whether {used.aggregate.name} is above {ends} is not decided{where}."
+            claims = " and ".join(used.aggregate.decision.claims)
+            verb = "are" if len(used.aggregate.decision.claims) > 1 else "is"
+            yield f"{claims} {verb} not decided{where}."
 
 
 def _decision(one: Asked, part: Part) -> tuple[Decision, float]:
@@ -105,17 +106,26 @@ def _nearest_open(
 
 
 def certainty(comparison: Comparison, part: AnsweredPart) -> Floats | None:
-    """How probably a comparison is right in each row, (n_rows,); None if that is not known."""
-    answered = part.aggregates[comparison.aggregate]
-    rows: Sequence[Posterior] = answered.posteriors
-    if not part.has_laws or part.unknown_rows(comparison.aggregate).any():
+    """How probably a comparison is right in each row, (n_rows,); None if that is not known.
+
+    1 in rows that are so far from every end that it is right with a probability of `SURE`: for all
+    others the law is asked, row by row.
+    """
+    rows: Sequence[Posterior] = part.aggregates[comparison.aggregate].posteriors
+    ends = np.array(comparison.ends)
+    if not part.has_laws or part.unknown_rows(comparison.aggregate).any() or not ends.size:
         return None
-    if not 0 < len(rows) <= N_SURE_MAX:
-        return None
-    inside = np.array([row.probability(comparison.low, comparison.high) for row in rows])
     shown = part.values(comparison.aggregate)[: len(rows)]
-    holds = (shown >= comparison.low) & (shown <= comparison.high)
-    return np.where(holds, inside, 1 - inside)
+    sure = half_widths(rows, 1 - 2 * (1 - SURE) / ends.size)
+    near = np.flatnonzero((np.abs(values(rows)[:, None] - ends) < sure[:, None]).any(axis=1))
+    if not len(rows) or near.size > N_SURE_MAX:
+        return None
+    found = np.ones(len(rows))
+    for place in near.tolist():
+        inside = rows[place].probability(comparison.low, comparison.high)
+        holds = comparison.low <= shown[place] <= comparison.high
+        found[place] = inside if holds else 1 - inside
+    return found
 
 
 def comparison_caveats(answered: Sequence[AnsweredPart]) -> Iterator[str]:

@@ -72,7 +72,7 @@ def test_what_is_not_decided_at_the_last_width_is_said_or_refused(engine: Engine
     result = asked(engine, sql)
     assert result.receipt is not None
     (warning,) = result.receipt.warnings
-    assert f"Whether n is above {N_ROWS} is not decided." in warning
+    assert f"DP_PROBABILITY(n > {N_ROWS}) is not decided." in warning
     strict = sql.replace("decide =>", "fallback => 'error', decide =>")
     with pytest.raises(TargetNotReached, match="is not decided") as refused:
         asked(engine, strict)
