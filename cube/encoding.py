@@ -130,6 +130,7 @@ def encode_statistic(
         "score": statistic.score.value,
         "views": [_encode_array(view.axes, view.groups) for view in statistic.views],
         "candidates": [[one.child, *one.parents] for one in statistic.candidates],
+        **({} if statistic.within is None else {"within": _encode_factor(statistic.within)}),
     }
 
 
@@ -155,6 +156,7 @@ def decode_statistic(
                 tuple(
                     ChoiceCandidate(child, tuple(rest)) for child, *rest in encoded["candidates"]
                 ),
+                _decode_factor(encoded["within"]) if "within" in encoded else None,
             )
         case "unit_count":
             only_cut = encoded.get("only_cut", False)

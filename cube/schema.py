@@ -6,11 +6,11 @@ that perhaps at most so many at each level of one axis.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 
-from cube.axis import NAME_LENGTH_MAX, Axis, DateAxis, IntegerAxis, TimestampAxis
+from cube.axis import NAME_LENGTH_MAX, Axis, CategoryAxis, DateAxis, IntegerAxis, TimestampAxis
 from cube.runtime import cached_property
 
 
@@ -97,6 +97,8 @@ class Schema:
         The axis along which the table grows: rows with later levels come later.
     rows_per_unit_max_by : RowsByLevel, optional
         The most rows of one unit that are kept at each level of an axis, beside those in all.
+    holders : str, optional
+        The axis of the holders of a federated table, which measure their rows themselves.
     """
 
     table: str
@@ -108,6 +110,7 @@ class Schema:
     groups_per_unit_max: int | None = None
     grows: str | None = None
     rows_per_unit_max_by: RowsByLevel | None = None
+    holders: str | None = None
 
     def __post_init__(self) -> None:
         if not self.table or len(self.table) > NAME_LENGTH_MAX or not self.table.isprintable():
@@ -130,8 +133,13 @@ class Schema:
         if self.rows_per_unit_max_by is not None:
             self._check_by_level(self.rows_per_unit_max_by)
         self._check_groups(self.groups_per_unit_max)
-        if self.grows is not None:
-            self._check_grows(self.grows)
+        self._check_grows(self.grows)
+        self._check_holders(self.holders)
+
+    def _check_holders(self, holders: str | None) -> None:
+        """Raise ValueError unless the axis of the holders is one of the table's."""
+        if holders is not None and not isinstance(self.by_name.get(holders), CategoryAxis):
+            raise ValueError(f"{self.table}: the axis {holders} of its holders does not exist")
 
     def _check_groups(self, n_groups: int | None) -> None:
         """Raise ValueError unless a unit can be counted in at most so many groups."""
@@ -155,8 +163,10 @@ class Schema:
                 f"of {bound.axis}: set rows_per_unit_max = {most}"
             )
 
-    def _check_grows(self, grows: str) -> None:
+    def _check_grows(self, grows: str | None) -> None:
         """Raise ValueError unless the table can grow along an axis: its levels are ordered."""
+        if grows is None:
+            return
         if not isinstance(axis := self.by_name.get(grows), DateAxis | IntegerAxis | TimestampAxis):
             raise ValueError(  # noqa: TRY004 - the declaration is wrong, not the call
                 f"{self.table}: a table must grow along a date, timestamp or integer column"
@@ -177,6 +187,12 @@ class Schema:
     def by_name(self) -> dict[str, Axis]:
         """The axes by their names."""
         return {axis.name: axis for axis in self.axes}
+
+    @property
+    def of_one_holder(self) -> "Schema":
+        """The schema of each holder's table: the same without the axis of the holders."""
+        kept = tuple(axis for axis in self.axes if axis.name != self.holders)
+        return replace(self, axes=kept, holders=None)
 
     def per_row(self, epsilon: Fraction) -> Fraction:
         """The most that a row may cost if a unit may cost `epsilon`."""

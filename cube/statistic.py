@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cube.measurement import GaussianTerms, PlannedMeasurement, Rho, Weight
-from cube.query import Partition, QueryBlock, Scope, counting
+from cube.query import Factor, Partition, QueryBlock, Scope, counting
 
 REFERENCE_MAX: Final = 2**40  # of a number with which a row is compared
 N_CANDIDATES_MAX: Final = 20_000
@@ -89,11 +89,14 @@ class Choice:
         Columns as candidates see them: each a partition of one axis that leaves no level out.
     candidates : tuple of ChoiceCandidate
         Distinct. A candidate's views are of different axes.
+    within : Factor, optional
+        Of a federated table: 1 at the holder that makes the choice from its own records.
     """
 
     score: Score
     views: tuple[Partition, ...]
     candidates: tuple[ChoiceCandidate, ...]
+    within: Factor | None = None
 
     def __post_init__(self) -> None:
         for view in self.views:
@@ -107,6 +110,9 @@ class Choice:
             raise ValueError("a candidate is listed twice")
         for candidate in self.candidates:
             self._check(candidate)
+        within = self.within
+        if within is not None and (len(within.axes) > 1 or within.ends not in {(0, 1), (1, 1)}):
+            raise ValueError("a choice must be made within some levels of one axis")
 
     def _check(self, candidate: ChoiceCandidate) -> None:
         places = (candidate.child, *candidate.parents)
@@ -128,8 +134,9 @@ class Choice:
         return tuple(sorted(self.views[place].axes[0] for place in places))
 
     def costing(self, weight: Weight) -> PlannedMeasurement:
-        """A row with the same cost for every cell: the count of all records."""
-        return PlannedMeasurement(QueryBlock(counting()), weight)
+        """A row with the same cost for every cell: the count of all records it is made from."""
+        factors = () if self.within is None else (self.within,)
+        return PlannedMeasurement(QueryBlock(counting(factors)), weight)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

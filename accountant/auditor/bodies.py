@@ -43,7 +43,8 @@ from cube.axis import N_LEVELS_MAX
 from cube.measurement import UNITS_PER_EPSILON
 from cube.schema import N_ROWS_PER_UNIT_MAX
 
-ROLES: Final = ("analyst", "owner", "auditor", "collector")
+ROLES: Final = ("analyst", "owner", "auditor", "collector", "federation")
+REFERENCE_LENGTH_MAX: Final = 100
 PROOFS: Final = ("token", "certificate")
 _KEY: Final = re.compile("[0-9a-f]{64}", re.ASCII)
 
@@ -193,6 +194,7 @@ class Charge:
     units_after: int
     statistics: tuple[Statistic, ...]
     terms: Terms | None
+    reference: str = ""  # by which another ledger asked for it
 
     @property
     def rho_units(self) -> int:
@@ -231,6 +233,13 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
+class GivenUp:
+    """A charge that will never be measured, since the holder of its rows refused it."""
+
+    charge: int
+
+
+@dataclass(frozen=True, slots=True)
 class InformationalEntry:
     """A declaration or a tally: well-formed, and nothing depends on it."""
 
@@ -248,6 +257,7 @@ TableBody: TypeAlias = (
     | Charge
     | TakenOver
     | Measured
+    | GivenUp
     | InformationalEntry
 )
 Body: TypeAlias = AccessBody | TableBody | EventBody | CollectionBody | StreamBody
@@ -374,7 +384,10 @@ def _limit(value: Json) -> Limit:
 
 def _charge(value: Json, blocks: BlockReader) -> Charge:
     required = ("analyst", "blocks", "units_before", "units_after")
-    fields = fields_of(value, required, ("groups", "statistics", "normal"))
+    fields = fields_of(value, required, ("groups", "statistics", "normal", "reference"))
+    reference = text(fields, "reference") if "reference" in fields else ""
+    if "reference" in fields and not 0 < len(reference) <= REFERENCE_LENGTH_MAX:
+        raise Wrong(f"a reference must have 1 to {REFERENCE_LENGTH_MAX} characters")
     bought = tuple(_bought(one, blocks) for one in list_of(fields, "blocks", dict))
     groups: tuple[str, ...] = ()
     if "groups" in fields:
@@ -388,7 +401,7 @@ def _charge(value: Json, blocks: BlockReader) -> Charge:
     terms = terms_of(fields["normal"]) if "normal" in fields else None
     before, after = whole(fields, "units_before"), whole(fields, "units_after")
     analyst = check_name(text(fields, "analyst"))
-    charge = Charge(analyst, groups, bought, before, after, statistics, terms)
+    charge = Charge(analyst, groups, bought, before, after, statistics, terms, reference)
     if (terms is not None) != charge.is_gaussian:
         raise Wrong(
             "a charge must have terms if it pays for Gaussian noise, and must not otherwise"
@@ -405,12 +418,26 @@ def _bought(value: Json, blocks: BlockReader) -> Bought:
     return Bought(blocks.block(fields["block"]), noise, raised_from)
 
 
+def _given_up(value: Json) -> GivenUp:
+    return GivenUp(whole(fields_of(value, ("charge",)), "charge", 1))
+
+
+def _check_receipt(value: Json) -> None:
+    """Wrong unless it names a charge of a holder, and a later entry with its digest."""
+    fields = fields_of(value, ("entry", "head_entry", "head"))
+    whole(fields, "head_entry", whole(fields, "entry", 1) + 1)
+    if _KEY.fullmatch(text(fields, "head")) is None:
+        raise Wrong("the head of a holder's ledger is not 64 hexadecimal digits")
+
+
 def _taken_over(value: Json) -> TakenOver:
     return TakenOver(whole(fields_of(value, ("charge",)), "charge", 1))
 
 
 def _measured(value: Json) -> Measured:
-    fields = fields_of(value, ("charge", "lattice_values"), ("turn", "released"))
+    fields = fields_of(value, ("charge", "lattice_values"), ("turn", "released", "receipt"))
+    if "receipt" in fields:
+        _check_receipt(fields["receipt"])
     values = list_of(fields, "lattice_values", list)
     released = list_of(fields, "released", int) if "released" in fields else []
     for of_block in (*values, released):
@@ -457,6 +484,7 @@ _READERS: Final[dict[str, Callable[[Json], Body]]] = {
     "limit_set": _limit,
     "taken_over": _taken_over,
     "measurement": _measured,
+    "charge_given_up": _given_up,
     "served": _served,
     "access_granted": granted,
     "access_revoked": revoked,

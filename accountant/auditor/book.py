@@ -33,6 +33,7 @@ from accountant.auditor.bodies import (
     Bought,
     Budget,
     Charge,
+    GivenUp,
     Joined,
     Limit,
     Measured,
@@ -115,6 +116,7 @@ class Purchases:
         self.completed: list[int] = []
         self.unit_counts = UnitCounts(unit.n_rows)
         self._raised: set[int] = set()
+        self._asked: set[tuple[str, str]] = set()  # by other ledgers
         self._turns: dict[int, int] = {}
         self._n_levels: dict[str, int] = {}
 
@@ -122,6 +124,11 @@ class Purchases:
         """The rows paid for, with the weights that were added; Wrong if they are not valid."""
         if not (charge.bought or charge.statistics):
             raise Wrong("the charge pays for nothing")
+        if charge.reference:
+            request = (charge.analyst, charge.reference)
+            if request in self._asked:
+                raise Wrong("the request of another ledger was charged twice")
+            self._asked.add(request)
         rows = [self._row(bought, charge.terms) for bought in charge.bought]
         for statistic in charge.statistics:
             for array in statistic.arrays:
@@ -158,6 +165,12 @@ class Purchases:
         if body.charge not in self.pending:
             raise Wrong(f"{body.charge} was taken over, but it is not a pending charge")
         self._turns[body.charge] = seq
+
+    def give_up(self, body: GivenUp) -> None:
+        """Forget a charge that waits; Wrong if it does not."""
+        if self.pending.pop(body.charge, None) is None:
+            raise Wrong(f"{body.charge} was given up, but it is not a pending charge")
+        self._turns.pop(body.charge, None)
 
     def measure(self, seq: int, body: Measured) -> None:
         """Apply the measurement of one charge; Wrong if it does not fit the charge."""
@@ -451,10 +464,8 @@ class Book:
                 accounts = [one._accounts for one in sharing]  # noqa: SLF001 - of this class
                 self._accounts.charge(entry.seq, entry.at, body, accounts)
                 self._charge(entry.seq, body)
-            case TakenOver():
-                self._purchases.take_over(entry.seq, body)
-            case Measured():
-                self._purchases.measure(entry.seq, body)
+            case TakenOver() | Measured() | GivenUp():
+                self._complete(entry.seq, body)
 
     @property
     def data_fingerprints(self) -> Sequence[str]:
@@ -473,6 +484,17 @@ class Book:
         if self.shared_budget:
             raise Wrong("the table leaves the shared budget in which its spending counts")
         self.shared_budget = body.shared_budget
+
+    def _complete(self, seq: int, body: TakenOver | Measured | GivenUp) -> None:
+        """Go on with a charge that waits."""
+        match body:
+            case TakenOver():
+                self._purchases.take_over(seq, body)
+            case Measured():
+                self._purchases.measure(seq, body)
+            case GivenUp():
+                self._purchases.give_up(body)
+                self._n_given_up.append(seq)
 
     def _grow(self, entry: Entry, body: Advanced | Accepted | Begun) -> None:
         """Make more of the table readable, or go on with other rows."""

@@ -409,6 +409,13 @@ class BlockReader:
         _n_groups(labels)
         return labels
 
+    def counted_within(self, factor: Json) -> Share:
+        """The share of the count of what a factor of one axis says; Wrong if it is no such."""
+        share = self._block({"terms": [{"factors": [factor], "scale": "1"}], "constant": "0"}).share
+        if any(len(array.axes) != 1 for array in share.arrays):
+            raise Wrong("a choice is made within several axes at once")
+        return share
+
     def _block(self, value: Json) -> Block:
         fields = fields_of(value, ("terms", "constant"), ("partition",))
         if fraction(fields, "constant") != 0:

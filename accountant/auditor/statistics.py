@@ -71,17 +71,13 @@ class Choice:
     weight_units: int
     n_candidates: int
     views: tuple[LevelArray, ...]
+    share: Share  # one unit for every cell; of a holder's choice, for every cell of the holder
     n_released: int = 1
-
-    @property
-    def share(self) -> Share:
-        """One unit for every cell."""
-        return EVERYWHERE
 
     @property
     def arrays(self) -> tuple[LevelArray, ...]:
         """All its arrays over levels."""
-        return self.views
+        return (*self.views, *self.share.arrays)
 
     def check(self, released: int) -> None:
         """Wrong unless there is a candidate in this place."""
@@ -199,7 +195,8 @@ def _check_reference(fields: Fields, block: Block) -> None:
 
 
 def _choice(value: Json, blocks: BlockReader) -> Choice:
-    fields = fields_of(value, ("kind", "score", "views", "candidates", "weight_units"))
+    required = ("kind", "score", "views", "candidates", "weight_units")
+    fields = fields_of(value, required, ("within",))
     one_of(fields, "score", SCORES)
     units = whole(fields, "weight_units", 1)
     if units > WEIGHT_UNITS_MAX:
@@ -216,7 +213,8 @@ def _choice(value: Json, blocks: BlockReader) -> Choice:
         _check_candidate(candidate, views)
     if len({tuple(candidate) for candidate in candidates}) != len(candidates):
         raise Wrong("a candidate is listed twice")
-    return Choice(units, len(candidates), views)
+    share = blocks.counted_within(fields["within"]) if "within" in fields else EVERYWHERE
+    return Choice(units, len(candidates), views, share)
 
 
 def _check_candidate(candidate: list[Json], views: tuple[LevelArray, ...]) -> None:

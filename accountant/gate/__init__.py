@@ -5,16 +5,20 @@ the opening of a table. Not here: what cells cost (`cost/`), how noise is drawn 
 computed exactly before noise is added (`exact/`), what is recorded (`ledger/`).
 """
 
+from accountant.gate.asked import Asked, RemoteGates, Told
 from accountant.gate.ended_generation import EndedGeneration, generation_over
 from accountant.gate.gate import Gate, n_come
 from accountant.gate.opening import Funds, open_table, renew_table
 from accountant.gate.pricing import Pricing
 
 __all__ = [
+    "Asked",
     "EndedGeneration",
     "Funds",
     "Gate",
     "Pricing",
+    "RemoteGates",
+    "Told",
     "generation_over",
     "n_come",
     "open_table",

@@ -23,12 +23,16 @@ from collections.abc import Collection, Sequence
 from fractions import Fraction
 
 from accountant.cost import Price
+from accountant.gate.asked import Asked as AskedByOther
+from accountant.gate.asked import RemoteGates, Told, planned_for
+from accountant.gate.holders import HeldRows
 from accountant.gate.known_rows import ClosedPeriods, Snapshot
 from accountant.gate.pricing import Pricing, charged_statistic, terms_of
 from accountant.gate.release import Release
 from accountant.ledger import (
     Charge,
     ChargedBlock,
+    GivenUp,
     HorizonAdvanced,
     Ledger,
     Measured,
@@ -37,6 +41,7 @@ from accountant.ledger import (
     TakenOver,
     Window,
 )
+from accountant.ledger.entry_json import write_charged, write_statistic
 from accountant.ledger.history import (
     BindingLimit,
     Budget,
@@ -47,7 +52,9 @@ from accountant.ledger.history import (
 )
 from accountant.noise import NoiseSource
 from accountant.source import CellCounts, GrowingSource, ReadRows, Source, WatchedSource
+from cube.holders import Holders
 from cube.measurement import Measurement, PlannedMeasurement
+from cube.refusals import InvalidRequest, Refused, SourceUnavailable
 from cube.schema import Schema
 from cube.statistic import Asked
 
@@ -61,11 +68,12 @@ class Gate:
         self,
         ledger: Ledger,
         schema: Schema,
-        source: Source | GrowingSource,
+        source: Source | GrowingSource | RemoteGates,
         noise: NoiseSource,
         rows_fingerprint: str | None = None,
     ) -> None:
         self.schema = schema
+        self._held = _held_rows(ledger, schema, source)
         self._ledger = ledger
         self._release = Release(schema, noise)
         self._source = _checked(ledger, schema, source, rows_fingerprint)
@@ -193,6 +201,9 @@ class Gate:
         rows = self._rows(self.history)
         if isinstance(rows, WatchedSource):
             rows.look()
+        if self._held is not None:  # a holder that would refuse does so before anything is charged
+            known = self.history_now()
+            self._held.check(self._charged(known, plan, statistics, payer, epsilon_cap), known)
         seq = self._ledger.append(self.schema.table, charged)
         payment = next(one for one in reversed(self.payments()) if one.seq == seq)
         self._turns[payment.seq] = 0
@@ -215,13 +226,58 @@ class Gate:
         known = self.history
         charge = known.pending.get(seq)
         if charge is not None and turn is not None:
-            values, released = self._release.noisy_values(self._rows(known), charge, known)
-            body = Measured(seq, values, turn, released)
+            body = self._measured(seq, turn, charge, known)
             self._ledger.append(
                 self.schema.table, lambda history: body if _is_turn(history, seq, turn) else None
             )
         history = self.history
         return history.measured_under(seq) or (() if history.released_under(seq) else None)
+
+    def charge_for(self, asked: AskedByOther, payer: Payer) -> int:
+        """Pay for what another ledger asks for, once; the number of the charge.
+
+        Raises
+        ------
+        BudgetExhausted, LimitReached, TooLarge, LedgerUnavailable, SourceUnavailable
+        InvalidRequest
+            If it is no request for this table, or has the name of another request.
+        """
+        request = payer.analyst, asked.reference
+
+        def charged(history: TableHistory) -> Charge | None:
+            if request in history.for_others.charges:
+                return None
+            if isinstance(self._source, Snapshot):
+                self._source.rows(history)
+            return self._charged_for(history, asked, payer)
+
+        rows = self._rows(self.history)
+        if isinstance(rows, WatchedSource):
+            rows.look()
+        seq = self._ledger.append(self.schema.table, charged)
+        if seq is not None:
+            self._turns[seq] = 0
+            return seq
+        seq = self.history.for_others.charges[request]
+        found = next(one.charge for one in reversed(self.payments()) if one.seq == seq)
+        if _content(found) != _content_asked(asked):
+            raise InvalidRequest(
+                "Something else was asked for under the name of this request.",
+                hint="A coordinator whose ledger was replaced needs a token of its own.",
+            )
+        return seq
+
+    def price_for(self, asked: AskedByOther, payer: Payer) -> Price:
+        """What a request of another ledger would cost now; raises as `charge_for`."""
+        return self._priced_for(self.history_now(), asked, payer)[0]
+
+    def told(self, seq: int) -> Told | None:
+        """What another ledger is told of its charge; None while it is pending."""
+        found = self.history.for_others.answers.get(seq)
+        if found is None:
+            return None
+        payment = next(one for one in reversed(self.payments()) if one.seq == seq)
+        return Told(found.lattice_values, found.released, seq, *self.position, payment.units)
 
     def advance(self, horizon: int, by: str) -> bool:
         """Make more of a growing table readable; whether this did.
@@ -301,7 +357,7 @@ class Gate:
         source = self._source
         return isinstance(source, Snapshot) and not source.is_of(self.history)
 
-    def read_from(self, source: Source) -> None:
+    def read_from(self, source: Source | RemoteGates) -> None:
         """Measure from another snapshot; nothing, unless it is of the present generation."""
         if not isinstance(self._source, Snapshot):
             raise TypeError("a table that grows reads its own rows")
@@ -345,7 +401,7 @@ class Gate:
                 self.complete(seq)
         return len(waiting)
 
-    def _rows(self, history: TableHistory) -> Source | ReadRows:
+    def _rows(self, history: TableHistory) -> Source | ReadRows | RemoteGates:
         """The rows that a history covers; for a growing table, up to the history's horizon.
 
         Raises
@@ -359,6 +415,51 @@ class Gate:
         if growth is None:
             raise RuntimeError("a table that grows must be opened as such a table")
         return source.rows(growth)
+
+    def _measured(self, seq: int, turn: int, charge: Charge, known: TableHistory) -> Measured:
+        """The measurement of a charge, by the one read of it, or by the holder of its rows."""
+        rows = self._rows(known)
+        if self._held is None and not isinstance(rows, RemoteGates):
+            values, released = self._release.noisy_values(rows, charge, known)
+            return Measured(seq, values, turn, released)
+        if self._held is None:
+            raise RuntimeError("the rows of holders are not measured here")
+        try:
+            return self._held.measured(seq, turn, charge, known)
+        except SourceUnavailable:
+            raise
+        except Refused:  # the holder has charged nothing, and nobody waits for it any more
+            self._ledger.append(
+                self.schema.table,
+                lambda history: GivenUp(seq) if _is_turn(history, seq, turn) else None,
+            )
+            raise
+
+    def _priced_for(
+        self, history: TableHistory, asked: AskedByOther, payer: Payer
+    ) -> tuple[Price, tuple[ChargedBlock, ...]]:
+        """The price of a request of another ledger, and the rows to charge; or its refusal."""
+        if self._held is not None:
+            raise InvalidRequest(
+                f"{self.schema.table} is a federated table: its holders measure it.",
+                hint="Ask its holders.",
+            )
+        plan, blocks, statistics = planned_for(asked, payer.analyst, history, self.schema)
+        pricing = Pricing(self.schema, history)
+        price = pricing.price(plan, statistics)
+        pricing.refuse(price, payer, None)
+        return price, blocks
+
+    def _charged_for(self, history: TableHistory, asked: AskedByOther, payer: Payer) -> Charge:
+        price, blocks = self._priced_for(history, asked, payer)
+        return Charge(
+            payer,
+            blocks,
+            price.units_before,
+            price.units_after,
+            asked.statistics,
+            reference=asked.reference,
+        )
 
     def _charged(
         self,
@@ -381,8 +482,37 @@ class Gate:
         return Charge(payer, blocks, price.units_before, price.units_after, charged, terms)
 
 
+def _held_rows(
+    ledger: Ledger, schema: Schema, source: Source | GrowingSource | RemoteGates
+) -> HeldRows | None:
+    """The rows of a federated table; TypeError if only one of schema and source is of one."""
+    holders = Holders.of(schema)
+    if (holders is None) == isinstance(source, RemoteGates):
+        raise TypeError(
+            f"the schema and the source of {schema.table} disagree on whether holders have it"
+        )
+    if holders is None or not isinstance(source, RemoteGates):
+        return None
+    return HeldRows(schema, source, lambda: next(ledger.entries()).digest, holders)
+
+
+def _content(charge: Charge) -> list[object]:
+    """What a charge for another ledger is for."""
+    alone = (ChargedBlock(one.block, one.noise) for one in charge.blocks)
+    return [*map(write_charged, alone), *map(write_statistic, charge.statistics)]
+
+
+def _content_asked(asked: AskedByOther) -> list[object]:
+    """What another ledger asks for."""
+    rows = (write_charged(one.charged) for one in asked.rows)
+    return [*rows, *map(write_statistic, asked.statistics)]
+
+
 def _checked(
-    ledger: Ledger, schema: Schema, source: Source | GrowingSource, rows_fingerprint: str | None
+    ledger: Ledger,
+    schema: Schema,
+    source: Source | GrowingSource | RemoteGates,
+    rows_fingerprint: str | None,
 ) -> Snapshot | ClosedPeriods:
     """A source whose rows are compared with the ledger; TypeError if only one of them grows."""
     if isinstance(source, GrowingSource) and schema.grows is not None:

@@ -15,6 +15,7 @@ import hmac
 import threading
 from typing import Final
 
+from accountant.gate.asked import RemoteGates
 from accountant.ledger import Period
 from accountant.ledger.history import Growth, TableHistory
 from accountant.source import GrowingSource, ReadRows, Source
@@ -159,7 +160,11 @@ class Snapshot:
     """
 
     def __init__(
-        self, table: str, source: Source, key: bytes, rows_fingerprint: str | None = None
+        self,
+        table: str,
+        source: Source | RemoteGates,
+        key: bytes,
+        rows_fingerprint: str | None = None,
     ) -> None:
         self._table = table
         self._key = key
@@ -168,7 +173,7 @@ class Snapshot:
         # What the ledger has is compared with a digest made like it, which is made once.
         self._like = {} if rows_fingerprint is None else {rows_fingerprint: rows_fingerprint}
 
-    def replace(self, source: Source, history: TableHistory) -> None:
+    def replace(self, source: Source | RemoteGates, history: TableHistory) -> None:
         """Read from another snapshot from now on, of a history's present generation."""
         known = history.rows_fingerprint or ""
         found = source.rows_fingerprint(self._key, known)
@@ -180,7 +185,7 @@ class Snapshot:
         known = history.rows_fingerprint
         return known is None or hmac.compare_digest(known, self._like_it(known)[1])
 
-    def rows(self, history: TableHistory) -> Source:
+    def rows(self, history: TableHistory) -> Source | RemoteGates:
         """The rows of a history's present generation.
 
         Raises
@@ -198,7 +203,7 @@ class Snapshot:
             )
         return source
 
-    def _like_it(self, known: str) -> tuple[Source, str]:
+    def _like_it(self, known: str) -> tuple[Source | RemoteGates, str]:
         """The source and its digest, made like a known digest when it is first asked for."""
         with self._lock:
             if known not in self._like:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from importlib.metadata import version
 
+from accountant.gate.asked import RemoteGates
 from accountant.gate.gate import Gate
 from accountant.ledger import (
     BudgetJoined,
@@ -62,7 +63,7 @@ def open_table(
     ledger: Ledger,
     schema: Schema,
     funds: Funds | Fraction,
-    source: Source | GrowingSource,
+    source: Source | GrowingSource | RemoteGates,
     noise: NoiseSource,
 ) -> Gate:
     """The gate of one table, its history replayed from the ledger.
@@ -211,7 +212,7 @@ def known_data(history: TableHistory) -> str:
     return next(reversed(history.generations.data), "")
 
 
-def data_like(source: Source | GrowingSource, key: bytes, known: str) -> str:
+def data_like(source: Source | GrowingSource | RemoteGates, key: bytes, known: str) -> str:
     """The digest of a source's data, made as a known one is, so that the two can be compared."""
     if isinstance(source, GrowingSource):
         return source.fingerprint(key)
@@ -219,7 +220,7 @@ def data_like(source: Source | GrowingSource, key: bytes, known: str) -> str:
 
 
 def check_new_data(
-    ledger: Ledger, seen: TableOpened, source: Source | GrowingSource, table: str
+    ledger: Ledger, seen: TableOpened, source: Source | GrowingSource | RemoteGates, table: str
 ) -> None:
     """Refuse a second budget for data that already has one, under whatever name."""
     shared = ledger.shared_budgets()
@@ -242,12 +243,16 @@ def _schema_digest(schema: Schema) -> str:
 
     The order of the columns and the public cap on records do not change it, and are left out.
     """
-    axes = sorted(ascii(axis) for axis in schema.axes)  # a frozen axis's repr is its declaration
-    text = canonical_json([schema.table, axes, schema.neighbours.value])
+    # A frozen axis's repr is its declaration. Holders join and leave: a generation says which.
+    axes = sorted(ascii(axis) for axis in schema.axes if axis.name != schema.holders)
+    holders = [] if schema.holders is None else [schema.holders]
+    text = canonical_json([schema.table, axes, schema.neighbours.value, *holders])
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def renew_table(ledger: Ledger, schema: Schema, funds: Funds, source: Source, by: str) -> bool:
+def renew_table(
+    ledger: Ledger, schema: Schema, funds: Funds, source: Source | RemoteGates, by: str
+) -> bool:
     """Begin a generation of a table with what a source reads; whether this did.
 
     Nothing is done if the data is unchanged.

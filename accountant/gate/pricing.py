@@ -78,6 +78,8 @@ def check_statistic(asked: Asked, schema: Schema, known: UnitCounts) -> None:
         return
     statistic = asked.statistic
     if isinstance(statistic, Choice):
+        if (statistic.within is not None) != (schema.holders is not None):
+            raise ValueError("a choice is made by one holder, and only of a federated table")
         if schema.grows is not None:
             raise InvalidRequest(
                 "A choice among columns covers every row, so it cannot be made while "

@@ -29,6 +29,7 @@ class Role(StrEnum):
     OWNER = "owner"  # query, set limits, read the ledger and its reports
     AUDITOR = "auditor"  # read the ledger and its reports
     COLLECTOR = "collector"  # tell streams who came
+    FEDERATION = "federation"  # buy noisy rows of a holder's table for another ledger
 
     @property
     def oversees(self) -> bool:

@@ -38,6 +38,7 @@ proofs/ledger.md, "What an owner accepts"; proofs/gate.md, "Limits".
 """
 
 import hashlib
+import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final, Self, TypeAlias
@@ -194,6 +195,7 @@ EventBody: TypeAlias = RollbackAccepted | ClockCorrected
 EVENTS: Final = (RollbackAccepted, ClockCorrected)
 
 
+_DIGEST: Final = re.compile("[0-9a-f]{64}", re.ASCII)
 GENESIS: Final = "0" * 64  # the digest before the first entry
 NO_TABLE: Final = ""  # of entries that are about no table
 
@@ -370,7 +372,8 @@ class LimitSet:
 class Charge:
     """A plan was paid for; it may be measured once.
 
-    `terms` are given if anything has Gaussian noise, and only then.
+    `terms` are given if anything has Gaussian noise, and only then. `reference` is the name under
+    which another ledger asked for it, on a table that it has in federation; empty otherwise.
     """
 
     payer: Payer
@@ -379,8 +382,11 @@ class Charge:
     units_after: int
     statistics: tuple[ChargedStatistic, ...] = ()
     terms: GaussianTerms | None = None
+    reference: str = ""
 
     def __post_init__(self) -> None:
+        if self.reference:
+            check_reference(self.reference)
         if (self.terms is not None) != self._is_gaussian:
             raise ValueError(
                 "a charge must have terms if it pays for Gaussian noise, and must not otherwise"
@@ -413,6 +419,36 @@ class Charge:
         return sum(one.noise.rho.units for one in gaussian)
 
 
+REFERENCE_LENGTH_MAX: Final = 100
+
+
+def check_reference(reference: str) -> None:
+    """Raise ValueError unless another ledger may ask for a charge by this name."""
+    if len(reference) > REFERENCE_LENGTH_MAX or not reference.isprintable() or not reference:
+        raise ValueError(f"a reference must have 1 to {REFERENCE_LENGTH_MAX} printable characters")
+
+
+@dataclass(frozen=True, slots=True)
+class HolderReceipt:
+    """Where a holder's ledger records what it charged and measured for another ledger.
+
+    Parameters
+    ----------
+    entry : int
+        The number of the holder's charge.
+    head_entry, head : int and str
+        The number and the digest of an entry after the measurement: the head when it answered.
+    """
+
+    entry: int
+    head_entry: int
+    head: str
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.entry < self.head_entry or _DIGEST.fullmatch(self.head) is None:
+            raise ValueError("a receipt must name a charge, and a later entry with its digest")
+
+
 @dataclass(frozen=True, slots=True)
 class TakenOver:
     """A new turn to measure the charge with sequence number `charge`: this entry's number."""
@@ -426,13 +462,25 @@ class Measured:
 
     They were drawn in the latest turn: 0 for the process that charged, or the number of a
     `TakenOver`. `released` are the released numbers of the charge's statistics, one after another:
-    lattice steps, one for each row where there are rows, or a candidate's place.
+    lattice steps, one for each row where there are rows, or a candidate's place. A holder of a
+    federated table drew the values itself, and gave a `receipt`.
     """
 
     charge: int
     lattice_values: tuple[tuple[int, ...], ...]
     turn: int = 0
     released: tuple[int, ...] = ()
+    receipt: HolderReceipt | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    """The charge with sequence number `charge` will never be measured; it stays spent.
+
+    A holder of a federated table refused it, and has charged nothing.
+    """
+
+    charge: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -494,7 +542,7 @@ AccessBody: TypeAlias = AccessGranted | AccessRevoked
 RuleBody: TypeAlias = (
     TableOpened | DataPinned | TableDeclared | BudgetSet | BudgetJoined | HorizonAdvanced | LimitSet
 )
-SimpleBody: TypeAlias = RuleBody | Charge | TakenOver | Measured | Served
+SimpleBody: TypeAlias = RuleBody | Charge | TakenOver | Measured | GivenUp | Served
 RewritingBody: TypeAlias = ChangesAccepted | GenerationBegun  # see history/changed_rows.py
 TableBody: TypeAlias = SimpleBody | RewritingBody
 Body: TypeAlias = TableBody | AccessBody | EventBody | CollectionBody | StreamBody

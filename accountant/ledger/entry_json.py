@@ -35,6 +35,8 @@ from accountant.ledger.entries import (
     ClockCorrected,
     DataPinned,
     GenerationBegun,
+    GivenUp,
+    HolderReceipt,
     HorizonAdvanced,
     LimitSet,
     Measured,
@@ -87,16 +89,18 @@ def write_charge(body: Charge) -> Fields:
     """The fields of a charge."""
     encoded: Fields = {
         "analyst": body.payer.analyst,
-        "blocks": [_write_charged(charged) for charged in body.blocks],
+        "blocks": [write_charged(charged) for charged in body.blocks],
         "units_before": body.units_before,
         "units_after": body.units_after,
     }
     if body.payer.groups:
         encoded["groups"] = list(body.payer.groups)
     if body.statistics:
-        encoded["statistics"] = [_write_statistic(charged) for charged in body.statistics]
+        encoded["statistics"] = [write_statistic(charged) for charged in body.statistics]
     if body.terms is not None:
         encoded["normal"] = {"delta": str(body.terms.delta), "order": str(body.terms.order)}
+    if body.reference:
+        encoded["reference"] = body.reference
     return encoded
 
 
@@ -105,11 +109,12 @@ def read_charge(fields: Fields) -> Charge:
     groups = tuple(typed(name, str) for name in fields.get("groups", ()))
     return Charge(
         Payer(typed(fields["analyst"], str), groups),
-        tuple(_read_charged(charged) for charged in fields["blocks"]),
+        tuple(read_charged(charged) for charged in fields["blocks"]),
         typed(fields["units_before"], int),
         typed(fields["units_after"], int),
-        tuple(_read_statistic(charged) for charged in fields.get("statistics", ())),
+        tuple(read_statistic(charged) for charged in fields.get("statistics", ())),
         _read_terms(fields["normal"]) if "normal" in fields else None,
+        typed(fields["reference"], str) if "reference" in fields else "",
     )
 
 
@@ -119,7 +124,8 @@ def _read_terms(fields: Fields) -> GaussianTerms:
     )
 
 
-def _write_charged(charged: ChargedBlock) -> Fields:
+def write_charged(charged: ChargedBlock) -> Fields:
+    """The fields of charged rows."""
     noise = charged.noise
     paid = (
         _write_noise(noise)
@@ -137,7 +143,8 @@ def _read_place(fields: Fields) -> int | None:
     return typed(fields["raised_from"], int) if "raised_from" in fields else None
 
 
-def _read_charged(fields: Fields) -> ChargedBlock:
+def read_charged(fields: Fields) -> ChargedBlock:
+    """The charged rows that `write_charged` wrote; ValueError, KeyError or TypeError otherwise."""
     is_gaussian = "precision_units" in fields
     return ChargedBlock(
         decode_block(fields["block"]),
@@ -146,7 +153,8 @@ def _read_charged(fields: Fields) -> ChargedBlock:
     )
 
 
-def _write_statistic(charged: ChargedStatistic) -> Fields:
+def write_statistic(charged: ChargedStatistic) -> Fields:
+    """The fields of a charged statistic."""
     if isinstance(charged, ChargedDistance):
         return {**encode_statistic(charged.distance), **_write_noise(charged.noise)}
     if isinstance(charged, ChargedGaussian):
@@ -161,7 +169,8 @@ def _write_statistic(charged: ChargedStatistic) -> Fields:
     return {**encode_statistic(charged.choice), "weight_units": charged.weight.units}
 
 
-def _read_statistic(fields: Fields) -> ChargedStatistic:
+def read_statistic(fields: Fields) -> ChargedStatistic:
+    """The statistic that `write_statistic` wrote; ValueError, KeyError or TypeError otherwise."""
     statistic = decode_statistic(fields)
     if isinstance(statistic, Choice):
         return ChargedChoice(statistic, Weight(typed(fields["weight_units"], int)))
@@ -343,6 +352,8 @@ def _write_measured(body: Measured) -> Fields:
         encoded["turn"] = body.turn
     if body.released:
         encoded["released"] = list(body.released)
+    if body.receipt is not None:
+        encoded["receipt"] = dataclasses.asdict(body.receipt)
     return encoded
 
 
@@ -350,7 +361,14 @@ def _read_measured(fields: Fields) -> Measured:
     values = tuple(tuple(typed(value, int) for value in row) for row in fields["lattice_values"])
     released = tuple(typed(number, int) for number in fields.get("released", ()))
     turn = typed(fields.get("turn", 0), int)
-    return Measured(typed(fields["charge"], int), values, turn, released)
+    receipt = _read_receipt(fields["receipt"]) if "receipt" in fields else None
+    return Measured(typed(fields["charge"], int), values, turn, released, receipt)
+
+
+def _read_receipt(fields: Fields) -> HolderReceipt:
+    return HolderReceipt(
+        typed(fields["entry"], int), typed(fields["head_entry"], int), typed(fields["head"], str)
+    )
 
 
 _TALLY_NUMBERS: Final = ("n_free", "n_paid", "plain_units_free", "plain_units_paid")
@@ -463,6 +481,7 @@ _WRITERS: Final[dict[type[Any], tuple[str, Callable[[Any], Fields]]]] = {
     Charge: ("charge", write_charge),
     TakenOver: ("taken_over", lambda body: {"charge": body.charge}),
     Measured: ("measurement", _write_measured),
+    GivenUp: ("charge_given_up", lambda body: {"charge": body.charge}),
     Served: ("served", _write_served),
     AccessGranted: ("access_granted", _write_granted),
     AccessRevoked: ("access_revoked", lambda body: {"id": body.credential_id, "by": body.by}),
@@ -489,6 +508,7 @@ _READERS: Final[dict[str, Callable[[Fields], Body]]] = {
     "charge": read_charge,
     "taken_over": lambda fields: TakenOver(typed(fields["charge"], int)),
     "measurement": _read_measured,
+    "charge_given_up": lambda fields: GivenUp(typed(fields["charge"], int)),
     "served": _read_served,
     "access_granted": _read_granted,
     "access_revoked": lambda fields: AccessRevoked(

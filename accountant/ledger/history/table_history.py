@@ -30,6 +30,7 @@ from accountant.ledger.entries import (
     Charge,
     DataPinned,
     Generations,
+    GivenUp,
     HorizonAdvanced,
     LimitSet,
     Measured,
@@ -41,6 +42,7 @@ from accountant.ledger.entries import (
     TableOpened,
     TakenOver,
 )
+from accountant.ledger.history.for_others import ForOthers
 from accountant.ledger.history.payments import (
     BindingLimit,
     Payment,
@@ -187,6 +189,8 @@ class TableHistory:
         are of the present one alone.
     earlier : tuple of TableHistory
         The history of each earlier generation at its end.
+    for_others : ForOthers
+        The charges for which other ledgers asked, of every generation.
     """
 
     opened: TableOpened | None = None
@@ -215,6 +219,7 @@ class TableHistory:
     paid: AppendOnly[PlannedMeasurement] = field(default_factory=AppendOnly)
     generations: Generations = field(default_factory=Generations)
     earlier: "tuple[TableHistory, ...]" = ()
+    for_others: ForOthers = field(default_factory=ForOthers)
 
     @property
     def units_max(self) -> int:
@@ -264,6 +269,8 @@ class TableHistory:
                 return history._taken_over(seq, body)  # noqa: SLF001 - the same
             case Measured():
                 return history._measured(body)  # noqa: SLF001 - the same
+            case GivenUp():
+                return history._given_up(body)  # noqa: SLF001 - the same
             case Served():
                 return successor(history, served=history.served.followed_by([body]))
             case _:
@@ -424,6 +431,7 @@ class TableHistory:
         checked = replace(charge, blocks=blocks, statistics=statistics)
         return successor(
             self,
+            for_others=self.for_others.charged(seq, checked),
             pending=MappingProxyType({**self.pending, seq: checked}),
             payments=self.payments.followed_by([replace(payment, charge=checked)]),
             spending=self.spending.after(payment),
@@ -466,6 +474,7 @@ class TableHistory:
         waiting = {seq: other for seq, other in self.pending.items() if seq != body.charge}
         return successor(
             self,
+            for_others=self.for_others.told(charge, body),
             measurements=self.measurements.followed_by(new),
             paid_by=self.paid_by.followed_by([body.charge] * len(new)),
             unit_counts=self.unit_counts.measured(statistics.unit_counts),
@@ -478,6 +487,13 @@ class TableHistory:
                 found.supersedes for found in new if found.supersedes is not None
             ),
         )
+
+    def _given_up(self, body: GivenUp) -> "TableHistory":
+        if body.charge not in self.pending:
+            raise ValueError(f"{body.charge} was given up, but it is not a pending charge")
+        waiting = {seq: other for seq, other in self.pending.items() if seq != body.charge}
+        turns = {seq: turn for seq, turn in self.turns.items() if seq in waiting}
+        return successor(self, pending=MappingProxyType(waiting), turns=MappingProxyType(turns))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,343 @@
+"""What one ledger asks of another, and is told: noisy rows of a table that the other protects.
+
+The coordinator of a federated table asks; the holder charges, measures, and tells. Noise is drawn
+by the holder, so nothing that leaves it is exact:
+
+    Asked    rows and statistics, each with the noise that it is to get, under one reference
+    Told     the noisy values in lattice steps, and where the holder's ledger records them
+
+Both are JSON values, those of a ledger's entries. A holder takes nobody's word for what something
+costs: it computes the price from the rows (pricing.py), and draws noise only of the scales that it
+would choose itself for the weights. Proof: proofs/federation.md.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, runtime_checkable
+
+from accountant.gate.pricing import check_fits, check_statistic
+from accountant.ledger import (
+    ChargedBlock,
+    ChargedChoice,
+    ChargedDistance,
+    ChargedStatistic,
+)
+from accountant.ledger.entries import check_reference
+from accountant.ledger.entry_json import (
+    read_charged,
+    read_statistic,
+    write_charged,
+    write_statistic,
+)
+from accountant.ledger.history import TableHistory
+from accountant.ledger.values import typed
+from accountant.noise import LatticeNoise, rounded_up
+from cube.encoding import canonical_json
+from cube.measurement import PlannedMeasurement
+from cube.refusals import InvalidRequest
+from cube.schema import Schema
+from cube.statistic import PlannedStatistic
+
+VALUE_MAX: Final = 2**63 - 1  # of a noisy value: what the clamp of the noise leaves
+N_ROWS_MAX: Final = 2**20  # of one request, in all of its blocks
+N_STATISTICS_MAX: Final = 2**12
+_BROKEN: Final = (
+    ValueError,
+    KeyError,
+    TypeError,
+    IndexError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """Rows that were measured before: under which reference, and in which place among its rows."""
+
+    reference: str
+    place: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AskedRows:
+    """Rows of the holder's table, the noise that they are to get, and what they raise."""
+
+    charged: ChargedBlock
+    raised: Raised | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """A request.
+
+    Parameters
+    ----------
+    reference : str
+        Its name. Asked again under the same name, a holder tells what it told.
+    generation : str
+        The state of the holder's table on which it was agreed (`identity_of`).
+    rows : tuple of AskedRows
+    statistics : tuple of ChargedStatistic
+        Distances and choices.
+    """
+
+    reference: str
+    generation: str
+    rows: tuple[AskedRows, ...]
+    statistics: tuple[ChargedStatistic, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The request as JSON text."""
+        rows = [
+            {
+                **write_charged(one.charged),
+                **(
+                    {}
+                    if one.raised is None
+                    else {"raises": [one.raised.reference, one.raised.place]}
+                ),
+            }
+            for one in self.rows
+        ]
+        return canonical_json(
+            {
+                "reference": self.reference,
+                "generation": self.generation,
+                "rows": rows,
+                "statistics": [write_statistic(one) for one in self.statistics],
+            }
+        )
+
+    @classmethod
+    def read(cls, text: str) -> "Asked":
+        """The request with this text.
+
+        Raises
+        ------
+        InvalidRequest
+            If it is no such text, or asks for too much at once.
+        """
+        try:
+            return cls._read(json.loads(text))
+        except _BROKEN as error:
+            raise InvalidRequest(
+                "The request for noisy rows is damaged: no charge was made.",
+                hint="Use the same release of Tacit at the coordinator and at the holder.",
+            ) from error
+
+    @classmethod
+    def _read(cls, fields: Any) -> "Asked":
+        reference = typed(fields["reference"], str)
+        check_reference(reference)
+        if len(fields["statistics"]) > N_STATISTICS_MAX or len(fields["rows"]) > N_ROWS_MAX:
+            raise ValueError("too much is asked at once")
+        rows = tuple(_read_rows(one) for one in fields["rows"])
+        statistics = tuple(read_statistic(one) for one in fields["statistics"])
+        if sum(one.charged.block.n_rows for one in rows) > N_ROWS_MAX:
+            raise ValueError("too many rows are asked for at once")
+        return cls(reference, typed(fields["generation"], str), rows, statistics)
+
+
+def _read_rows(fields: Any) -> AskedRows:
+    charged = read_charged(fields)
+    if charged.raised_from is not None:
+        raise ValueError("a request names what it raises by a reference")
+    if "raises" not in fields:
+        return AskedRows(charged)
+    reference, place = fields["raises"]
+    return AskedRows(charged, Raised(typed(reference, str), typed(place, int)))
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a holder tells.
+
+    Parameters
+    ----------
+    values : tuple of tuple of int
+        The noisy values of each of the rows, in lattice steps.
+    released : tuple of int
+        The released numbers of the statistics.
+    entry : int
+        The number of the charge in the holder's ledger.
+    head_entry, head : int and str
+        Up to where that ledger was read then, and the digest of the last entry.
+    units : int
+        What the charge added to the cost of the holder's table, in units of 2**-40 epsilon.
+    """
+
+    values: tuple[tuple[int, ...], ...]
+    released: tuple[int, ...]
+    entry: int
+    head_entry: int
+    head: str
+    units: int
+
+    @property
+    def text(self) -> str:
+        """The same as JSON text."""
+        return canonical_json(
+            {
+                "values": [list(one) for one in self.values],
+                "released": list(self.released),
+                "entry": self.entry,
+                "head_entry": self.head_entry,
+                "head": self.head,
+                "units": self.units,
+            }
+        )
+
+    @classmethod
+    def read(cls, text: str) -> "Told":
+        """What has this text; ValueError if nothing has."""
+        try:
+            fields = json.loads(text)
+            return cls(
+                tuple(_numbers(one) for one in fields["values"]),
+                _numbers(fields["released"]),
+                typed(fields["entry"], int),
+                typed(fields["head_entry"], int),
+                typed(fields["head"], str),
+                typed(fields["units"], int),
+            )
+        except _BROKEN as error:
+            raise ValueError("the reply of a holder is damaged") from error
+
+
+def _numbers(values: Sequence[Any]) -> tuple[int, ...]:
+    found = tuple(typed(one, int) for one in values)
+    if any(abs(one) > VALUE_MAX for one in found):
+        raise ValueError("a noisy value has more than 64 bits")
+    return found
+
+
+@runtime_checkable
+class RemoteGates(Protocol):
+    """The gates of the holders of a federated table: a source that gives noisy rows.
+
+    One call is about one holder. An implementation may later ask several at once and return one
+    aggregated reply, so that secure aggregation can be behind it: nothing here would change but
+    that the rows of a plan would not tell holders apart.
+    """
+
+    def fingerprint(self, key: bytes, like: str = "") -> str:
+        """A digest of which tables of which holders these are."""
+        ...
+
+    def rows_fingerprint(self, key: bytes, like: str = "") -> str:
+        """The holders with the state of the table of each, as text.
+
+        Of a holder that cannot be reached, what `like` says of it is repeated: it is compared when
+        the holder is asked.
+        """
+        ...
+
+    def generation(self, level: int) -> str:
+        """The state of a holder's table on which everything is agreed."""
+        ...
+
+    def check(self, level: int, asked: Asked) -> None:
+        """Find out whether a holder would charge for this now. Charges nothing.
+
+        Raises
+        ------
+        Refused
+            As the holder refuses it; the message names the holder.
+        SourceUnavailable
+            If it cannot be reached, or has another table than was agreed.
+        """
+        ...
+
+    def measure(self, level: int, asked: Asked) -> Told:
+        """Have a holder charge and measure; what it tells, perhaps again.
+
+        Raises
+        ------
+        Refused
+            As the holder refuses it: it has not charged, and will not.
+        SourceUnavailable
+            If it cannot be reached, or answers with nonsense: it may have charged, and is to be
+            asked again.
+        """
+        ...
+
+
+def planned_for(
+    asked: Asked, analyst: str, history: TableHistory, schema: Schema
+) -> tuple[list[PlannedMeasurement], tuple[ChargedBlock, ...], list[PlannedStatistic]]:
+    """What a holder pays for a request: the plan to price, and the rows to charge.
+
+    A raise refines the noise of what was measured for the same payer, unless that was raised by
+    somebody else meanwhile. Then the row gets noise that is drawn anew, on the same lattice: it
+    costs the whole weight, and is worth as much.
+
+    Raises
+    ------
+    InvalidRequest
+        If it asks for noise of another scale than its weight has, for noise that is not offered,
+        or for rows of another table.
+    TooLarge
+        If a row cannot be measured at its weight.
+    """
+    try:
+        rows = [_charged_for(one, analyst, history) for one in asked.rows]
+        statistics = [_statistic_for(one, history, schema) for one in asked.statistics]
+        for one in rows:
+            check_fits(one.block, schema)
+    except ValueError as error:
+        raise InvalidRequest(
+            f"The request does not fit {schema.table}: {error}.",
+            hint="The coordinator must declare the columns of the holder's table alike.",
+        ) from error
+    plan = [
+        PlannedMeasurement(one.block, one.laplace_noise.weight, one.raised_from) for one in rows
+    ]
+    return plan, tuple(rows), statistics
+
+
+def _charged_for(asked: AskedRows, analyst: str, history: TableHistory) -> ChargedBlock:
+    charged = asked.charged
+    noise = charged.laplace_noise
+    if noise != LatticeNoise(noise.weight, noise.lattice_bits, _scale(noise)):
+        raise ValueError("the scale of the noise is not that of its weight")
+    if asked.raised is None:
+        return charged
+    seq = history.for_others.charges.get((analyst, asked.raised.reference))
+    if seq is None:
+        raise ValueError("it raises a row that was not measured for this ledger")
+    places = [place for place, by in enumerate(history.paid_by) if by == seq]
+    if not 0 <= asked.raised.place < len(places):
+        raise ValueError("it raises a row that was not measured for this ledger")
+    place = places[asked.raised.place]
+    if place in history.superseded:
+        return charged
+    planned = PlannedMeasurement(charged.block, noise.weight, place)
+    if history.raises.laplace_noise_for(planned) != noise:
+        raise ValueError("the noise of a raise is not on the lattice of the earlier noise")
+    return ChargedBlock(charged.block, noise, place)
+
+
+def _scale(noise: LatticeNoise) -> float:
+    return rounded_up(2**noise.lattice_bits / noise.weight.exact)
+
+
+def _statistic_for(
+    charged: ChargedStatistic, history: TableHistory, schema: Schema
+) -> PlannedStatistic:
+    """A statistic to price, checked; ValueError if its noise is not what the weight buys."""
+    if isinstance(charged, ChargedDistance):
+        planned = PlannedStatistic(charged.distance, charged.noise.weight)
+        if charged.noise != LatticeNoise.for_weight(charged.noise.weight):
+            raise ValueError("the noise of a distance is not that of its weight")
+    elif isinstance(charged, ChargedChoice):
+        planned = PlannedStatistic(charged.choice, charged.weight)
+    else:
+        raise ValueError(  # noqa: TRY004 - what was sent is wrong
+            "only rows, distances and choices can be asked of a holder"
+        )
+    check_statistic(planned, schema, history.unit_counts)
+    return planned

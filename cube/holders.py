@@ -1,0 +1,205 @@
+"""Rows of a federated table, which several holders have: a table with one more axis, the holder.
+
+A row that is measured is about one holder. Here it is the holder's own row with one more factor,
+which is 1 at the level of the holder and 0 at the others:
+
+    of_holder    a holder's row, as a row of the federated table
+    at_holder    the same row without the factor, as the holder has it
+    split        any rows of the federated table, as rows of one holder each
+
+Nothing here touches data, noise or budget.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cube.classes import Tiles, tiled
+from cube.pieces import Pieces
+from cube.query import Factor, LinearQuery, Partition, QueryBlock, Term
+from cube.schema import Schema
+from cube.statistic import Choice, Distance
+
+N_HOLDERS_MAX: Final = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Holders:
+    """The axis of the holders of one table.
+
+    Parameters
+    ----------
+    axis : str
+    n_holders : int
+        The number of its levels, one for each holder.
+    """
+
+    axis: str
+    n_holders: int
+    _split: WeakKeyDictionary[QueryBlock, tuple[QueryBlock, ...]] = field(
+        default_factory=WeakKeyDictionary, init=False, repr=False
+    )
+    _only: "tuple[Factor, ...]" = field(default=(), init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.n_holders <= N_HOLDERS_MAX:
+            raise ValueError(f"a table must have 1 to {N_HOLDERS_MAX} holders")
+        each = np.eye(self.n_holders, dtype=np.int64)
+        object.__setattr__(self, "_only", tuple(Factor((self.axis,), one) for one in each))
+
+    @classmethod
+    def of(cls, schema: Schema) -> "Holders | None":
+        """Those of a table; None if it is no federated one."""
+        name = schema.holders
+        return None if name is None else cls(name, schema.by_name[name].size)
+
+    def only(self, level: int) -> Factor:
+        """The factor that is 1 at one holder and 0 at the others."""
+        return self._only[level]
+
+    def of_holder(self, block: QueryBlock, level: int) -> QueryBlock:
+        """The rows of one holder's table, as rows of the federated table."""
+        if self.n_holders == 1:
+            return block
+        terms = tuple(
+            Term(term.scale, (*term.factors, self._only[level])) for term in block.query.terms
+        )
+        return QueryBlock(LinearQuery(terms, block.query.constant), block.partition).primitive[0]
+
+    def at_holder(self, block: QueryBlock) -> tuple[int, QueryBlock]:
+        """The one holder that has the rows, and the rows as the holder has them.
+
+        Raises
+        ------
+        ValueError
+            If the rows are not those of one holder, written as `of_holder` writes them.
+        """
+        if self.n_holders == 1:
+            return 0, block
+        if block.partition is not None and self.axis in block.partition.axes:
+            raise ValueError("the groups of a measured row must not tell holders apart")
+        levels, terms = set(), []
+        for term in block.query.terms:
+            levels.add(self._level_of(term))
+            rest = (one for one in term.factors if one.axes != (self.axis,))
+            terms.append(Term(term.scale, tuple(rest)))
+        if len(levels) != 1:
+            raise ValueError("a measured row must be about one holder")
+        return levels.pop(), QueryBlock(LinearQuery(tuple(terms)), block.partition)
+
+    def split(self, block: QueryBlock) -> tuple[QueryBlock, ...]:
+        """Rows of the federated table, as rows of one holder each, in lowest terms.
+
+        Holders at which all rows are 0 have none. What is constant is left out.
+        """
+        found = self._split.get(block)
+        if found is None:
+            slices = ((level, self._slice(block, level)) for level in range(self.n_holders))
+            found = self._split[block] = tuple(
+                self.of_holder(one, level) for level, one in slices if one is not None
+            )
+        return found
+
+    def distance_of(self, distance: Distance, level: int) -> Distance:
+        """A distance of one holder's rows, as one of the federated table."""
+        return replace(distance, block=self.of_holder(distance.block, level))
+
+    def distance_at(self, distance: Distance) -> tuple[int, Distance]:
+        """The one holder of the rows, and the distance as it is there; raises as `at_holder`."""
+        level, block = self.at_holder(distance.block)
+        return level, replace(distance, block=block)
+
+    def choice_of(self, choice: Choice, level: int) -> Choice:
+        """A choice by one holder, as one of the federated table."""
+        return replace(choice, within=self._only[level])
+
+    def choice_at(self, choice: Choice) -> tuple[int, Choice]:
+        """The holder that makes a choice, and the choice as it is there.
+
+        Raises
+        ------
+        ValueError
+            If it is not made by one holder.
+        """
+        if choice.within is None:
+            raise ValueError("a choice must be made by one holder")
+        return self._level(choice.within), replace(choice, within=None)
+
+    def _level_of(self, term: Term) -> int:
+        for factor in term.factors:
+            if factor.axes == (self.axis,):
+                return self._level(factor)
+            if self.axis in factor.axes:
+                break
+        raise ValueError("a measured row must be about one holder")
+
+    def _level(self, factor: Factor) -> int:
+        numbers = factor.values
+        (places,) = np.nonzero(numbers)
+        is_one = factor.axes == (self.axis,) and numbers.shape == (self.n_holders,)
+        if not is_one or places.size != 1 or numbers[places[0]] != 1:
+            raise ValueError("a measured row must be about one holder")
+        return int(places[0])
+
+    def _slice(self, block: QueryBlock, level: int) -> QueryBlock | None:
+        """The rows at one holder, without the axis; None if all of them are 0 there."""
+        partition = block.partition
+        if partition is not None and self.axis in partition.axes:
+            partition = _sliced_partition(partition, self.axis, level)
+            if partition is _EMPTY:
+                return None
+        query = LinearQuery(tuple(_sliced_term(one, self.axis, level) for one in block.query.terms))
+        if query.is_constant:
+            return None
+        return QueryBlock(query, partition).primitive[0]
+
+
+_EMPTY: Final = Partition(("",), np.zeros(1, dtype=np.int64))  # stands for no group at all
+
+
+def _sliced_term(term: Term, axis: str, level: int) -> Term:
+    """A term at one level of an axis, without the axis."""
+    scale, factors = term.scale, []
+    for factor in term.factors:
+        if axis not in factor.axes:
+            factors.append(factor)
+            continue
+        at = np.take(factor.values, level, axis=factor.axes.index(axis))
+        axes = tuple(name for name in factor.axes if name != axis)
+        if axes:
+            factors.append(Factor(axes, np.ascontiguousarray(at)))
+        else:
+            scale *= int(at)
+    return Term(scale, tuple(factors))
+
+
+def _sliced_partition(partition: Partition, axis: str, level: int) -> Partition | None:
+    """The groups at one level of an axis; None if one group has all, `_EMPTY` if none is left."""
+    place = partition.axes.index(axis)
+    axes = tuple(name for name in partition.axes if name != axis)
+    groups = partition.groups
+    if isinstance(groups, Tiles):
+        kept = (*groups.along[:place], *groups.along[place + 1 :])
+        number = int(groups.along[place].dense()[level])
+        values = np.take(groups.values, number, axis=place)
+    else:
+        kept = ()
+        values = np.take(
+            groups.dense() if isinstance(groups, Pieces) else groups, level, axis=place
+        )
+    if not axes:
+        return None if int(values) >= 0 else _EMPTY
+    found, numbers = _renumbered(values)
+    if not found.size:
+        return _EMPTY
+    return Partition(axes, tiled(kept, numbers) if kept else np.ascontiguousarray(numbers))
+
+
+def _renumbered(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The groups that are left, and all values with the numbers that these have now."""
+    found = np.unique(values[values >= 0])
+    numbers = np.where(values >= 0, np.searchsorted(found, values), -1).astype(np.int64)
+    return found, numbers
