@@ -19,12 +19,22 @@ from proxy.collections import Collections, CollectionService
 from proxy.config import LedgerSettings, Settings, TableSettings
 from proxy.engine import Engine
 from proxy.feature import Feature
+from proxy.federation import Federation
 from proxy.monitoring import UNWATCHED, Watcher, write_log
 from proxy.sources import Extracted, GrowingFile, WhyMade, table_rows
 from proxy.sources.public import PublicTable, load_public_tables
 from proxy.streams import Streams, StreamService
 from proxy.synthetic_tables import SyntheticStore
-from proxy.tables import Advancing, Growing, Keeping, Renewable, Renewing, ServedTable, open_periods
+from proxy.tables import (
+    Advancing,
+    Growing,
+    Keeping,
+    LiveTables,
+    Renewable,
+    Renewing,
+    ServedTable,
+    open_periods,
+)
 from proxy.workers import ALONE, Crew
 
 NEWS_OF_COLLECTIONS: Final = "news of collections"
@@ -43,10 +53,11 @@ class Service:
         moving: tuple[Advancing, Renewing],
         streams: Streams,
         collections: Collections,
+        federation: Federation,
     ) -> None:
         self.engine = engine
         self.streams, self.collections = streams.service, collections.service
-        self.features: tuple[Feature, ...] = (streams, collections)
+        self.features: tuple[Feature, ...] = (streams, collections, federation)
         self.advancing, self.renewing = moving
         self.ledger = ledger
         self.keeping = Keeping(ledger)
@@ -124,8 +135,10 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED, crew: Crew = ALONE) 
 
         collections = Collections(_collections(settings, ledger, names, crew), names_taken)
         unnamed = RequestedTarget(posterior=settings.server.posterior)
-        features = (streams, collections)
-        engine = Engine(tables, public, watcher, store, previews, features, unnamed)
+        live = LiveTables(tables)
+        federation = Federation(live)
+        features = (streams, collections, federation)
+        engine = Engine(live, public, watcher, store, previews, features, unnamed)
         growing = [
             Growing(tables[one.schema.table].gate, one.closing)
             for one in settings.tables
@@ -145,6 +158,7 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED, crew: Crew = ALONE) 
             moving=moving,
             streams=streams,
             collections=collections,
+            federation=federation,
         )
     except BaseException:
         ledger.close()

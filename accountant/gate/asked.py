@@ -12,6 +12,7 @@ would choose itself for the weights. Proof: proofs/federation.md.
 """
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, runtime_checkable
@@ -42,6 +43,7 @@ from cube.statistic import PlannedStatistic
 VALUE_MAX: Final = 2**63 - 1  # of a noisy value: what the clamp of the noise leaves
 N_ROWS_MAX: Final = 2**20  # of one request, in all of its blocks
 N_STATISTICS_MAX: Final = 2**12
+N_NUMBERS_MAX: Final = 2**25  # in all arrays of one request, once they are written out
 _BROKEN: Final = (
     ValueError,
     KeyError,
@@ -135,11 +137,28 @@ class Asked:
         check_reference(reference)
         if len(fields["statistics"]) > N_STATISTICS_MAX or len(fields["rows"]) > N_ROWS_MAX:
             raise ValueError("too much is asked at once")
+        if _n_numbers(fields) > N_NUMBERS_MAX:  # a short text may stand for very many
+            raise ValueError("too large arrays are asked for at once")
         rows = tuple(_read_rows(one) for one in fields["rows"])
         statistics = tuple(read_statistic(one) for one in fields["statistics"])
         if sum(one.charged.block.n_rows for one in rows) > N_ROWS_MAX:
             raise ValueError("too many rows are asked for at once")
         return cls(reference, typed(fields["generation"], str), rows, statistics)
+
+
+def _n_numbers(fields: Any) -> int:
+    """How many numbers all different arrays of a request have."""
+    arrays: dict[str, int] = {}
+    todo = [fields]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, dict):
+            if "shape" in one:
+                arrays[canonical_json(one)] = math.prod(abs(typed(size, int)) for size in one["shape"])
+            todo += one.values()
+        elif isinstance(one, list):
+            todo += one
+    return sum(arrays.values())
 
 
 def _read_rows(fields: Any) -> AskedRows:

@@ -124,7 +124,7 @@ def open_table(
 def as_seen(schema: Schema, funds: Funds, data: str, rows: str | None) -> TableOpened:
     """A table as it is declared, with the fingerprints of its data and of the rows read from it."""
     return TableOpened(
-        _schema_digest(schema),
+        schema_digest(schema),
         data,
         funds.budget,
         rows,
@@ -238,7 +238,7 @@ def check_new_data(
             )
 
 
-def _schema_digest(schema: Schema) -> str:
+def schema_digest(schema: Schema) -> str:
     """A digest of the table, axes and neighbours, which give a row's coefficients their meaning.
 
     The order of the columns and the public cap on records do not change it, and are left out.

@@ -24,7 +24,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final, TypeAlias
 
-from accountant.gate import Gate, n_come
+from accountant.gate import Asked as AskedByOther
+from accountant.gate import Gate, Told, n_come
 from accountant.ledger import Payer
 from accountant.ledger.history import Name, Payment, StalePlan, name_of
 from cube.measurement import Measurement, PlannedMeasurement
@@ -224,6 +225,8 @@ class PromisedPurchases:
     n_payments: int
 
 
+_NOTHING: Final = PurchasePlan((), ())  # what others wait for, where another ledger buys
+
 StillServes: TypeAlias = Callable[[PromisedPurchases], bool]
 
 
@@ -363,6 +366,42 @@ class Purchases:
             return False
         purchase.beside = now
         return True
+
+    def measure_for(self, asked: AskedByOther, payer: Payer) -> Told:
+        """Charge what another ledger asks for, once, and measure it; what that ledger is told.
+
+        Raises
+        ------
+        BudgetExhausted, LimitReached, TooLarge, TooSlow, InvalidRequest
+            Before anything is charged.
+        LedgerUnavailable, SourceUnavailable
+            A charge made waits, for the same request.
+        """
+        purchase = Purchase(_NOTHING, None)
+        with self._changed:
+            self._own.append(purchase)
+        try:
+            with self._watcher.purchase():
+                checkpoint(ANSWER_SECONDS)
+                with self._watcher.stage(Stage.CHARGE), waiting(is_first=True):
+                    purchase.seq = seq = self._gate.charge_for(asked, payer)
+                note_paid()
+                with self._watcher.stage(Stage.MEASURE):
+                    turn = self._gate.history.turns.get(seq, 0)
+                    if self._completed(seq, turn) is None:
+                        purchase.seq = None  # it is not this request that is at it
+                        self._await_others(seq)
+        finally:
+            with self._changed:
+                self._own.remove(purchase)
+                self._changed.notify_all()
+        told = self._gate.told(seq)
+        if told is None:
+            raise SourceUnavailable(
+                f"The data of {self._gate.schema.table} was replaced before it was measured.",
+                hint="The coordinator's owner accepts it with `tacit table renew`.",
+            )
+        return told
 
     def complete_overdue(self) -> None:
         """Measure what was charged and is not being measured.

@@ -11,7 +11,8 @@ from fractions import Fraction
 from functools import partial
 from types import MappingProxyType
 
-from accountant.gate import EndedGeneration, Gate
+from accountant.gate import Asked as AskedByOther
+from accountant.gate import EndedGeneration, Gate, Told
 from accountant.ledger import Payer
 from accountant.ledger.history import BindingLimit
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
@@ -217,6 +218,22 @@ class ServedTable:
         Raises as `acquire` does, but for InvalidTarget; and StalePlan, if the history has grown.
         """
         return self._direct.buy_plan(plan, n_measurements, payer, epsilon_cap)
+
+    def price_for(self, asked: AskedByOther, payer: Payer) -> Fraction:
+        """What it would cost to measure what another ledger asks for; raises as `measure_for`."""
+        return self.gate.price_for(asked, payer).epsilon
+
+    def measure_for(self, asked: AskedByOther, payer: Payer) -> Told:
+        """Charge what another ledger asks for, once, and measure it; what that ledger is told.
+
+        Raises
+        ------
+        BudgetExhausted, LimitReached, TooLarge, InvalidRequest
+            Before anything is charged.
+        LedgerUnavailable, SourceUnavailable
+            A charge already made waits for the same request.
+        """
+        return self.purchasing.in_flight.measure_for(asked, payer)
 
     def left(self, payer: Payer) -> Fraction:
         """What a payer may still spend: the least that the budget and the payer's limits leave."""

@@ -23,7 +23,7 @@ from proxy.protocol.tacit_pb2_grpc import TacitStub
 from proxy.shared.tokens import new_token, token_hash
 from proxy.synthetic_tables import make as making
 from proxy.synthetic_tables.request import MadeTable, Progress, Watch
-from proxy.wire.errors import EPSILON_KEY
+from proxy.shared.refusal_details import EPSILON_KEY
 from tests.support.identities import bearer, refusal
 from tests.support.serving import serving
 from tests.support.synthetic import ANN, BOB, EVE, spent, synthetic_engine
