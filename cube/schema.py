@@ -194,6 +194,10 @@ class Schema:
         kept = tuple(axis for axis in self.axes if axis.name != self.holders)
         return replace(self, axes=kept, holders=None)
 
+    def visible(self, *, holders_public: bool) -> "Schema":
+        """The schema that SQL sees: who the holders are, or no more than their table."""
+        return self if self.holders is None or holders_public else self.of_one_holder
+
     def per_row(self, epsilon: Fraction) -> Fraction:
         """The most that a row may cost if a unit may cost `epsilon`."""
         return epsilon / self.rows_per_unit_max
