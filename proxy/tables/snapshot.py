@@ -23,7 +23,7 @@ from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement
 from cube.pace import checkpoint
 from cube.query import QueryBlock
 from cube.statistic import PlannedUnitCount, UnitCount
-from inference import Estimator, History, NoisePlaces, RowEstimates
+from inference import Estimator, History, NoisePlaces, RowEstimates, pooled
 from planner.batch import BatchPlan, plan_together
 from planner.measuring import (
     CountWanted,
@@ -165,6 +165,18 @@ class TableSnapshot:
     def history(self) -> History:
         """What was measured; to be looked at only."""
         return self._estimator.history
+
+    @property
+    def pooled(self) -> History:
+        """The same; of a federated table, with the values of all holders added up."""
+        history, holders = self.history, self._extent.holders
+        return history if holders is None else pooled(history, holders)
+
+    @property
+    def n_holders(self) -> int:
+        """How many independent noises each value of `pooled` has: one for each holder."""
+        holders = self._extent.holders
+        return 1 if holders is None else holders.n_holders
 
     @property
     def noises(self) -> NoisePlaces:

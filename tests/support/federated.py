@@ -71,11 +71,7 @@ class Federation:
     ledger: Ledger
     holders: HoldersHere
     ledgers: Sequence[Ledger]
-
-    @property
-    def table(self) -> ServedTable:
-        """The federated table."""
-        return self.engine.tables["rows"]
+    table: ServedTable
 
     def spent(self) -> list[Fraction]:
         """What each holder's table has spent."""
@@ -90,7 +86,7 @@ def federated_schema(sizes: Mapping[str, int], names: Sequence[str]) -> Schema:
 
 
 @contextmanager
-def federated_engine(
+def federated_engine(  # noqa: PLR0913 - what the holders have, and what is declared
     folder: Path,
     sizes: Mapping[str, int],
     counts: Mapping[str, NDArray[np.int64]],
@@ -115,4 +111,4 @@ def federated_engine(
         ledger = stack.enter_context(open_ledger(folder / "coordinator.ledger"))
         gate = open_table(ledger, schema, budget, holders, drawn)
         table = ServedTable(schema, DEFAULT, gate, holders_public=holders_public)
-        yield Federation(Engine({"rows": table}), ledger, holders, ledgers)
+        yield Federation(Engine({"rows": table}), ledger, holders, ledgers, table)
