@@ -18,6 +18,7 @@ from inference.estimator import Estimator
 from inference.history import History, counts_groups
 from inference.joint import draw_errors, error_parts
 from inference.memory import DEFAULT_MEMORY, N_BYTES_DEFAULT, N_BYTES_LEAST, EstimatorMemory
+from inference.pooled import pooled
 from inference.posterior import NotEstimable, Posterior, RowEstimate, ends_about
 from inference.remap import (
     N_COUNTS_MAX,
@@ -70,6 +71,7 @@ __all__ = [
     "half_widths",
     "intervals",
     "law_under",
+    "pooled",
     "posteriors_by",
     "posteriors_of",
     "standard_deviations",

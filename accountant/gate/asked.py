@@ -154,7 +154,9 @@ def _n_numbers(fields: Any) -> int:
         one = todo.pop()
         if isinstance(one, dict):
             if "shape" in one:
-                arrays[canonical_json(one)] = math.prod(abs(typed(size, int)) for size in one["shape"])
+                arrays[canonical_json(one)] = math.prod(
+                    abs(typed(size, int)) for size in one["shape"]
+                )
             todo += one.values()
         elif isinstance(one, list):
             todo += one

@@ -20,6 +20,7 @@ has exact values or recovered noise. Proof: proofs/gate.md.
 """
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
@@ -382,6 +383,8 @@ class Gate:
         if not isinstance(self._source, Snapshot):
             raise TypeError("a table that grows reads its own rows")
         self._source.replace(source, self.history)
+        if self._held is not None and isinstance(source, RemoteGates):
+            self._held = replace(self._held, gates=source)
 
     def changed_periods(self) -> tuple[Period, ...]:
         """Periods of a growing table whose rows are not what they were; for its owner alone."""

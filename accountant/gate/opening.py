@@ -100,7 +100,7 @@ def open_table(
     check_declared(schema.table, ledger.history(schema.table).opened or seen, seen)
     _check_same_data(schema.table, ledger, seen)
     if rows is not None:
-        _check_same_rows(ledger, schema.table, rows)
+        _check_same_rows(ledger, schema.table, source, rows)
     _share(ledger, schema.table, funds.shared)
     ledger.append(
         schema.table,
@@ -182,11 +182,19 @@ def _as_declared(n_rows: int, by: RowsByLevel | None) -> str:
     return f"rows_per_unit_max = {n_rows} and {of_level}"
 
 
-def _check_same_rows(ledger: Ledger, table: str, rows: str) -> None:
+def _check_same_rows(
+    ledger: Ledger, table: str, source: Source | GrowingSource | RemoteGates, rows: str
+) -> None:
     """Refuse other rows than were read before; record them if the ledger has no record of them."""
     ledger.append(table, lambda history: None if history.rows_fingerprint else DataPinned(rows))
     known = ledger.history(table).rows_fingerprint or rows
     if not hmac.compare_digest(known, rows):
+        if isinstance(source, RemoteGates):
+            raise DataChanged(
+                f"A holder of {table} has replaced its data since the ledger was told.",
+                hint=f"`tacit table renew {table}` begins a generation with the data that the "
+                "holders have now.",
+            )
         raise DataChanged(
             f"The file of {table} is unchanged, but different rows were read from it.",
             hint="Start the server with the same releases of Tacit and DuckDB as before.",

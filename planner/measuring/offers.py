@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from accountant.cost import Price
+from cube.holders import Holders
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
 from cube.query import Scope
 from cube.schema import Schema
@@ -103,6 +104,8 @@ class PricingContext:
         What some rows would cost, had nothing else been bought, in units of 2**-40 epsilon.
     offered : OfferedKinds
         The kinds of noise that may be bought now.
+    holders : Holders, optional
+        Of a federated table.
     """
 
     schema: Schema
@@ -115,6 +118,7 @@ class PricingContext:
     left: Callable[[], Fraction]
     cost_alone: Callable[[Sequence[PlannedMeasurement]], int]
     offered: OfferedKinds = ONLY_LAPLACE
+    holders: Holders | None = None
 
     def cost_of_rows(self) -> Fraction:
         """What the rows of the history cost."""

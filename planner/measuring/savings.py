@@ -12,6 +12,7 @@ that follows dear.
 Nothing here sees a noisy value, or makes a plan.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from itertools import islice
 
 import numpy as np
 
+from cube.holders import Holders
 from cube.measurement import UNITS_PER_EPSILON
 from cube.query import QueryBlock, Scope
 from cube.refusals import InvalidTarget
@@ -313,7 +315,9 @@ class Savings:
     def _units(self, case: _Case, demand: Demand) -> int | None:
         confidence = self._weighing.target.confidence
         blocks = case.candidate.blocks
-        return self._context.hindsight.needed_units(blocks, demand, confidence, case.kind)
+        units = self._context.hindsight.needed_units(blocks, demand, confidence, case.kind)
+        holders = self._context.holders
+        return units if units is None or holders is None else _of_each(units, case.kind, holders)
 
     def _rent(self, rented: tuple[RentedRows, ...]) -> Fraction:
         """What rows are worth: most candidates of a scope would have answered the same."""
@@ -331,6 +335,12 @@ class Savings:
         if rented not in self._alones:
             self._alones[rented] = self._context.rent_alone(rented)
         return self._alones[rented]
+
+
+def _of_each(units: int, kind: NoiseKind, holders: Holders) -> int:
+    """What each holder needs where one table would need so much: the variances add up."""
+    each: float = holders.n_holders ** (1 / int(kind.power))
+    return math.ceil(units * each)
 
 
 def _tried(

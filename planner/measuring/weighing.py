@@ -22,6 +22,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from cube.encoding import fingerprint
+from cube.holders import Holders
 from cube.measurement import Measurement, PlannedMeasurement
 from cube.pace import checkpoint
 from cube.query import QueryBlock
@@ -176,6 +177,8 @@ class Weighing:
         The measurements that are planned already.
     rows_per_unit : int
         The most records of one unit.
+    holders : Holders, optional
+        Of a federated table: every row is measured by each of them.
     """
 
     block: QueryBlock
@@ -184,6 +187,7 @@ class Weighing:
     beside: Forecast
     base: tuple[PlannedMeasurement, ...]
     rows_per_unit: int = 1
+    holders: Holders | None = None
 
     def with_planned(self, plan: Sequence[PlannedMeasurement]) -> "Weighing":
         """The same once more is planned."""
@@ -205,7 +209,7 @@ class Weighing:
         """
         _, multiplier = self.block.primitive
         start = kind.fresh(self.target, multiplier)
-        low = min(self._held(candidate, kind))
+        low = min(min(of_block) for of_block in self._held(candidate, kind))
         if low >= kind.units_max:
             raise practically_no_noise(self.target)
         lightest = self.together(self.raised(candidate, kind, low + 1))
@@ -226,7 +230,7 @@ class Weighing:
         """The measurements that raise every block with fewer units to that many."""
         history = self.now.estimator.history
         plan = []
-        for block in candidate.blocks:
+        for block in (one for blocks in self._measured(candidate) for one in blocks):
             place = history.raisable(block, is_gaussian=kind.is_gaussian)
             if place is None:
                 plan.append(kind.planned(block, units))
@@ -239,13 +243,13 @@ class Weighing:
         held = self._held(candidate, kind)
 
         def added(units: int) -> Fraction:
-            return kind.cost(sum(max(0, units - one) for one in held), self.rows_per_unit)
+            return kind.cost(sum(max(0, units - min(one)) for one in held), self.rows_per_unit)
 
         return added
 
     def held(self, candidate: Candidate, kind: NoiseKind) -> Fraction:
         """What was paid for whole scopes so far."""
-        return kind.cost(sum(self._held(candidate, kind)), self.rows_per_unit)
+        return kind.cost(sum(map(max, self._held(candidate, kind))), self.rows_per_unit)
 
     def half_width(self, plan: Sequence[PlannedMeasurement]) -> float:
         """What would be promised."""
@@ -260,13 +264,22 @@ class Weighing:
                 merged[name] = planned
         return tuple(merged.values())
 
-    def _held(self, candidate: Candidate, kind: NoiseKind) -> list[int]:
-        """What is held of each block so far with a kind of noise, in units."""
-        history = self.now.estimator.history
-        places = [
-            history.raisable(block, is_gaussian=kind.is_gaussian) for block in candidate.blocks
+    def _held(self, candidate: Candidate, kind: NoiseKind) -> list[list[int]]:
+        """What is held so far with a kind of noise, in units: for each block, by each holder."""
+        return [
+            [self._held_of(one, kind) for one in blocks] for blocks in self._measured(candidate)
         ]
-        return [0 if place is None else history[place].weight.units for place in places]
+
+    def _held_of(self, block: QueryBlock, kind: NoiseKind) -> int:
+        history = self.now.estimator.history
+        place = history.raisable(block, is_gaussian=kind.is_gaussian)
+        return 0 if place is None else history[place].weight.units
+
+    def _measured(self, candidate: Candidate) -> list[tuple[QueryBlock, ...]]:
+        """What is measured for each block: itself, or the rows of each holder."""
+        if self.holders is None:
+            return [(block,) for block in candidate.blocks]
+        return [self.holders.split(block) for block in candidate.blocks]
 
     def _refined(
         self, block: QueryBlock, kind: NoiseKind, units: int, place: int

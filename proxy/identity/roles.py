@@ -2,7 +2,7 @@
 
 Auditors read what was spent and on what; they may not query, so their credentials cannot spend
 anything. Collectors tell streams who came, and do nothing else: they read nothing. The ledger of
-another server, as the role `federation`, buys noisy rows and does nothing else: it reads no history.
+another server, with the role `federation`, buys noisy rows and reads no history.
 """
 
 from collections.abc import Iterator, Mapping

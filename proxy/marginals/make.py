@@ -69,8 +69,11 @@ class WholeTable:
         return () if self.partition is None else self.partition.axes
 
 
-def whole_tables(history: History, columns: Iterable[str]) -> list[WholeTable]:
-    """The tables on some of `columns`, or of the total; those of larger weights last."""
+def whole_tables(history: History, columns: Iterable[str], n_holders: int = 1) -> list[WholeTable]:
+    """The tables on some of `columns`, or of the total; those of larger weights last.
+
+    Each value of a federated table is a sum of those of its holders, with the noise of each.
+    """
     asked = set(columns)
     found = []
     for scope in history.partition_scopes:
@@ -80,11 +83,13 @@ def whole_tables(history: History, columns: Iterable[str]) -> list[WholeTable]:
         for known in history.partitions_on(scope):
             if _is_whole(known.block):
                 places = history.in_use_of(fingerprint(known.block))
-                found += [_whole(history[place], scope, kept) for place in places]
+                found += [_whole(history[place], scope, kept, n_holders) for place in places]
     return sorted(found, key=lambda one: one.weight)
 
 
-def promised(whole: WholeTable | None, partition: Partition | None, weight: int) -> WholeTable:
+def promised(
+    whole: WholeTable | None, partition: Partition | None, weight: int, n_holders: int = 1
+) -> WholeTable:
     """A table that is about to be measured: its noise is known, its values are not yet.
 
     It is refined from `whole`, if that is given.
@@ -94,7 +99,8 @@ def promised(whole: WholeTable | None, partition: Partition | None, weight: int)
     shape = () if partition is None else partition.shape
     # The gate rounds up: this bounds its noise and its lattice.
     scale = (1 + ROUNDING_MARGIN) / float(Weight(weight).exact)
-    table = MeasuredTable(scope, np.zeros(shape), scale, lattice_step=scale * LATTICE_SHARE)
+    step = scale * LATTICE_SHARE
+    table = MeasuredTable(scope, np.zeros(shape), scale, n_holders, lattice_step=step)
     return WholeTable(partition, weight, table)
 
 
@@ -117,14 +123,15 @@ def _is_whole(block: QueryBlock) -> bool:
     return block.partition is None or block.partition.n_groups == block.partition.n_cells
 
 
-def _whole(measurement: Measurement, scope: Scope, kept: Scope) -> WholeTable:
+def _whole(measurement: Measurement, scope: Scope, kept: Scope, n_holders: int) -> WholeTable:
     partition = measurement.block.partition
     values = measurement.values
     table = MeasuredTable(
         scope,
         values.reshape(()) if partition is None else values[partition.labels],
-        measurement.noise_scale,
-        lattice_step=measurement.lattice_widening,
+        measurement.noise_scale / math.sqrt(n_holders),
+        n_holders,
+        lattice_step=measurement.lattice_widening / n_holders,
         is_gaussian=measurement.is_gaussian,
     )
     weight = 0 if measurement.is_gaussian else measurement.laplace_weight.units
@@ -154,19 +161,20 @@ def divided(
     }
 
 
-def needed(
+def needed(  # noqa: PLR0913 - what is asked, and what is known
     sets: Sequence[MarginalSet],
     schema: Schema,
     target: AccuracyTarget,
     known: Sequence[WholeTable],
     *,
     total: float | None,
+    n_holders: int = 1,
 ) -> Added:
     """The weights to add so that each reconciled cell of each set meets a target.
 
     Larger tables come first, because smaller ones follow from them in part.
     """
-    units = weight_for(target, Fraction(1)).units
+    units = math.ceil(weight_for(target, Fraction(1)).units * math.sqrt(n_holders))
     scopes = sorted((one.scope for one in sets), key=lambda one: -math.prod(schema.sizes(one)))
     added: dict[Scope, Weight] = {}
     for factor in FACTORS:
@@ -175,7 +183,7 @@ def needed(
             missing = math.ceil(units * factor) - _units(known, scope)
             if missing > 0 and not is_known(tables, scope, target, total=total):
                 added[scope] = Weight(missing)
-                tables = raised(tables, scope, schema, added[scope])
+                tables = raised(tables, scope, schema, added[scope], n_holders)
         if all(is_known(tables, scope, target, total=total) for scope in scopes):
             break
     return added
@@ -193,12 +201,16 @@ def is_known(
 
 
 def raised(
-    tables: Sequence[WholeTable], scope: Scope, schema: Schema, added: Weight
+    tables: Sequence[WholeTable],
+    scope: Scope,
+    schema: Schema,
+    added: Weight,
+    n_holders: int = 1,
 ) -> list[WholeTable]:
     """The tables after one of them is refined, or measured for the first time."""
     before = of_scope(tables, scope)
     partition = natural_partition(scope, schema.sizes(scope))
-    after = promised(before, partition, _units(tables, scope) + added.units)
+    after = promised(before, partition, _units(tables, scope) + added.units, n_holders)
     return [*(one for one in tables if one is not before), after]
 
 
@@ -277,7 +289,8 @@ def _target(request: MarginalsRequest, default: AccuracyTarget) -> AccuracyTarge
 
 def _known(table: ServedTable, request: MarginalsRequest) -> list[WholeTable]:
     columns = {name for one in request.sets for name in one.columns}
-    return whole_tables(table.snapshot().history, columns)
+    snapshot = table.snapshot()
+    return whole_tables(snapshot.pooled, columns, snapshot.n_holders)
 
 
 def _check_size(request: MarginalsRequest, known: Sequence[WholeTable], table: ServedTable) -> None:
@@ -305,7 +318,14 @@ def _to_add(
     if request.budget is not None:
         budget = schema.per_row(request.budget)
         return divided(request.sets, schema, budget, known) if budget else {}
-    return needed(request.sets, schema, target, known, total=_total(request))
+    return needed(
+        request.sets,
+        schema,
+        target,
+        known,
+        total=_total(request),
+        n_holders=table.snapshot().n_holders,
+    )
 
 
 def _total(request: MarginalsRequest) -> float | None:

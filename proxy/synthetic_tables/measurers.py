@@ -96,7 +96,7 @@ class NetworkMeasurer:
 
     def _counts(self, partition: Partition, views: Sequence[Partition]) -> Floats:
         """The most precise counts in the history for a product of views."""
-        history = self._spending.table.snapshot().history
+        history = self._spending.table.snapshot().pooled
         place = history.most_precise(QueryBlock(counting(), partition))
         if place is None:
             raise RuntimeError("a table that was measured is not in the history")
@@ -243,4 +243,4 @@ def known_now(
     """The history's estimates for some columns, and the statistics released beside it."""
     snapshot = table.snapshot()
     told = (counts for one in snapshot.charges.released for counts in one.counts)
-    return KnownEstimates.from_history(snapshot.history, columns, told, stratum)
+    return KnownEstimates.from_history(snapshot.pooled, columns, told, stratum)

@@ -28,7 +28,6 @@ from accountant.gate import Gate
 from accountant.ledger import Payer
 from accountant.ledger.history import StalePlan
 from cube.encoding import fingerprint
-from cube.measurement import UNITS_PER_EPSILON
 from cube.pace import checkpoint
 from cube.refusals import Refused
 from inference import RowEstimates
@@ -42,6 +41,7 @@ from proxy.tables.in_flight import (
     Purchase,
     PurchaseQueue,
 )
+from proxy.tables.parts import epsilon_of
 from proxy.tables.purchasing import Purchasing, Turn
 from proxy.tables.snapshot import Expected, TableSnapshot
 from proxy.tables.table_state import TableState
@@ -249,7 +249,7 @@ class Acquisition:
         """Charge and measure; a request that lacks something afterwards tries again."""
         leader, table = party[0], self._table
         try:
-            payment = table.in_flight.carry_out(
+            payments = table.in_flight.carry_out(
                 purchase,
                 leader.payer,
                 epsilon_cap=leader.left,
@@ -263,7 +263,7 @@ class Acquisition:
                 raise
             _part(party)
         else:
-            _share(party, purchase.plan, Fraction(payment.units, UNITS_PER_EPSILON))
+            _share(party, purchase.plan, epsilon_of(payments))
 
 
 def _acquired(request: PendingRequest) -> Acquired:

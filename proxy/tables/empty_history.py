@@ -56,7 +56,7 @@ class EmptyHistory:
         self._extent = extent
         self._gate = gate
         self._strategy = strategy
-        self._hindsight = Hindsight(info.schema)
+        self._hindsight = Hindsight(extent.schema)
         self._plans: Plans = BoundedCache(n_entries_max=N_PLANS_MAX, n_bytes_max=PLANS_BYTES_MAX)
 
     @property
@@ -68,8 +68,8 @@ class EmptyHistory:
         """The table before any query, with its current budget."""
         known = KnownHistory(
             self._gate.history.without_charges(),
-            Estimator(self.info.schema),
-            SkiRental(self.info.schema),
+            Estimator(self._extent.schema),
+            SkiRental(self._extent.schema),
             self._hindsight,
         )
         return _Remembering(self._extent, self._strategy, known, self._plans)

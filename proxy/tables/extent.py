@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from accountant.ledger import Charge
+from accountant.ledger import Charge, ChargedBlock
 from accountant.ledger.history import TableHistory
+from cube.holders import Holders
 from cube.horizon import Horizon
 from cube.measurement import Measurement, PlannedMeasurement
 from cube.query import QueryBlock
@@ -48,6 +49,8 @@ class Extent:
         The number of its generation, which is 1 for ever for a table that grows.
     ended_on : str
         The day on which that generation ended; empty for the present one.
+    holders : Holders, optional
+        Of a federated table: each charge is for the rows of one of them.
     """
 
     whole_schema: Schema
@@ -56,6 +59,7 @@ class Extent:
     dropped: tuple[int, ...] = ()
     generation: int = 1
     ended_on: str = ""
+    holders: Holders | None = None
 
     @classmethod
     def of(cls, schema: Schema, charges: TableHistory) -> "Extent":
@@ -64,7 +68,8 @@ class Extent:
         if growth is None:
             generations = charges.generations
             ended_on = generations.ended_at[: len("2026-11-23")]
-            return cls(schema, schema, generation=generations.number, ended_on=ended_on)
+            holders = Holders.of(schema)
+            return cls(schema, schema, None, (), generations.number, ended_on, holders)
         size = schema.by_name[growth.axis].size
         horizon = Horizon(growth.axis, size, growth.horizon)
         return cls(schema, horizon.cut_schema(schema), horizon, growth.dropped)
@@ -164,6 +169,23 @@ class Extent:
             for charge in charges
         ]
 
+    def split(self, plan: Sequence[PlannedMeasurement]) -> Sequence[PlannedMeasurement]:
+        """A plan with the rows of each holder by themselves."""
+        holders = self.holders
+        if holders is None:
+            return plan
+        return [replace(one, block=block) for one in plan for block in holders.split(one.block)]
+
+    def rented(self, charges: Sequence[Charge]) -> Sequence[Charge]:
+        """Charges as rent is reckoned: of a federated table, as if one holder had all rows.
+
+        Each holder is charged for its own rows, mostly for the same ones: the first stands for all.
+        """
+        holders = self.holders
+        if holders is None:
+            return self.served_charges(charges)
+        return [replace(one, blocks=_of_first(one.blocks, holders)) for one in charges]
+
     def _kept_place(self, place: int) -> int:
         """The place in the ledger of a measurement of the served rows."""
         for dropped in self.dropped:
@@ -193,6 +215,12 @@ class Extent:
             return asked
         distance = replace(asked.statistic, block=horizon.whole(asked.statistic.block))
         return replace(asked, statistic=distance)
+
+
+def _of_first(blocks: Sequence[ChargedBlock], holders: Holders) -> tuple[ChargedBlock, ...]:
+    """The rows of the first holder among some, as it has them."""
+    held = ((holders.at_holder(one.block), one) for one in blocks)
+    return tuple(replace(one, block=block) for (level, block), one in held if level == 0)
 
 
 def _rewritten(

@@ -20,22 +20,24 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final, TypeAlias
 
-from accountant.gate import Asked as AskedByOther
-from accountant.gate import Gate, Told, n_come
+from accountant.gate import Asked, Gate, Told, n_come
 from accountant.ledger import Payer
-from accountant.ledger.history import Name, Payment, StalePlan, name_of
+from accountant.ledger.history import Name, Payment, StalePlan, TableHistory, name_of
+from cube.holders import Holders
 from cube.measurement import Measurement, PlannedMeasurement
 from cube.pace import checkpoint, note_paid, seconds_left, waiting
-from cube.refusals import SourceUnavailable
-from cube.statistic import Asked
+from cube.refusals import Refused, SourceUnavailable
+from cube.statistic import Asked as AskedStatistic
 from inference import RowEstimates
 from planner.measuring import PurchasePlan, meets
 from planner.workload import Wanted
 from proxy.monitoring import Stage, Watcher
+from proxy.tables.parts import Part, epsilon_of, holder_of, parts_of
 
 WAIT_SECONDS_MAX: Final = 60.0  # else a disk that hangs would hold every thread
 N_COMPANIONS_MAX: Final = 32  # served together by one that leads
@@ -189,12 +191,12 @@ class Purchase:
         self,
         plan: PurchasePlan,
         beside: "PromisedPurchases | None",
-        statistics: Sequence[Asked] = (),
+        statistics: Sequence[AskedStatistic] = (),
     ) -> None:
         self.plan = plan
         self.beside = beside
         self.statistics = (*plan.counts, *statistics)
-        self.seq: int | None = None
+        self.charges: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -253,7 +255,11 @@ class Purchases:
         with self._changed:
             own = tuple(one for one in self._own if own is None or one in own)
         history = self._gate.history
-        foreign = {seq: charge for seq, charge in history.pending.items() if seq in history.read}
+        foreign = {
+            seq: charge
+            for seq, charge in history.pending.items()
+            if seq in history.read and not self._is_held_up(seq, history)
+        }
         rows = (
             *(planned for one in own for planned in one.plan.planned),
             *(one for charge in foreign.values() for one in history.raises.planned(charge)),
@@ -271,26 +277,31 @@ class Purchases:
             n_payments=len(history.payments),
         )
 
+    def _is_held_up(self, seq: int, history: TableHistory) -> bool:
+        """Whether a charge waits for a holder that has just failed to measure it."""
+        turn = (seq, history.turns.get(seq, 0))
+        return self._gate.schema.holders is not None and turn in self._failed
+
     def are_kept(self, promises: PromisedPurchases) -> bool:
         """Whether what was promised has come or will, and nothing else, since somebody looked."""
         with self._changed:
             own = tuple(self._own)
         history = self._gate.history
         paid = {payment.seq for payment in history.payments[promises.n_payments :]}
-        ended = {one.seq for one in promises.own if one not in own}
+        ended = [one for one in promises.own if one not in own]
         return (
             set(own) <= set(promises.own)
-            and paid <= {one.seq for one in promises.own}
+            and paid <= {seq for one in promises.own for seq in one.charges}
             and len(history.read) == promises.n_read + n_come(history, promises.foreign)
-            and None not in ended  # it was refused, or overtaken
-            and not history.pending.keys() & ended
+            and all(one.charges for one in ended)  # none was refused, or overtaken
+            and not any(history.pending.keys() & one.charges for one in ended)
         )
 
     def begin(
         self,
         plan: PurchasePlan,
         beside: PromisedPurchases | None,
-        statistics: Sequence[Asked] = (),
+        statistics: Sequence[AskedStatistic] = (),
     ) -> Purchase:
         """Promise a plan, inside a turn; `carry_out` must follow."""
         purchase = Purchase(plan, beside, statistics)
@@ -305,8 +316,8 @@ class Purchases:
         *,
         epsilon_cap: Fraction | None,
         still_serves: StillServes | None = None,
-    ) -> Payment:
-        """Charge a plan and measure it.
+    ) -> tuple[Payment, ...]:
+        """Charge a plan and measure it; the payments, of a federated table one for each holder.
 
         If others have charged since it was made, it is charged as it is if it `still_serves`, which
         is asked what is promised by then.
@@ -314,60 +325,63 @@ class Purchases:
         Raises
         ------
         BudgetExhausted, LimitReached, CostAboveCap, TooLarge, TooSlow, StalePlan
-            Before anything is charged.
+            Before anything is charged; of a federated table, what other holders have measured
+            until then is kept.
         LedgerUnavailable, SourceUnavailable
             A charge made waits.
         """
         try:
             with self._watcher.purchase():
-                payment = self._charged(purchase, payer, epsilon_cap, still_serves)
-                purchase.seq = payment.seq
-                note_paid()
-                with self._watcher.stage(Stage.MEASURE):
-                    if self._completed(payment.seq, 0) is None:
-                        self._await_others(payment.seq)
-            return payment
+                return self._carried_out(purchase, payer, epsilon_cap, still_serves)
         finally:
             with self._changed:
                 self._own.remove(purchase)
                 self._changed.notify_all()
 
-    def _charged(
+    def _carried_out(
         self,
         purchase: Purchase,
         payer: Payer,
         epsilon_cap: Fraction | None,
         still_serves: StillServes | None,
-    ) -> Payment:
-        while True:
-            checkpoint(ANSWER_SECONDS)
-            beside = purchase.beside
+    ) -> tuple[Payment, ...]:
+        """Charge for the rows of each holder, and have all of it measured."""
+        payments: list[Payment] = []
+        refusal: Refused | StalePlan | None = None
+        for part in parts_of(purchase.plan.planned, purchase.statistics, self._gate.schema):
+            cap = None if epsilon_cap is None else epsilon_cap - epsilon_of(payments)
             try:
-                with self._watcher.stage(Stage.CHARGE), waiting(is_first=True):
-                    return self._gate.charge(
-                        purchase.plan.planned,
-                        payer,
-                        epsilon_cap=epsilon_cap,
-                        n_read=None if beside is None else beside.n_read,
-                        awaited=() if beside is None else beside.foreign,
-                        statistics=purchase.statistics,
-                    )
-            except StalePlan:
-                if still_serves is None or not self._is_promised_anew(purchase, still_serves):
-                    raise
+                if part.level is not None:
+                    self._complete_of(part.level)
+                serves = None if payments else still_serves
+                payments.append(self._charged(purchase, part, payer, cap, serves))
+            except (Refused, StalePlan) as error:
+                refusal = error
+                break
+            purchase.charges |= {payments[-1].seq}
+            purchase.beside = None  # the rest of the plan is bought, whatever others do
+        if payments:
+            note_paid()
+            with self._watcher.stage(Stage.MEASURE):
+                self._measure_all([one.seq for one in payments])
+        if refusal is not None:
+            raise refusal
+        return tuple(payments)
 
-    def _is_promised_anew(self, purchase: Purchase, still_serves: StillServes) -> bool:
-        """Whether a plan that others overtook is to be charged beside what they did."""
-        before = purchase.beside
-        if before is None:
-            return False
-        now = self.promises(before.own)
-        if not still_serves(now):
-            return False
-        purchase.beside = now
-        return True
+    def _measure_all(self, charges: Sequence[int]) -> None:
+        """Measure what was charged, each holder's rows at the same time."""
+        if len(charges) == 1:
+            self._measure(charges[0])
+            return
+        with ThreadPoolExecutor(len(charges), thread_name_prefix="holder") as pool:
+            for ended in [pool.submit(self._measure, seq) for seq in charges]:
+                ended.result()
 
-    def measure_for(self, asked: AskedByOther, payer: Payer) -> Told:
+    def _measure(self, seq: int) -> None:
+        if self._completed(seq, 0) is None:
+            self._await_others(seq)
+
+    def measure_for(self, asked: Asked, payer: Payer) -> Told:
         """Charge what another ledger asks for, once, and measure it; what that ledger is told.
 
         Raises
@@ -384,12 +398,13 @@ class Purchases:
             with self._watcher.purchase():
                 checkpoint(ANSWER_SECONDS)
                 with self._watcher.stage(Stage.CHARGE), waiting(is_first=True):
-                    purchase.seq = seq = self._gate.charge_for(asked, payer)
+                    seq = self._gate.charge_for(asked, payer)
+                purchase.charges |= {seq}
                 note_paid()
                 with self._watcher.stage(Stage.MEASURE):
                     turn = self._gate.history.turns.get(seq, 0)
                     if self._completed(seq, turn) is None:
-                        purchase.seq = None  # it is not this request that is at it
+                        purchase.charges -= {seq}  # it is not this request that is at it
                         self._await_others(seq)
         finally:
             with self._changed:
@@ -402,6 +417,64 @@ class Purchases:
                 hint="The coordinator's owner accepts it with `tacit table renew`.",
             )
         return told
+
+    def _complete_of(self, level: int) -> None:
+        """Complete what a holder was charged for before, so that nothing is bought of it twice.
+
+        Raises
+        ------
+        SourceUnavailable
+            If it does not measure it.
+        """
+        holders, at_work = Holders.of(self._gate.schema), self._at_work()
+        history = self._gate.history
+        for seq, charge in history.pending.items():
+            if seq in at_work or holders is None or holder_of(charge, holders) != level:
+                continue
+            new = self._gate.take_over(seq, history.turns.get(seq, 0))
+            if new is not None:
+                self._completed(seq, new)
+
+    def _at_work(self) -> set[int]:
+        """The charges that this process is measuring."""
+        with self._changed:
+            return {seq for one in self._own for seq in one.charges}
+
+    def _charged(
+        self,
+        purchase: Purchase,
+        part: Part,
+        payer: Payer,
+        epsilon_cap: Fraction | None,
+        still_serves: StillServes | None,
+    ) -> Payment:
+        while True:
+            checkpoint(ANSWER_SECONDS)
+            beside = purchase.beside
+            try:
+                with self._watcher.stage(Stage.CHARGE), waiting(is_first=True):
+                    return self._gate.charge(
+                        part.planned,
+                        payer,
+                        epsilon_cap=epsilon_cap,
+                        n_read=None if beside is None else beside.n_read,
+                        awaited=() if beside is None else beside.foreign,
+                        statistics=part.statistics,
+                    )
+            except StalePlan:
+                if still_serves is None or not self._is_promised_anew(purchase, still_serves):
+                    raise
+
+    def _is_promised_anew(self, purchase: Purchase, still_serves: StillServes) -> bool:
+        """Whether a plan that others overtook is to be charged beside what they did."""
+        before = purchase.beside
+        if before is None:
+            return False
+        now = self.promises(before.own)
+        if not still_serves(now):
+            return False
+        purchase.beside = now
+        return True
 
     def complete_overdue(self) -> None:
         """Measure what was charged and is not being measured.
@@ -416,8 +489,13 @@ class Purchases:
         with self._repairing:  # one does it for all
             for seq, turn in self._overdue():
                 new = self._gate.take_over(seq, turn)
-                if new is not None:
+                if new is None:
+                    continue
+                try:
                     self._completed(seq, new)
+                except SourceUnavailable:
+                    if self._gate.schema.holders is None:
+                        raise  # else the others go on without this holder
 
     def wait_a_moment(self) -> None:
         """Let other processes measure what they have just charged.
@@ -438,7 +516,7 @@ class Purchases:
         history = self._gate.history
         since = time.monotonic() - MOMENT_SECONDS
         with self._changed:
-            at_work = {one.seq for one in self._own}
+            at_work = {seq for one in self._own for seq in one.charges}
             return any(
                 seen > since and seq not in at_work and seq in history.read
                 for (seq, _), seen in self._first_seen.items()
@@ -501,7 +579,7 @@ class Purchases:
             self._n_turns.update(seq for seq, _ in turns - self._first_seen.keys())
             self._first_seen = {turn: self._first_seen.get(turn, now) for turn in turns}
             self._failed &= turns
-            at_work = {one.seq for one in self._own}
+            at_work = {seq for one in self._own for seq in one.charges}
             return sorted(
                 turn
                 for turn in turns

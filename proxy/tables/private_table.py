@@ -52,6 +52,8 @@ class ServedTable:
         The most that a statement without a target may cost.
     sharing : Sharing
         Whether analysts are shown what others have asked.
+    holders_public : bool
+        Whether the axis of the holders of a federated table is a column of SQL.
     before : ServedTable, optional
         The same table as it was served before it grew, or was renewed.
     """
@@ -68,11 +70,13 @@ class ServedTable:
         gaussian: GaussianOffer | None = None,
         default_cost: Fraction | None = None,
         sharing: Sharing = Sharing.SHARED,
+        holders_public: bool = False,
         memory: MemoryLimits = DEFAULT_MEMORY,
         before: "ServedTable | None" = None,
     ) -> None:
         self.extent = extent = Extent.of(schema, gate.history)
-        self.info = TableInfo(extent.schema, default, sums, default_cost=default_cost)
+        visible = extent.schema.visible(holders_public=holders_public)
+        self.info = TableInfo(visible, default, sums, default_cost=default_cost)
         is_private = sharing is Sharing.PRIVATE
         fresh = EmptyHistory(self.info, extent, gate, strategy)
         self.empty_history = fresh if is_private else None
@@ -101,6 +105,7 @@ class ServedTable:
             gaussian=gaussian,
             default_cost=default_cost,
             sharing=sharing,
+            holders_public=holders_public,
             memory=memory,
         )
         self._acquisition = Acquisition(self.purchasing)

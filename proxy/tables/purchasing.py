@@ -29,7 +29,7 @@ from typing import Final
 from accountant.gate import Gate
 from accountant.ledger import Payer
 from accountant.ledger.history import Payment, StalePlan
-from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Precision, Weight
+from cube.measurement import PlannedMeasurement, Precision, Weight
 from cube.pace import checkpoint, waiting
 from cube.query import Partition, QueryBlock, counting
 from cube.refusals import TooLarge
@@ -37,6 +37,7 @@ from cube.statistic import Asked
 from planner.measuring import LAPLACE, NoiseKind, PurchasePlan
 from proxy.monitoring import Watcher
 from proxy.tables.in_flight import PromisedPurchases, Purchase, Purchases
+from proxy.tables.parts import epsilon_of
 from proxy.tables.snapshot import TableSnapshot
 from proxy.tables.table_state import TableState
 
@@ -174,10 +175,10 @@ class DirectPurchases:
         """
         if not added:
             return Fraction(0)
-        payment = self._carried_out(
+        payments = self._carried_out(
             payer, epsilon_cap, lambda snapshot: _all_raised(snapshot, added, kind)
         )
-        return Fraction(payment.units, UNITS_PER_EPSILON)
+        return epsilon_of(payments)
 
     def ask_statistics(
         self, statistics: Sequence[Asked], payer: Payer, epsilon_cap: Fraction | None
@@ -191,12 +192,15 @@ class DirectPurchases:
         LedgerUnavailable, SourceUnavailable
             A charge already made waits, and is completed for the next request.
         """
-        payment = self._carried_out(payer, epsilon_cap, lambda _snapshot: (), statistics)
-        released = self._table.gate.history.released_under(payment.seq)
-        if released is None:
-            self._table.state.extent.check_is_of(self._table.gate.history)  # given up
-            raise RuntimeError("statistics that were measured are not in the history")
-        return released.values, Fraction(payment.units, UNITS_PER_EPSILON)
+        payments = self._carried_out(payer, epsilon_cap, lambda _snapshot: (), statistics)
+        values: list[float] = []
+        for payment in payments:
+            released = self._table.gate.history.released_under(payment.seq)
+            if released is None:
+                self._table.state.extent.check_is_of(self._table.gate.history)  # given up
+                raise RuntimeError("statistics that were measured are not in the history")
+            values += released.values
+        return tuple(values), epsilon_of(payments)
 
     def buy_plan(
         self,
@@ -224,10 +228,10 @@ class DirectPurchases:
             is_busy = self._table.in_flight.promises().rows
             if is_busy or len(self._table.gate.measurements()) != n_measurements:
                 raise StalePlan("something was bought while the batch was planned")
-            everything = PurchasePlan(tuple(plan), ())
+            everything = PurchasePlan(tuple(self._table.state.extent.split(plan)), ())
             purchase = self._table.begin(everything, promises)
-        payment = self._table.in_flight.carry_out(purchase, payer, epsilon_cap=epsilon_cap)
-        return Fraction(payment.units, UNITS_PER_EPSILON)
+        payments = self._table.in_flight.carry_out(purchase, payer, epsilon_cap=epsilon_cap)
+        return epsilon_of(payments)
 
     def _carried_out(
         self,
@@ -235,7 +239,7 @@ class DirectPurchases:
         epsilon_cap: Fraction | None,
         planned: Callable[[TableSnapshot], Sequence[PlannedMeasurement]],
         statistics: Sequence[Asked] = (),
-    ) -> Payment:
+    ) -> tuple[Payment, ...]:
         """Charge and measure the plan that `planned` makes, once no other purchase runs."""
         in_flight, turns = self._table.in_flight, self._table.turns
         n_overtaken = 0
@@ -259,8 +263,9 @@ class DirectPurchases:
 
 def _all_raised(snapshot: TableSnapshot, added: Added, kind: NoiseKind) -> list[PlannedMeasurement]:
     return [
-        _raised(snapshot, QueryBlock(counting(), partition), more.units, kind)
+        _raised(snapshot, block, more.units, kind)
         for partition, more in added.items()
+        for block in snapshot.measured(QueryBlock(counting(), partition))
     ]
 
 

@@ -21,8 +21,9 @@ from accountant.ledger import Payer
 from accountant.ledger.history import Name, Payment, StalePlan, TableHistory, UnitCounts, name_of
 from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement
 from cube.pace import checkpoint
+from cube.query import QueryBlock
 from cube.statistic import PlannedUnitCount, UnitCount
-from inference import Estimator, History, NoisePlaces, RowEstimates
+from inference import Estimator, History, NoisePlaces, RowEstimates, pooled
 from planner.batch import BatchPlan, plan_together
 from planner.measuring import (
     CountWanted,
@@ -77,11 +78,11 @@ class SnapshotPrices:
 
     def units_without(self, rows: Sequence[PlannedMeasurement]) -> int:
         """What the history would cost without some of its rows."""
-        return self.charges.cost.units_without(self.extent.kept(rows))
+        return self.charges.cost.units_without(self.extent.kept(self.extent.split(rows)))
 
     def units_alone(self, rows: Sequence[PlannedMeasurement]) -> int:
         """What some rows would cost, had nothing else been bought."""
-        return self.charges.cost.units_alone(self.extent.kept(rows))
+        return self.charges.cost.units_alone(self.extent.kept(self.extent.split(rows)))
 
     def left(self) -> Fraction:
         """What is left of the budget."""
@@ -157,6 +158,7 @@ class TableSnapshot:
             prices.left,
             prices.units_alone,
             offered,
+            extent.holders,
         )
 
     @property
@@ -165,9 +167,26 @@ class TableSnapshot:
         return self._estimator.history
 
     @property
+    def pooled(self) -> History:
+        """The same; of a federated table, with the values of all holders added up."""
+        history, holders = self.history, self._extent.holders
+        return history if holders is None else pooled(history, holders)
+
+    @property
+    def n_holders(self) -> int:
+        """How many independent noises each value of `pooled` has: one for each holder."""
+        holders = self._extent.holders
+        return 1 if holders is None else holders.n_holders
+
+    @property
     def noises(self) -> NoisePlaces:
         """Every measurement, of rows and of units; to be looked at only."""
         return NoisePlaces(self._estimator.history, self.charges.unit_counts.measurements)
+
+    def measured(self, block: QueryBlock) -> tuple[QueryBlock, ...]:
+        """The rows that are measured for a block: those of each holder, of a federated table."""
+        holders = self._extent.holders
+        return (block,) if holders is None else holders.split(block)
 
     @property
     def estimator(self) -> Estimator:

@@ -129,7 +129,7 @@ class TableState:
             self._estimator.add(self.extent.served(charges.measurements, n_known))
         n_known = charges.generations.n_payments + self._ski_rental.n_charges
         new = charges.payments[n_known:]
-        self._ski_rental.add(self.extent.served_charges([payment.charge for payment in new]))
+        self._ski_rental.add(self.extent.rented([payment.charge for payment in new]))
 
     @contextmanager
     def _held(self) -> Iterator[None]:

@@ -251,8 +251,8 @@ def known_tables(
     snapshot = table.snapshot()
     [[everything]] = snapshot.estimates([Wanted(QueryBlock(counting()), target)])
     beside = [one for told in snapshot.charges.released for one in told.counts]
-    counted = KnownEstimates.from_history(snapshot.history, columns_of(axes), beside)
-    groupings = _groupings(counted, snapshot.history.partition_scopes, axes)
+    counted = KnownEstimates.from_history(snapshot.pooled, columns_of(axes), beside)
+    groupings = _groupings(counted, snapshot.pooled.partition_scopes, axes)
     known: dict[Scope, KnownTable] = {}
     for scope, groups in groupings:
         block = QueryBlock(counting(), _product(scope, groups))

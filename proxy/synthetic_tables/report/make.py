@@ -71,7 +71,7 @@ def judged(
     scale = comparison.scale
     drawing = Drawing(scale, is_independent=scale != 1 or record.method is Method.PRIVBAYES)
     checked = checked_tables(
-        measured_tables(snapshot.history, beside, list(levels)),
+        measured_tables(snapshot.pooled, beside, list(levels)),
         levels,
         n_rows=scale * comparison.n_rows,
         drawing=drawing,

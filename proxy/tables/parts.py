@@ -1,0 +1,75 @@
+"""The parts of a purchase: of a federated table, what each holder is charged for by itself.
+
+A table that one ledger has is bought on in one part. Each holder charges, measures and fails by
+itself, so that what one has measured is kept whatever another does.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from accountant.ledger import Charge
+from accountant.ledger.history import Payment
+from cube.holders import Holders
+from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
+from cube.refusals import InvalidRequest
+from cube.schema import Schema
+from cube.statistic import Asked, Choice, Distance, PlannedStatistic
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """Rows and statistics that are charged together; `level` is their holder, if there is one."""
+
+    planned: tuple[PlannedMeasurement, ...]
+    statistics: tuple[Asked, ...]
+    level: int | None = None
+
+
+def parts_of(
+    planned: Sequence[PlannedMeasurement], statistics: Sequence[Asked], schema: Schema
+) -> list[Part]:
+    """The parts of a purchase, in the order of the holders."""
+    holders = Holders.of(schema)
+    if holders is None:
+        return [Part(tuple(planned), tuple(statistics))]
+    rows: dict[int, list[PlannedMeasurement]] = {}
+    asked: dict[int, list[Asked]] = {}
+    for one in planned:
+        rows.setdefault(holders.at_holder(one.block)[0], []).append(one)
+    for statistic in statistics:
+        asked.setdefault(_holder_of_statistic(statistic, holders), []).append(statistic)
+    return [
+        Part(tuple(rows.get(level, ())), tuple(asked.get(level, ())), level)
+        for level in sorted({*rows, *asked})
+    ]
+
+
+def holder_of(charge: Charge, holders: Holders) -> int:
+    """The holder of the rows of a charge."""
+    for one in charge.blocks:
+        return holders.at_holder(one.block)[0]
+    return _level(charge.statistics[0].statistic, holders)
+
+
+def epsilon_of(payments: Iterable[Payment]) -> Fraction:
+    """What payments added to a table's cost together."""
+    return Fraction(sum(one.units for one in payments), UNITS_PER_EPSILON)
+
+
+def _holder_of_statistic(asked: Asked, holders: Holders) -> int:
+    if not isinstance(asked, PlannedStatistic):
+        raise InvalidRequest(
+            "Units cannot be counted, and Gaussian noise cannot be drawn, on a federated table.",
+            hint="Count rows, with Laplace noise.",
+        )
+    return _level(asked.statistic, holders)
+
+
+def _level(statistic: object, holders: Holders) -> int:
+    match statistic:
+        case Choice():
+            return holders.choice_at(statistic)[0]
+        case Distance():
+            return holders.distance_at(statistic)[0]
+    raise TypeError(f"a holder is not asked for a {type(statistic).__name__}")

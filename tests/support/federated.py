@@ -1,0 +1,115 @@
+"""A federated table behind a whole engine: its holders' gates are in this process, or fail."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accountant.gate import Asked, Gate, Told, open_table
+from accountant.ledger import Ledger, Payer, open_ledger
+from accountant.noise import NoiseSource, SystemNoise
+from cube.axis import CategoryAxis
+from cube.refusals import SourceUnavailable
+from cube.schema import Schema
+from proxy.engine.engine import Engine
+from proxy.monitoring import UNWATCHED
+from proxy.tables import ServedTable
+from proxy.tables.in_flight import Purchases
+from tests.support.fakes import KnownTable
+from tests.support.square_tables import BUDGET, DEFAULT, records_of, schema_of
+
+COORDINATOR = Payer("coordinator")
+
+
+@dataclass
+class HoldersHere:
+    """The gates of holders, asked as a server would; each request is carried as its text."""
+
+    gates: Sequence[Gate]
+    names: Sequence[str]
+    down: set[int] = field(default_factory=set)
+    told: list[Told] = field(default_factory=list)
+    change: Callable[[Told], Told] = field(default=lambda told: told)
+    payer: Payer = COORDINATOR
+
+    def __post_init__(self) -> None:
+        self._purchases = [Purchases(gate, UNWATCHED) for gate in self.gates]
+
+    def fingerprint(self, key: bytes, like: str = "") -> str:  # noqa: ARG002 - of the port
+        return "+".join(self.names)
+
+    def rows_fingerprint(self, key: bytes, like: str = "") -> str:  # noqa: ARG002 - of the port
+        states = [self.generation(level) for level in range(len(self.gates))]
+        return ";".join(f"{name}={state}" for name, state in zip(self.names, states, strict=True))
+
+    def generation(self, level: int) -> str:
+        return self.gates[level].state
+
+    def check(self, level: int, asked: Asked) -> None:
+        self._reach(level)
+        self.gates[level].price_for(Asked.read(asked.text), self.payer)
+
+    def measure(self, level: int, asked: Asked) -> Told:
+        self._reach(level)
+        told = self._purchases[level].measure_for(Asked.read(asked.text), self.payer)
+        self.told.append(told)
+        return self.change(Told.read(told.text))
+
+    def _reach(self, level: int) -> None:
+        if level in self.down:
+            raise SourceUnavailable(f"The holder {self.names[level]} cannot be reached.")
+
+
+@dataclass
+class Federation:
+    """A coordinator's engine and ledger, and its holders."""
+
+    engine: Engine
+    ledger: Ledger
+    holders: HoldersHere
+    ledgers: Sequence[Ledger]
+    table: ServedTable
+
+    def spent(self) -> list[Fraction]:
+        """What each holder's table has spent."""
+        return [gate.budget().spent for gate in self.holders.gates]
+
+
+def federated_schema(sizes: Mapping[str, int], names: Sequence[str]) -> Schema:
+    """The schema of a federated table of text columns."""
+    plain = schema_of(sizes)
+    holder = CategoryAxis(name="holder", values=tuple(names))
+    return replace(plain, axes=(*plain.axes, holder), holders="holder")
+
+
+@contextmanager
+def federated_engine(  # noqa: PLR0913 - what the holders have, and what is declared
+    folder: Path,
+    sizes: Mapping[str, int],
+    counts: Mapping[str, NDArray[np.int64]],
+    noise: NoiseSource | None = None,
+    *,
+    budgets: Sequence[Fraction] = (),
+    budget: Fraction = BUDGET,
+    holders_public: bool = False,
+) -> Iterator[Federation]:
+    """A coordinator of holders with given counts, each with a ledger of its own in `folder`."""
+    schema, own = federated_schema(sizes, list(counts)), schema_of(sizes)
+    drawn = SystemNoise() if noise is None else noise
+    with ExitStack() as stack:
+        ledgers, gates = [], []
+        for place, (name, of_holder) in enumerate(counts.items()):
+            ledger = stack.enter_context(open_ledger(folder / f"{name}.ledger"))
+            source = KnownTable(own, records_of(of_holder))
+            funds = budgets[place] if budgets else BUDGET
+            gates.append(open_table(ledger, own, funds, source, drawn))
+            ledgers.append(ledger)
+        holders = HoldersHere(gates, list(counts))
+        ledger = stack.enter_context(open_ledger(folder / "coordinator.ledger"))
+        gate = open_table(ledger, schema, budget, holders, drawn)
+        table = ServedTable(schema, DEFAULT, gate, holders_public=holders_public)
+        yield Federation(Engine({"rows": table}), ledger, holders, ledgers, table)
