@@ -254,7 +254,12 @@ class Gate:
         rows = self._rows(self.history)
         if isinstance(rows, WatchedSource):
             rows.look()
-        seq = self._ledger.append(self.schema.table, charged)
+        try:
+            seq = self._ledger.append(self.schema.table, charged)
+        except StalePlan as error:
+            raise SourceUnavailable(
+                "The row is just being raised for somebody else.", hint="Ask again in a moment."
+            ) from error
         if seq is not None:
             self._turns[seq] = 0
             return seq
