@@ -153,7 +153,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_charged(
     assert gate.position[0] == n_entries
 
 
-def test_less_noise_than_the_weight_pays_for_cannot_be_asked_for(gate: Gate) -> None:
+def test_less_noise_than_the_weight_pays_for_cannot_be_asked_for() -> None:
     asked = request("r1", BY_A)
     honest = noise_of(0.5)
     text = asked.text.replace(honest.noise_scale.hex(), (honest.noise_scale / 2).hex())
