@@ -65,6 +65,7 @@ FLOORS = {
         "draws",
     ),
     "streams": (
+        "merging",
         "declared planning",
         "visit_epoch",
         "epoch visit_estimates",
