@@ -4,7 +4,7 @@ Values only. How candidates are weighed and one is chosen is in `choose.py`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
 
@@ -122,7 +122,7 @@ class PricingContext:
     cost_alone: Callable[[Sequence[PlannedMeasurement]], int]
     offered: OfferedKinds = ONLY_LAPLACE
     holders: Holders | None = None
-    caps: Mapping[int, Fraction] = MappingProxyType({})
+    caps: Mapping[int, Fraction] = field(default_factory=lambda: MappingProxyType({}))
 
     def cost_of_rows(self) -> Fraction:
         """What the rows of the history cost."""

@@ -16,7 +16,7 @@ Nothing here sees a noisy value, or knows a price.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from types import MappingProxyType
 from typing import TypeAlias
@@ -202,7 +202,7 @@ class Weighing:
     base: tuple[PlannedMeasurement, ...]
     rows_per_unit: int = 1
     holders: Holders | None = None
-    caps: Mapping[int, Fraction] = MappingProxyType({})
+    caps: Mapping[int, Fraction] = field(default_factory=lambda: MappingProxyType({}))
 
     def with_planned(self, plan: Sequence[PlannedMeasurement]) -> "Weighing":
         """The same once more is planned."""
