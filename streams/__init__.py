@@ -6,8 +6,10 @@ The corrected forms of the published estimators, and no others. Knows no SQL, wi
 from streams.arrivals import Arrivals
 from streams.counters import RATE_MIN, best_counter_mechanism
 from streams.declared import AnyEpoch, epoch_of
+from streams.epoch import Epoch
 from streams.estimates import ErrorLaw, ReleasedCount
 from streams.mechanism import EPSILON_MIN, best_mechanism
+from streams.merging import ServerRelease, agreement, merged, release_file, release_in
 from streams.state import StateFile, erase_file
 from streams.visit_epoch import VisitEpoch
 from streams.visit_estimates import STEP_MAX, Statistic, VisitErrorLaw, VisitEstimate
@@ -18,15 +20,21 @@ __all__ = [
     "STEP_MAX",
     "AnyEpoch",
     "Arrivals",
+    "Epoch",
     "ErrorLaw",
     "ReleasedCount",
+    "ServerRelease",
     "StateFile",
     "Statistic",
     "VisitEpoch",
     "VisitErrorLaw",
     "VisitEstimate",
+    "agreement",
     "best_counter_mechanism",
     "best_mechanism",
     "epoch_of",
     "erase_file",
+    "merged",
+    "release_file",
+    "release_in",
 ]

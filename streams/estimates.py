@@ -30,11 +30,13 @@ from cube.pace import checkpoint
 from cube.runtime import cached_property
 from streams.mechanism import Mechanism
 from streams.population import Population
+from streams.randomness import GeometricNoise
 from streams.windows import EXPONENT_CUT, Window, reach
 
 LAW_ERROR: Final = 1e-9  # far above what is seen
 NEGLIGIBLE: Final = -46.0  # a logarithm: such factors of a transform change nothing by 1e-15
 N_TERMS_AT_ONCE: Final = 2**21
+TILTS: Final = np.linspace(0.05, 0.95, 19)  # of Markov's inequality, in units of the rate
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,8 +71,18 @@ class OnesLaw:
         return 1.0 - self.probability_at_most(ones - 1)
 
 
-def ones_law(mechanism: Mechanism, n_bits: int, occupied: Window) -> OnesLaw:
+def ones_law(mechanism: Mechanism, n_bits: int, occupied: Window, n_servers: int = 1) -> OnesLaw:
     """The law of the noisy number of ones, for a law of the number of occupied places.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+    n_bits : int
+        The places of one state.
+    occupied : Window
+        The law of the number of occupied places, of the states of all servers together.
+    n_servers : int
+        How many states there are, each of so many places and with a noise of its own.
 
     Notes
     -----
@@ -86,29 +98,48 @@ def ones_law(mechanism: Mechanism, n_bits: int, occupied: Window) -> OnesLaw:
     p0, p1 = float(mechanism.state.p0), float(mechanism.state.p1)
     alpha, left = float(mechanism.output.alpha), float(1 - mechanism.output.alpha)
     separation = float(mechanism.state.separation)
+    n_places = n_servers * n_bits
     far = (
-        reach(n_bits * p0 * p1)
+        reach(n_places * p0 * p1)
         + math.ceil(separation * reach(occupied.variance))
-        + math.ceil(EXPONENT_CUT / mechanism.output.rate)
+        + _reach_of_noise(mechanism.output, n_servers)
     )
     length = 1 << (2 * far + 2).bit_length()
     kept_at = round(occupied.mean)
-    centre = round(n_bits * p0 + kept_at * separation)
+    centre = round(n_places * p0 + kept_at * separation)
     angles = 2 * math.pi / length * np.arange(length // 2 + 1)
     chord = 4 * np.sin(angles / 2) ** 2
-    log_modulus = n_bits / 2 * np.log1p(-p0 * p1 * chord)
-    log_modulus += 2 * math.log(left) - np.log(left**2 + alpha * chord)
+    log_modulus = n_places / 2 * np.log1p(-p0 * p1 * chord)
+    log_modulus += n_servers * (2 * math.log(left) - np.log(left**2 + alpha * chord))
     empty_phase = np.arctan2(p0 * np.sin(angles), p1 + p0 * np.cos(angles))
     turn = np.arctan2(p1 * np.sin(angles), p0 + p1 * np.cos(angles)) - empty_phase
     of_occupied = -2 * occupied.variance * np.sin(turn / 2) ** 2
     kept = np.flatnonzero(log_modulus + of_occupied > NEGLIGIBLE)
-    phase = n_bits * empty_phase[kept] + kept_at * turn[kept] - centre * angles[kept]
+    phase = n_places * empty_phase[kept] + kept_at * turn[kept] - centre * angles[kept]
     transform = np.zeros(angles.size, np.complex128)
     transform[kept] = np.exp(log_modulus[kept] - 1j * phase) * np.conj(
         _characteristic(occupied, kept_at, turn[kept])
     )
     law = np.fft.fftshift(np.fft.irfft(transform, length))
     return OnesLaw(centre - length // 2, np.clip(np.cumsum(law), 0.0, 1.0))
+
+
+def _reach_of_noise(noise: GeometricNoise, n: int) -> int:
+    """How far a sum of `n` noises goes, but for ``2 exp(-EXPONENT_CUT)`` of its law.
+
+    Notes
+    -----
+    Of one, by its law. Of several by Markov's inequality for ``exp(t sum)``: the logarithm of the
+    mean of ``exp(t z)`` is ``-log(1 - 4 alpha sinh(t / 2)**2 / (1 - alpha)**2)``, for `t` below the
+    rate.
+    """
+    far = n * EXPONENT_CUT / noise.rate
+    if n > 1:
+        t = noise.rate * TILTS
+        of_chord = 4 * float(noise.alpha) / float(1 - noise.alpha) ** 2
+        cumulant = -np.log1p(-of_chord * np.sinh(t / 2) ** 2)
+        far = min(far, float(((EXPONENT_CUT + n * cumulant) / t).min()))
+    return math.ceil(far)
 
 
 def _characteristic(law: Window, about: int, angles: NDArray[np.float64]) -> NDArray[np.complex128]:
@@ -135,14 +166,24 @@ def _characteristic(law: Window, about: int, angles: NDArray[np.float64]) -> NDA
     return found
 
 
-def estimated_density(noisy_ones: int, n_bits: int, mechanism: Mechanism) -> float:
-    """The unbiased estimate of the share of occupied places."""
+def estimated_density(
+    noisy_ones: int, n_bits: int, mechanism: Mechanism, n_servers: int = 1
+) -> float:
+    """The unbiased estimate of the share of occupied places.
+
+    Of several servers, it is that of the users with a place who came to one of them.
+    """
     state = mechanism.state
-    return float((noisy_ones - n_bits * state.p0) / (n_bits * state.separation))
+    return float((noisy_ones - n_servers * n_bits * state.p0) / (n_bits * state.separation))
 
 
 def mean_squared_error(
-    mechanism: Mechanism, n_bits: int, *, universe: int | None = None, density: float = 0.5
+    mechanism: Mechanism,
+    n_bits: int,
+    *,
+    universe: int | None = None,
+    density: float = 0.5,
+    n_servers: int = 1,
 ) -> float:
     """The mean squared error of an estimated density, exact.
 
@@ -155,9 +196,11 @@ def mean_squared_error(
         them have a bit, the error comes from the noise alone, whatever the density.
     density : float
         The share of the universe that is present; half of it is the worst for a sample.
+    n_servers : int
+        How many states and noises are added; their users are disjoint, and the sample is one.
     """
     scale = n_bits * mechanism.state.separation
-    noise = float(mechanism.variance_of_ones(n_bits) / scale**2)
+    noise = float(n_servers * mechanism.variance_of_ones(n_bits) / scale**2)
     if universe is None or universe <= n_bits:
         return noise
     of_sample = density * (1 - density) / n_bits * (universe - n_bits) / (universe - 1)
@@ -182,9 +225,13 @@ class CountInterval:
 
 
 def count_interval(
-    noisy_ones: int, population: Population, mechanism: Mechanism, confidence: float
+    noisy_ones: int,
+    population: Population,
+    mechanism: Mechanism,
+    confidence: float,
+    n_servers: int = 1,
 ) -> CountInterval:
-    """The interval for the number of users.
+    """The interval for the number of users, of several servers if their numbers were added.
 
     Notes
     -----
@@ -195,13 +242,13 @@ def count_interval(
     check_confidence(confidence)
     n_bits, most = population.n_bits, population.n_users_max
     outer = (1 - confidence) / 2 - LAW_ERROR
-    density = estimated_density(noisy_ones, n_bits, mechanism)
-    deviation = math.sqrt(mean_squared_error(mechanism, n_bits))
+    density = estimated_density(noisy_ones, n_bits, mechanism, n_servers)
+    deviation = math.sqrt(mean_squared_error(mechanism, n_bits, n_servers=n_servers))
     guess = population.users(density)
     spread = (population.users(density + deviation) - population.users(density - deviation)) / 2
 
     def law(n_users: int) -> OnesLaw:
-        return ones_law(mechanism, n_bits, population.occupied(n_users))
+        return ones_law(mechanism, n_bits, population.occupied(n_users), n_servers)
 
     def holds_from(n_users: int) -> float:
         return _normal_place(law(n_users).probability_at_least(noisy_ones)) - _normal_place(outer)
@@ -321,19 +368,24 @@ class ErrorLaw(LawOfErrors):
     mechanism : Mechanism
     n_users : int
         For a plan, the number at which the error is largest: half of a universe.
+    n_servers : int
+        How many releases were added.
     """
 
     population: Population
     mechanism: Mechanism
     n_users: int
+    n_servers: int = 1
 
     @cached_property
     def _errors(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Errors in growing order, and the probability of at most each."""
         n_bits = self.population.n_bits
-        law = ones_law(self.mechanism, n_bits, self.population.occupied(self.n_users))
+        occupied = self.population.occupied(self.n_users)
+        law = ones_law(self.mechanism, n_bits, occupied, self.n_servers)
         state = self.mechanism.state
-        densities = (law.values - float(n_bits * state.p0)) / float(n_bits * state.separation)
+        empty = float(self.n_servers * n_bits * state.p0)
+        densities = (law.values - empty) / float(n_bits * state.separation)
         users = [self.population.users(float(density)) for density in densities]
         return np.array(users) - self.n_users, law.at_most
 
@@ -349,23 +401,28 @@ N_KEPT: Final = 2**14
 
 @dataclass(frozen=True, slots=True)
 class ReleasedCount:
-    """One number of an epoch's release.
+    """One number of an epoch's release, or the sum of such numbers of several servers.
 
     Parameters
     ----------
     population : Population
     mechanism : Mechanism
     noisy_ones : int
+    n_servers : int
+        How many numbers it is the sum of: of servers that have the population in common, but for
+        buckets, and no user who came.
     """
 
     population: Population
     mechanism: Mechanism
     noisy_ones: int
+    n_servers: int = 1
 
     @property
     def density(self) -> float:
         """The estimated share of places that are occupied; unbiased, so maybe beyond 0 or 1."""
-        return estimated_density(self.noisy_ones, self.population.n_bits, self.mechanism)
+        n_bits = self.population.n_bits
+        return estimated_density(self.noisy_ones, n_bits, self.mechanism, self.n_servers)
 
     @property
     def n_users(self) -> float:
@@ -376,7 +433,7 @@ class ReleasedCount:
     def law(self) -> ErrorLaw:
         """The law of the estimate's error, if as many users were there as estimated."""
         present = min(self.population.n_users_max, max(0, round(self.n_users)))
-        return ErrorLaw(self.population, self.mechanism, present)
+        return ErrorLaw(self.population, self.mechanism, present, self.n_servers)
 
     def interval(self, confidence: float) -> CountInterval:
         """An interval for the number of distinct users."""
@@ -386,4 +443,6 @@ class ReleasedCount:
 # A release never changes, and a statement asks for each interval several times.
 @lru_cache(maxsize=N_KEPT)
 def _interval(count: ReleasedCount, confidence: float) -> CountInterval:
-    return count_interval(count.noisy_ones, count.population, count.mechanism, confidence)
+    return count_interval(
+        count.noisy_ones, count.population, count.mechanism, confidence, count.n_servers
+    )

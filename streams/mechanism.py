@@ -105,6 +105,8 @@ class Mechanism:
 
 
 N_SHARES: Final = 65
+LOGIT_STEPS: Final = 2**10
+SHARE_STEPS: Final = 2**30
 N_ZOOMS: Final = 8  # each makes the step 16 times smaller: to 2**-33 of the first range in all
 
 
@@ -123,19 +125,27 @@ def best_mechanism(epsilon: Fraction, n_bits: int) -> Mechanism:
     >>> mechanism = best_mechanism(Fraction(1), 1000)
     >>> round(mechanism.state.epsilon_units / mechanism.epsilon_units, 2)
     0.85
+
+    Notes
+    -----
+    The share is rounded twice, to far less than matters for the variance: servers whose releases
+    are to be added need equal laws, and the last digits of a logarithm are not the same on all
+    processors.
     """
     if n_bits < 1:
         raise ValueError("a state must have at least one bit")
     lowest, highest = -12.0, 12.0  # of the share's logit
-    share = 0.5
+    found = 0.0
     for _ in range(N_ZOOMS):
         logits = np.linspace(lowest, highest, N_SHARES)
         shares = 1 / (1 + np.exp(-logits))
         best = int(np.argmin(_log_variances(float(epsilon), shares, n_bits)))
-        share = float(shares[best])
+        found = float(logits[best])
         step = float(logits[1] - logits[0])
         lowest, highest = logits[best] - 2 * step, logits[best] + 2 * step
-    units = max(1, math.floor(epsilon * UNITS_PER_EPSILON * Fraction(share)))
+    logit = round(found * LOGIT_STEPS) / LOGIT_STEPS
+    share = Fraction(math.floor(SHARE_STEPS / (1 + math.exp(-logit))), SHARE_STEPS)
+    units = max(1, math.floor(epsilon * UNITS_PER_EPSILON * share))
     return Mechanism.for_epsilon(epsilon, state=Fraction(units, UNITS_PER_EPSILON))
 
 

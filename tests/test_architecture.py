@@ -67,6 +67,7 @@ FLOORS = {
         "draws",
     ),
     "streams": (
+        "merging",
         "declared planning",
         "visit_epoch",
         "epoch visit_estimates",

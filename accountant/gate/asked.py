@@ -15,6 +15,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Final, Protocol, runtime_checkable
 
 from accountant.gate.pricing import check_fits, check_statistic
@@ -23,16 +24,14 @@ from accountant.ledger import (
     ChargedChoice,
     ChargedDistance,
     ChargedStatistic,
-)
-from accountant.ledger.entries import check_reference
-from accountant.ledger.entry_json import (
+    check_reference,
     read_charged,
     read_statistic,
+    typed,
     write_charged,
     write_statistic,
 )
 from accountant.ledger.history import TableHistory
-from accountant.ledger.values import typed
 from accountant.noise import LatticeNoise, rounded_up
 from cube.encoding import canonical_json
 from cube.measurement import PlannedMeasurement
@@ -259,6 +258,10 @@ class RemoteGates(Protocol):
 
     def generation(self, level: int) -> str:
         """The state of a holder's table on which everything is agreed."""
+        ...
+
+    def left(self, level: int) -> Fraction | None:
+        """What a holder's budget and limits leave this ledger now; None if it cannot be asked."""
         ...
 
     def check(self, level: int, asked: Asked) -> None:

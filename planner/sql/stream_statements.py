@@ -1,7 +1,8 @@
 """Reads statements about streams; the proxy carries them out.
 
     CREATE STREAM name (column UNIVERSE 100000 [, predicate BOOLEAN ..])
-        [WITH (epsilon => 1, epochs => 'day', bits => 10000, departures => true, budget => 30)]
+        [WITH (epsilon => 1, epochs => 'day', bits => 10000, departures => true, budget => 30,
+               sample => 'any text')]
     CREATE STREAM name (column UNIVERSE 100000 [, predicate BOOLEAN ..])
         WITH (visits => 10 [, epsilon => 1, epochs => 'day', releases => 4, bits => 10000, ..])
     CREATE STREAM name (column BUCKETS 100000 [, predicate BOOLEAN ..])
@@ -9,9 +10,10 @@
     DROP STREAM [IF EXISTS] name
 
 A universe is known: its users are 0 to one less than its number, and each has a bit, or a sample of
-`bits` of them. Buckets are for an unknown universe: any 64-bit id is a user. A predicate is told
-with each arrival; who came while it held is counted too. With `visits`, a user's visits are counted
-up to that number, and `releases` divides an epoch into as many equal parts, each with a release.
+`bits` of them: the same users wherever `sample` is the same text. Buckets are for an unknown
+universe: any 64-bit id is a user. A predicate is told with each arrival; who came while it held is
+counted too. With `visits`, a user's visits are counted up to that number, and `releases` divides an
+epoch into as many equal parts, each with a release.
 """
 
 from collections.abc import Sequence
@@ -19,7 +21,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Final, TypeAlias
 
-from sqlglot.tokenizer_core import Token
+from sqlglot.tokenizer_core import Token, TokenType
 
 from accountant.ledger import LEVELS_MAX, N_PREDICATES_MAX, N_RELEASES_MAX
 from cube.axis import NAME_LENGTH_MAX
@@ -34,7 +36,16 @@ BITS_OF_COUNTER: Final = 8
 EPOCH: Final = "epoch"  # the column with the names of epochs
 LEFT: Final = "left"  # of an upload: who left
 VISITS: Final = "visits"  # the column with the number of a user's visits
-OPTION_NAMES: Final = ("epsilon", "epochs", "bits", "departures", "budget", VISITS, "releases")
+OPTION_NAMES: Final = (
+    "epsilon",
+    "epochs",
+    "bits",
+    "departures",
+    "budget",
+    VISITS,
+    "releases",
+    "sample",
+)
 _Value: TypeAlias = Fraction | str | bool
 
 
@@ -65,6 +76,8 @@ class CreateStream:
         Up to which number a user's visits are counted; 0 if only users are.
     n_releases : int
         How many releases an epoch has.
+    sample : str, optional
+        A text from which the sample is drawn; None if it is drawn at random.
     """
 
     name: str
@@ -78,6 +91,7 @@ class CreateStream:
     budget: Fraction | None = None
     visits: int = 0
     n_releases: int = 1
+    sample: str | None = None
     verb: ClassVar[str] = "CREATE"
 
 
@@ -161,6 +175,8 @@ class _Reader(StatementReader):
     def _value(self, option: str) -> _Value:
         if option == "departures":
             return self.truth(option)
+        if option == "sample":
+            return self._text(option)
         if option != "epochs":
             return self.number(option)
         word = self.next_expected("a window").text.lower()
@@ -170,6 +186,15 @@ class _Reader(StatementReader):
                 hint=f"The windows are {', '.join(EPOCHS)}.",
             )
         return word
+
+    def _text(self, option: str) -> str:
+        word = self.next_expected("a text")
+        if word.token_type != TokenType.STRING or not 0 < len(word.text) <= NAME_LENGTH_MAX:
+            raise InvalidTarget(
+                f"{option} must be a text of 1 to {NAME_LENGTH_MAX} characters between quotes.",
+                hint="Agree on any text with the other servers, as in sample => 'survey of 2026'.",
+            )
+        return word.text
 
 
 def _created(  # noqa: PLR0913 - the parts of a statement, each read by itself
@@ -189,12 +214,12 @@ def _created(  # noqa: PLR0913 - the parts of a statement, each read by itself
             n_bits = whole("bits", found["bits"], 1, min(universe, BITS_MAX))
     else:
         n_bits = whole("BUCKETS", size, 2, BITS_MAX)
-        if "bits" in found or found.get("departures"):
+        if {"bits", "sample"} & found.keys() or found.get("departures"):
             raise InvalidTarget(
-                "A stream with BUCKETS cannot have bits or departures: each bucket is one bit, "
-                "and users share it.",
-                hint="Use UNIVERSE if you know the number of users. Otherwise leave out bits and "
-                "departures.",
+                "A stream with BUCKETS cannot have bits, a sample or departures: each bucket is "
+                "one bit, and users share it.",
+                hint="Use UNIVERSE if you know the number of users. Otherwise leave out bits, "
+                "sample and departures.",
             )
     visits, n_releases = _counters(column, predicates, found, is_known=is_known)
     n_bits_max = BITS_MAX // (1 + len(predicates)) // (BITS_OF_COUNTER if visits else 1)
@@ -207,6 +232,12 @@ def _created(  # noqa: PLR0913 - the parts of a statement, each read by itself
         raise InvalidTarget(
             f"{n_bits} bits{each} are too many for a state.",
             hint=sampled if is_known else f"Use at most {n_bits_max} buckets.",
+        )
+    sample = found.get("sample")
+    if sample is not None and n_bits == universe:
+        raise InvalidTarget(
+            "sample says which users have a bit, and here all of them have one.",
+            hint="Leave it out: such streams of several servers need no agreement on a sample.",
         )
     epsilon, budget = Fraction(found.get("epsilon", 1)), found.get("budget")
     if isinstance(budget, Fraction) and budget < epsilon:
@@ -226,6 +257,7 @@ def _created(  # noqa: PLR0913 - the parts of a statement, each read by itself
         budget=budget if isinstance(budget, Fraction) else None,
         visits=visits,
         n_releases=n_releases,
+        sample=sample if isinstance(sample, str) else None,
     )
 
 

@@ -1,14 +1,15 @@
-"""The commands `tacit stream ...`: tell a server who came, and plan how many users need a bit.
+"""The commands `tacit stream ...`: who came, releases of several servers added up, and plans.
 
 Streams are created, asked and dropped in SQL, by `tacit query`.
 """
 
+import json
 import re
 import sys
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import numpy as np
 import typer
@@ -21,11 +22,13 @@ from cube.refusals import ConfigurationInvalid, InvalidRequest, InvalidTarget
 from proxy.api.requests import exact_epsilon
 from proxy.cli.shared.client import ServerAddress, calling
 from proxy.cli.shared.files import check_folder, write_bytes
-from proxy.cli.shared.options import asks_server
-from proxy.cli.shared.rendering import console, plain
+from proxy.cli.shared.options import TableOrJson, TableOrJsonOption, asks_server
+from proxy.cli.shared.rendering import console, plain, print_text
 from proxy.protocol import tacit_pb2
 from proxy.reporting.report import drawn_with_matplotlib
+from streams import ReleasedCount, merged, release_in
 from streams.mechanism import EPSILON_MIN
+from streams.merging import FILE_BYTES_MAX
 from streams.planning import SamplePlan, sample_for_error, sample_for_half_width
 
 N_IDS_IN_MESSAGE: Final = 2**16
@@ -36,8 +39,8 @@ STANDARD_INPUT: Final = Path("-")
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Tell a server who came, and plan a stream. Streams are created, asked and dropped in "
-    "SQL: `tacit query`.",
+    help="Tell a server who came, add up releases of several servers, and plan a stream. Streams "
+    "are created, asked and dropped in SQL: `tacit query`.",
 )
 
 
@@ -68,6 +71,104 @@ def observe(
     ids = _ids(file)
     with calling(server) as stub:
         stub.Observe(_messages(stream, ids, where or [], left=left), metadata=server.metadata)
+
+
+@app.command(epilog="Example: tacit stream export visits --epoch 2026-11-24 -o north.json")
+@asks_server
+def export(
+    stream: Annotated[
+        str, typer.Argument(metavar="STREAM", help="The stream's name, as in CREATE STREAM.")
+    ],
+    *,
+    epoch: Annotated[
+        str, typer.Option(metavar="NAME", help="The epoch; the last one that is over, if left out.")
+    ] = "",
+    output: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="Where to write it. Replaced.")
+    ],
+    server: ServerAddress,
+) -> None:
+    """Write the release of an epoch to a file, for `tacit stream merge`. Free.
+
+    It has the noisy numbers that the server answers with, and no state. Of a stream whose epochs
+    do not end by the clock, this ends the epoch, as the first query does. Of the same epoch the
+    file is always the same.
+    """
+    check_folder(output)
+    asked = tacit_pb2.ExportStreamRequest(stream=stream, epoch=epoch)
+    with calling(server) as stub:
+        reply = stub.ExportStream(asked, metadata=server.metadata)
+    found = release_in(reply.content, "What the server sent")
+    write_bytes(output, reply.content)
+    console().print(plain(f"Wrote the release of {found.epoch} to {output}."))
+
+
+@app.command(epilog="Example: tacit stream merge north.json south.json")
+def merge(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", help="What `tacit stream export` wrote, of each server."),
+    ],
+    *,
+    confidence: Annotated[
+        float, typer.Option(min=0.5, max=0.9999, help="The confidence of the interval.")
+    ] = 0.95,
+    people_overlap: Annotated[
+        bool, typer.Option("--people-overlap", help="Users may have come to several servers.")
+    ] = False,
+    output: TableOrJsonOption = TableOrJson.TABLE,
+) -> None:
+    """How many users came to any of several servers, if none came to two. Free; asks no server.
+
+    The streams have to be declared alike, with the same sample if not everybody has a bit.
+    """
+    if people_overlap:
+        raise InvalidRequest(
+            "Users who came to several servers cannot be counted once from releases.",
+            hint="That needs noisy bits of each user from every server, with far more noise, and "
+            "does not exist yet. Without --people-overlap, they count once for each server.",
+        )
+    names = [str(one) for one in files]
+    twice = next((one for one in names if names.count(one) > 1), None)
+    if twice is not None:
+        raise InvalidRequest(f"{twice} is named twice.", hint="Name one file of each server.")
+    releases = {name: release_in(_content(Path(name)), name) for name in names}
+    rows = [_merged_row(where, count, confidence) for where, count in merged(releases).items()]
+    first = next(iter(releases.values()))
+    if output is TableOrJson.JSON:
+        found = {"epoch": first.epoch, "servers": len(names), "epsilon": first.epsilon}
+        print_text(json.dumps(found | {"confidence": confidence, "counts": rows}))
+        return
+    shown = Table(header_style="bold")
+    shown.add_column("users")
+    for heading in ("estimate", "low", "high"):
+        shown.add_column(heading, justify="right")
+    for row in rows:
+        name = "all" if row["where"] is None else str(row["where"])
+        numbers = (f"{row[key]:.0f}" for key in ("users", "low", "high"))
+        shown.add_row(plain(name), *numbers)
+    console().print(shown)
+    console().print(
+        plain(
+            f"Epoch {first.epoch} of {len(names)} servers, at a confidence of {confidence:g}. A "
+            f"user loses epsilon {first.epsilon:.6g} at each server they came to. A user who came "
+            "to two of the servers counts twice."
+        )
+    )
+
+
+def _merged_row(where: str | None, count: ReleasedCount, confidence: float) -> dict[str, Any]:
+    interval = count.interval(confidence)
+    return {"where": where, "users": count.n_users, "low": interval.low, "high": interval.high}
+
+
+def _content(file: Path) -> bytes:
+    """The content of a file, or a byte more than a release can have."""
+    try:
+        with file.open("rb") as opened:
+            return opened.read(FILE_BYTES_MAX + 1)
+    except OSError as error:
+        raise ConfigurationInvalid(f"{file} cannot be read: {error.strerror}.") from None
 
 
 @app.command(epilog="Example: tacit stream plan --universe 100000 --epsilon 1 --half-width 3000")

@@ -41,6 +41,7 @@ def _listed() -> Iterator[tuple[str, frozenset[Role]]]:
     for name in ("Create", "Preview", "Read", "Report", "Resample", "Drop"):
         yield f"{TACIT}{name}Synthetic", WHO_ASKS
     yield f"{TACIT}SyntheticLaw", WHO_ASKS
+    yield f"{TACIT}ExportStream", WHO_ASKS
     for name in ("CreateCollection", "InviteRespondents", "CloseCollection"):
         yield TACIT + name, _OWNER
     for name in ("EstimateCollection", "ReadCollection"):

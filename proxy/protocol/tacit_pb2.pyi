@@ -750,6 +750,20 @@ class ObserveReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class ExportStreamRequest(_message.Message):
+    __slots__ = ("stream", "epoch")
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    stream: str
+    epoch: str
+    def __init__(self, stream: _Optional[str] = ..., epoch: _Optional[str] = ...) -> None: ...
+
+class ExportStreamReply(_message.Message):
+    __slots__ = ("content",)
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    content: bytes
+    def __init__(self, content: _Optional[bytes] = ...) -> None: ...
+
 class TextPosition(_message.Message):
     __slots__ = ("line", "column")
     LINE_FIELD_NUMBER: _ClassVar[int]

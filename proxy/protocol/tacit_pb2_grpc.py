@@ -129,6 +129,11 @@ class TacitStub(object):
                 request_serializer=proxy_dot_protocol_dot_tacit__pb2.ObserveRequest.SerializeToString,
                 response_deserializer=proxy_dot_protocol_dot_tacit__pb2.ObserveReply.FromString,
                 _registered_method=True)
+        self.ExportStream = channel.unary_unary(
+                '/tacit.v1.Tacit/ExportStream',
+                request_serializer=proxy_dot_protocol_dot_tacit__pb2.ExportStreamRequest.SerializeToString,
+                response_deserializer=proxy_dot_protocol_dot_tacit__pb2.ExportStreamReply.FromString,
+                _registered_method=True)
         self.AuditReport = channel.unary_stream(
                 '/tacit.v1.Tacit/AuditReport',
                 request_serializer=proxy_dot_protocol_dot_tacit__pb2.AuditReportRequest.SerializeToString,
@@ -318,6 +323,13 @@ class TacitServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ExportStream(self, request, context):
+        """The release of an epoch, as a file that can be added to those of other servers. Free.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def AuditReport(self, request, context):
         """The audit report of the whole ledger, in pieces. For owners and auditors of every table.
         """
@@ -481,6 +493,11 @@ def add_TacitServicer_to_server(servicer, server):
                     servicer.Observe,
                     request_deserializer=proxy_dot_protocol_dot_tacit__pb2.ObserveRequest.FromString,
                     response_serializer=proxy_dot_protocol_dot_tacit__pb2.ObserveReply.SerializeToString,
+            ),
+            'ExportStream': grpc.unary_unary_rpc_method_handler(
+                    servicer.ExportStream,
+                    request_deserializer=proxy_dot_protocol_dot_tacit__pb2.ExportStreamRequest.FromString,
+                    response_serializer=proxy_dot_protocol_dot_tacit__pb2.ExportStreamReply.SerializeToString,
             ),
             'AuditReport': grpc.unary_stream_rpc_method_handler(
                     servicer.AuditReport,
@@ -1041,6 +1058,33 @@ class Tacit(object):
             '/tacit.v1.Tacit/Observe',
             proxy_dot_protocol_dot_tacit__pb2.ObserveRequest.SerializeToString,
             proxy_dot_protocol_dot_tacit__pb2.ObserveReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExportStream(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tacit.v1.Tacit/ExportStream',
+            proxy_dot_protocol_dot_tacit__pb2.ExportStreamRequest.SerializeToString,
+            proxy_dot_protocol_dot_tacit__pb2.ExportStreamReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -65,6 +65,9 @@ class TacitServicer:
     def Observe(
         self, request_iterator: Iterator[tacit_pb2.ObserveRequest], context: grpc.ServicerContext
     ) -> tacit_pb2.ObserveReply: ...
+    def ExportStream(
+        self, request: tacit_pb2.ExportStreamRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.ExportStreamReply: ...
     def AuditReport(
         self, request: tacit_pb2.AuditReportRequest, context: grpc.ServicerContext
     ) -> Iterator[tacit_pb2.AuditReportReply]: ...
@@ -132,6 +135,9 @@ class TacitStub:
         tacit_pb2.SyntheticLawRequest, tacit_pb2.SyntheticLawReply
     ]
     Observe: grpc.StreamUnaryMultiCallable[tacit_pb2.ObserveRequest, tacit_pb2.ObserveReply]
+    ExportStream: grpc.UnaryUnaryMultiCallable[
+        tacit_pb2.ExportStreamRequest, tacit_pb2.ExportStreamReply
+    ]
     AuditReport: grpc.UnaryStreamMultiCallable[
         tacit_pb2.AuditReportRequest, tacit_pb2.AuditReportReply
     ]

@@ -27,8 +27,8 @@ from proxy.monitoring import leave_no_trace
 from proxy.protocol import tacit_pb2
 from proxy.scheduling import CallSlots
 from proxy.streams.served_stream import epsilon_of
-from proxy.streams.service import Stream, StreamService, StreamStatus, Turning
-from streams import Arrivals
+from proxy.streams.service import Stream, StreamService, StreamStatus, Turning, agreed
+from streams import Arrivals, agreement
 
 # A collector may send as slowly as people come, and holds a thread meanwhile; others need some too.
 N_CALLS_OF_ONE_MAX: Final = 4
@@ -53,6 +53,13 @@ class StreamCalls:
         with self._of_one.taken_by(caller.payer.analyst), self._of_all.taken_by(EVERYBODY):
             self._observe(request_iterator, caller)
         return tacit_pb2.ObserveReply()
+
+    def ExportStream(
+        self, request: tacit_pb2.ExportStreamRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.ExportStreamReply:
+        """The release of an epoch, to be added to those of other servers."""
+        found = self._streams.exported(caller_of(context), request.stream, request.epoch)
+        return tacit_pb2.ExportStreamReply(content=found)
 
     def _observe(self, requests: Iterator[tacit_pb2.ObserveRequest], caller: Caller) -> None:
         touched: dict[str, Stream] = {}
@@ -133,6 +140,7 @@ VIEW_SCHEMA: Final = pa.schema(
         pa.field("predicates", pa.string(), nullable=False),
         pa.field("visits", pa.int64()),
         pa.field("releases", pa.int64(), nullable=False),
+        pa.field("agreement", pa.string()),
         pa.field("opened_by", pa.string(), nullable=False),
     ]
 )
@@ -239,5 +247,6 @@ def _row(status: StreamStatus) -> dict[str, object]:
         "predicates": ", ".join(opened.predicates),
         "visits": opened.levels or None,
         "releases": opened.n_releases,
+        "agreement": agreement(agreed(opened)) if opened.universe and not opened.levels else None,
         "opened_by": opened.by,
     }

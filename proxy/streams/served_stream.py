@@ -16,6 +16,7 @@ second state of an epoch, and a second look (streams/proofs/pan_privacy.md). Nor
 epoch that is over: it would say that no user came.
 """
 
+import hashlib
 import secrets
 import threading
 import time
@@ -156,13 +157,23 @@ def opened_by(order: CreateStream, who: str) -> StreamOpened:
         epsilon_units=n_estimators * units,
         epochs=Window(order.epochs),
         has_departures=order.has_departures,
-        key="" if everybody else secrets.token_bytes(KEY_BYTES).hex(),
+        key="" if everybody else _key(order.sample).hex(),
         budget_units=None if budget is None else int(budget * UNITS_PER_EPSILON),
         by=who,
         predicates=order.predicates,
         levels=order.visits,
         n_releases=order.n_releases,
     )
+
+
+def _key(sample: str | None) -> bytes:
+    """Who is in the sample, or in which bucket: drawn, or the same for the same text everywhere.
+
+    Nothing private rests on it (streams/proofs/pan_privacy.md, "Samples"): it is in the ledger.
+    """
+    if sample is None:
+        return secrets.token_bytes(KEY_BYTES)
+    return hashlib.sha256(b"sample of users\0" + sample.encode()).digest()[:KEY_BYTES]
 
 
 def _laws(epsilon: Fraction, order: CreateStream) -> tuple[int, int, int]:

@@ -17,6 +17,7 @@ If an arrival began an epoch, the ledger would say that somebody came that day. 
 released early is erased early: there is less to look at.
 """
 
+import json
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,9 +27,9 @@ from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from accountant.ledger import Ledger, Role, StreamBook, StreamHistory, StreamOpened
+from accountant.ledger import Entry, Ledger, Role, StreamBook, StreamHistory, StreamOpened
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import (
     CannotStart,
@@ -48,7 +49,7 @@ from proxy.monitoring import UNEXPECTED, Background, write_log
 from proxy.streams.answers import Asked, StreamElsewhere, StreamTable, What
 from proxy.streams.served_stream import ServedStream, opened_by
 from proxy.workers import ALONE, Crew
-from streams import erase_file
+from streams import Epoch, ServerRelease, erase_file, release_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,25 @@ STATES: Final = "states of streams"
 NEWS: Final = "news of streams"
 Stream: TypeAlias = ServedStream | StreamElsewhere
 OWNER_ONLY: Final = 0o700
+N_EPOCHS_TOLD: Final = 5
+_VISITS_APART: Final = "it counts visits, and a sum of several releases has no interval yet."
+_BUCKETS_APART: Final = (
+    "its users share buckets, and how many of several servers would share one is not known."
+)
+
+
+def agreed(opened: StreamOpened) -> dict[str, Any]:
+    """What streams of several servers have to have in common, for their releases to be added."""
+    return {
+        "universe": opened.universe,
+        "n_places": opened.n_places,
+        "key": opened.key,
+        "p1": opened.p1,
+        "alpha": opened.alpha,
+        "predicates": opened.predicates,
+        "has_departures": opened.has_departures,
+        "epochs": opened.epochs.value,
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +247,74 @@ class StreamService(Mapping[str, StreamTable]):
         self._forget(name)
         self._tell_others()
         return True
+
+    def exported(self, caller: Caller, name: str, epoch: str = "") -> bytes:
+        """The release of an epoch that is over, as a file; it is made now if it was not yet.
+
+        A release is in the ledger before it is in a file, and the file follows from the ledger: of
+        the same epoch it is always the same, whatever happened meanwhile.
+
+        Parameters
+        ----------
+        caller : Caller
+        name : str
+        epoch : str
+            The last one that is over, if empty.
+
+        Raises
+        ------
+        Refused
+        """
+        stream = self.find(caller, name)
+        opened = stream.history.opened
+        if opened.levels or not opened.universe:
+            raise InvalidRequest(
+                f"Releases of {name} cannot be added to those of other servers: "
+                + (_VISITS_APART if opened.levels else _BUCKETS_APART),
+                hint="Add up what the servers answer: at a confidence of 1 - a / n for each of n "
+                "servers, the sum of their intervals has a confidence of 1 - a.",
+            )
+        over = stream.answerable()
+        if not over or (epoch and epoch not in over):
+            known = f"Those that are: {', '.join(over[-N_EPOCHS_TOLD:])}." if over else None
+            raise InvalidRequest(
+                f"No epoch {shortened(epoch)!a} of the stream {name} is over and has a release."
+                if epoch
+                else f"No epoch of the stream {name} is over and has a release.",
+                hint=known or "An epoch is released once its window of time has ended.",
+            )
+        chosen = epoch or over[-1]
+        released = stream.release(chosen)
+        if not isinstance(released, Epoch):
+            raise TypeError("a stream that counts distinct users releases numbers of ones")
+        opening, entry = self._entries_of(name, chosen)
+        return release_file(
+            ServerRelease(
+                stream=name,
+                epoch=chosen,
+                noisy_ones=released.noisy_ones,
+                opened=opening.digest,
+                released=entry.digest,
+                entry=entry.seq,
+                **agreed(opened),
+            )
+        )
+
+    def _entries_of(self, stream: str, epoch: str) -> tuple[Entry, Entry]:
+        """The entries of the ledger that opened a stream, and that have the release of an epoch."""
+        found: list[Entry] = []
+        for entry in () if self._ledger is None else self._ledger.entries():
+            if entry.table == stream and (
+                entry.kind == "stream_opened"
+                or (entry.kind == "epoch_released" and json.loads(entry.body)["epoch"] == epoch)
+            ):
+                found.append(entry)
+            if len(found) == 2:  # noqa: PLR2004 - both of them, in this order
+                return found[0], found[1]
+        raise StoreUnavailable(
+            f"The release of the epoch {epoch} of the stream {stream} is not in the ledger yet.",
+            hint="Ask again in a moment.",
+        )
 
     def find(self, caller: Caller, name: str) -> Stream:
         """A stream that a caller may know of.

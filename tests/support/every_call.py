@@ -117,6 +117,9 @@ CALLS: dict[str, Callable[[grpc.Channel, Metadata], object]] = {
     "PlanRobustness": lambda channel, metadata: TacitStub(channel).PlanRobustness(
         tacit_pb2.PlanRobustnessRequest(), metadata=metadata
     ),
+    "ExportStream": lambda channel, metadata: TacitStub(channel).ExportStream(
+        tacit_pb2.ExportStreamRequest(), metadata=metadata
+    ),
     "Observe": lambda channel, metadata: TacitStub(channel).Observe(
         iter([tacit_pb2.ObserveRequest()]), metadata=metadata
     ),

@@ -20,8 +20,7 @@ from google.protobuf.message import Message
 
 from cube import refusals
 from cube.pace import seconds_left, waiting
-from cube.refusals import Refused, SourceUnavailable
-from cube.shortfall import Shortfall
+from cube.refusals import Refused, Shortfall, SourceUnavailable
 from proxy.protocol import tacit_pb2, tacit_pb2_grpc
 from proxy.shared.refusal_details import CODE_KEY, detail_in
 from proxy.sources.location import HolderPlace
@@ -213,12 +212,13 @@ class HolderCalls:
         return self.unavailable(what or f"did not answer: {said or status.name}", hint)
 
     def _shortfall(self, told: tacit_pb2.Shortfall) -> Shortfall | None:
-        """The numbers of a refusal, under a name that says where; None if they are nonsense."""
+        """The numbers of a refusal; None if they are nonsense."""
         try:
+            left = exact_number(told.epsilon_left) if told.HasField("epsilon_left") else None
             return Shortfall(
-                table=f"{self._table} at the holder {self.place.name}",
-                epsilon_needed=_exact(told.epsilon_needed),
-                epsilon_left=(_exact(told.epsilon_left) if told.HasField("epsilon_left") else None),
+                table=self._table,
+                epsilon_needed=exact_number(told.epsilon_needed),
+                epsilon_left=left,
                 account=_plain(told.account),
                 window=_plain(told.window),
                 renews_on=_plain(told.renews_on),
@@ -227,7 +227,8 @@ class HolderCalls:
             return None
 
 
-def _exact(text: str) -> Fraction:
+def exact_number(text: str) -> Fraction:
+    """A number that another organisation sent; ValueError if it is none."""
     if _NUMBER.fullmatch(text) is None:
         raise ValueError("no number")
     try:

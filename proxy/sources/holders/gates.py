@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
@@ -22,7 +23,7 @@ from accountant.gate import Asked, Told, schema_digest
 from cube.encoding import canonical_json, declare
 from cube.refusals import ConfigurationInvalid, Refused, SourceUnavailable
 from cube.schema import Schema
-from proxy.sources.holders.calls import HolderCalls
+from proxy.sources.holders.calls import HolderCalls, exact_number
 from proxy.sources.location import HeldTable
 
 DESCRIBE_SECONDS: Final = 10.0  # the most that a start waits for a holder
@@ -85,6 +86,13 @@ class GatesOfHolders:
         """The state of a holder's table on which everything is agreed."""
         return self._states[level]
 
+    def left(self, level: int) -> Fraction | None:
+        """What a holder's budget and limits leave this ledger now; None if it cannot be asked."""
+        try:
+            return self._told(level)[1]
+        except Refused:
+            return None
+
     def check(self, level: int, asked: Asked) -> None:
         """Find out whether a holder would charge for this now. Charges nothing.
 
@@ -128,7 +136,7 @@ class GatesOfHolders:
     def _met(self, level: int) -> Iterator[None]:
         """Ask a holder that has told what its table is; after a failure it is asked again."""
         if level not in self._described:
-            self._described[level] = self._asked_state(level)
+            self._described[level] = self._told(level)[0]
         try:
             yield
         except SourceUnavailable:
@@ -138,13 +146,13 @@ class GatesOfHolders:
     def _state_or_refusal(self, level: int) -> str | Refused:
         if level not in self._described:
             try:
-                self._described[level] = self._asked_state(level)
+                self._described[level] = self._told(level)[0]
             except Refused as refusal:
                 return refusal
         return self._described[level]
 
-    def _asked_state(self, level: int) -> str:
-        """The state of a holder's table, which is the table that is declared."""
+    def _told(self, level: int) -> tuple[str, Fraction]:
+        """The state of a holder's table, which is as declared, and what it leaves this ledger."""
         calls = self._calls[level]
         place = calls.place
         told = calls.describe(min(DESCRIBE_SECONDS, place.timeout))
@@ -156,9 +164,12 @@ class GatesOfHolders:
                 f"declares its table {place.table} otherwise: {what}",
                 "Both sides must declare the same columns, with the same levels.",
             )
-        if _STATE.fullmatch(told.state) is None:
-            raise calls.unavailable("answered something that cannot be read")
-        return str(told.state)
+        try:
+            if _STATE.fullmatch(told.state) is None:
+                raise ValueError("no state")  # noqa: TRY301 - what follows raises it, too
+            return str(told.state), exact_number(told.epsilon_left)
+        except ValueError:
+            raise calls.unavailable("answered something that cannot be read") from None
 
 
 def _read(text: str, asked: Asked) -> Told:

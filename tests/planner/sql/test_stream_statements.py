@@ -43,6 +43,11 @@ OUT_OF_RANGE = {
     f"(user UNIVERSE 10, {'a' * 64} BOOLEAN)": "cannot be the name of a predicate",
     f"(user UNIVERSE 10, {', '.join(f'b{k} BOOLEAN' for k in range(17))})": "at most 16",
     "(user BUCKETS 10) WITH (bits => 5)": "each bucket is one bit",
+    "(user BUCKETS 10) WITH (sample => 'a')": "each bucket is one bit",
+    "(user UNIVERSE 10) WITH (sample => 'a')": "all of them have one",
+    "(user UNIVERSE 10) WITH (bits => 10, sample => 'a')": "all of them have one",
+    "(user UNIVERSE 10) WITH (bits => 5, sample => 7)": "sample must be a text of 1 to 63",
+    "(user UNIVERSE 10) WITH (bits => 5, sample => '')": "sample must be a text of 1 to 63",
     "(user BUCKETS 10) WITH (departures => true)": "users share it",
     "(user UNIVERSE 10) WITH (epsilon => 2, budget => 1)": "at least epsilon",
     "(user UNIVERSE 10) WITH (epochs => 'hour')": "a window of time",
@@ -79,6 +84,10 @@ OUT_OF_RANGE = {
                 has_departures=True,
                 budget=Fraction(15),
             ),
+        ),
+        (
+            "CREATE STREAM v (user UNIVERSE 10) WITH (bits => 5, sample => 'a text')",
+            CreateStream(name="v", column="user", universe=10, n_bits=5, sample="a text"),
         ),
         (
             'CREATE STREAM v ("who" BUCKETS 20)',

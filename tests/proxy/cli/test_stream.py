@@ -1,6 +1,7 @@
 """`tacit stream`: users told to a real server, and plans."""
 
 import io
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,6 +45,43 @@ def test_a_stream_is_created_observed_and_asked(
     assert answered.code == 0
     assert "covers its state and its release" in answered.out
     assert abs(server.rows(COUNT)[0]["n"] - 300) < 30
+
+
+def test_releases_of_two_servers_are_added_up(
+    run: Run, server: Streaming, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    north, south = tmp_path / "north.json", tmp_path / "south.json"
+    server.rows(WATCHED)
+    server.observe(range(300), where={"paid": True})
+    written = run("stream", "export", "visits", "-o", north)
+    assert written.code == 0
+    assert "Wrote the release of all to" in written.out
+    assert run("stream", "export", "hits", "-o", south).code != 0
+    with (
+        streaming(tmp_path / "b.ledger") as other,
+        serving(other.engine, streams=other.streams) as address,
+    ):
+        other.clock.seconds = 100
+        monkeypatch.setenv("TACIT_SERVER", address)
+        other.rows(WATCHED)
+        other.observe(range(300, 500))
+        assert run("stream", "export", "visits", "--epoch", "all", "-o", south).code == 0
+    monkeypatch.setenv("TACIT_SERVER", "127.0.0.1:1")  # none is asked
+    shown = run("stream", "merge", north, south)
+    assert shown.code == 0
+    assert "loses epsilon 24 at each server" in " ".join(shown.out.split())
+    found = json.loads(run("stream", "merge", north, south, "--format", "json").out)
+    assert found["servers"] == 2
+    for row, true in zip(found["counts"], (500, 300, 0), strict=True):
+        assert abs(row["users"] - true) < 40
+        assert row["low"] <= max(0, row["users"]) <= row["high"]
+    overlapping = run("stream", "merge", north, south, "--people-overlap")
+    assert overlapping.code != 0
+    assert "cannot be counted once from releases" in overlapping.err
+    assert "named twice" in run("stream", "merge", north, north).err
+    assert "cannot be read" in run("stream", "merge", north, tmp_path / "none").err
+    south.write_text(south.read_text().replace("visits", "hits"))
+    assert "is not a release of a stream" in run("stream", "merge", north, south).err
 
 
 def test_users_leave(run: Run, server: Streaming, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,8 @@ def test_streams_are_listed_with_what_their_epochs_lost(tmp_path: Path) -> None:
         server.rows("CREATE STREAM hits (who BUCKETS 64)", owner)
         server.rows("DROP STREAM hits")
         hits, visits = server.rows(listed, owner)
+        assert hits["agreement"] is None, "users share buckets"
+        assert len(str(visits["agreement"])) == 16
         assert visits == {
             "table_name": "visits",
             "column_name": "user",
@@ -37,6 +39,7 @@ def test_streams_are_listed_with_what_their_epochs_lost(tmp_path: Path) -> None:
             "predicates": "",
             "visits": None,
             "releases": 1,
+            "agreement": visits["agreement"],
             "opened_by": "ann",
         }
         assert hits["state"] == "dropped"
