@@ -5,7 +5,7 @@ the opening of a table. Not here: what cells cost (`cost/`), how noise is drawn 
 computed exactly before noise is added (`exact/`), what is recorded (`ledger/`).
 """
 
-from accountant.gate.asked import Asked, RemoteGates, Told
+from accountant.gate.asked import Asked, RemoteGates, Told, states_in, written_states
 from accountant.gate.ended_generation import EndedGeneration, generation_over
 from accountant.gate.gate import Gate, n_come
 from accountant.gate.opening import Funds, open_table, renew_table, schema_digest
@@ -24,4 +24,6 @@ __all__ = [
     "open_table",
     "renew_table",
     "schema_digest",
+    "states_in",
+    "written_states",
 ]

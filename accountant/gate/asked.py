@@ -13,10 +13,11 @@ would choose itself for the weights. Proof: proofs/federation.md.
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, Protocol, runtime_checkable
+from urllib.parse import quote, unquote
 
 from accountant.gate.pricing import check_fits, check_statistic
 from accountant.ledger import (
@@ -288,6 +289,25 @@ class RemoteGates(Protocol):
             asked again.
         """
         ...
+
+
+def written_states(states: Mapping[str, str]) -> str:
+    """Holders with the state of the table of each, in their order, as text.
+
+    >>> written_states({"north": "a:1", "sør": "b:2"})
+    'north=a:1;s%C3%B8r=b:2'
+    """
+    return ";".join(f"{quote(name, safe='')}={state}" for name, state in states.items())
+
+
+def states_in(text: str) -> dict[str, str]:
+    """The states of holders by their names; empty if the text has none.
+
+    >>> states_in("north=a:1;s%C3%B8r=b:2")
+    {'north': 'a:1', 'sør': 'b:2'}
+    """
+    pairs = (one.rpartition("=") for one in text.split(";"))
+    return {unquote(name): state for name, equals, state in pairs if equals}
 
 
 def planned_for(

@@ -130,8 +130,8 @@ class ServedTable:
 
     def earlier(self, place: int, name: str) -> "ServedTable":
         """An earlier generation, by its place among them, as a table with a name of its own."""
-        schema = replace(self.extent.whole_schema, table=name)
-        served = self._served(schema=schema, gate=EndedGeneration(self.gate, place, name))
+        gate = EndedGeneration(self.gate, place, name)
+        served = self._served(schema=gate.schema, gate=gate)
         served.counted_as = self.counted_as
         return served
 

@@ -17,9 +17,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Final
-from urllib.parse import quote, unquote
 
-from accountant.gate import Asked, Told, schema_digest
+from accountant.gate import Asked, Told, schema_digest, states_in, written_states
 from cube.encoding import canonical_json, declare
 from cube.refusals import ConfigurationInvalid, Refused, SourceUnavailable
 from cube.schema import Schema
@@ -69,18 +68,17 @@ class GatesOfHolders:
         ConfigurationInvalid
             If there is such a holder, and `like` does not say anything of it.
         """
-        known = _states_in(like)
+        known = states_in(like)
         with ThreadPoolExecutor(min(N_AT_ONCE, len(self._calls))) as pool:
             found = list(pool.map(self._state_or_refusal, range(len(self._calls))))
-        states, texts = {}, []
+        states, named = {}, {}
         for level, (holder, one) in enumerate(zip(self._held.holders, found, strict=True)):
             state = known.get(holder.name, one) if isinstance(one, Refused) else one
             if isinstance(state, Refused):
                 raise ConfigurationInvalid(state.message, hint=state.hint)
-            states[level] = state
-            texts.append(f"{quote(holder.name, safe='')}={state}")
+            states[level] = named[holder.name] = state
         self._states = states
-        return ";".join(texts)
+        return written_states(named)
 
     def generation(self, level: int) -> str:
         """The state of a holder's table on which everything is agreed."""
@@ -179,12 +177,6 @@ def _read(text: str, asked: Asked) -> Told:
     if len(text) > BYTES_BESIDE + BYTES_OF_A_VALUE * n_values:
         raise ValueError("the reply of a holder is too long")
     return Told.read(text)
-
-
-def _states_in(fingerprint: str) -> dict[str, str]:
-    """The states of holders by their names, in the text of a ledger."""
-    pairs = (one.rpartition("=") for one in fingerprint.split(";"))
-    return {unquote(name): state for name, _, state in pairs if _STATE.fullmatch(state)}
 
 
 def _declaration_in(text: str) -> dict[str, Any]:
