@@ -102,9 +102,11 @@ def federated_engine(  # noqa: PLR0913 - what the holders have, and what is decl
     budget: Fraction = BUDGET,
     holders_public: bool = False,
     renewed: bool = False,
+    overlap: bool = False,
 ) -> Iterator[Federation]:
     """A coordinator of holders with given counts, each with a ledger of its own in `folder`."""
     schema, own = federated_schema(sizes, list(counts)), schema_of(sizes)
+    schema = schema.with_overlap() if overlap else schema
     drawn = SystemNoise() if noise is None else noise
     with ExitStack() as stack:
         ledgers, gates = [], []
