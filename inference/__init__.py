@@ -18,7 +18,7 @@ from inference.estimator import Estimator
 from inference.history import History, counts_groups
 from inference.joint import draw_errors, error_parts
 from inference.memory import DEFAULT_MEMORY, N_BYTES_DEFAULT, N_BYTES_LEAST, EstimatorMemory
-from inference.pooled import pooled
+from inference.pooled import held_by, pooled
 from inference.posterior import NotEstimable, Posterior, RowEstimate, ends_about
 from inference.remap import (
     N_COUNTS_MAX,
@@ -69,6 +69,7 @@ __all__ = [
     "ends_about",
     "error_parts",
     "half_widths",
+    "held_by",
     "intervals",
     "law_under",
     "pooled",

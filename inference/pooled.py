@@ -3,16 +3,28 @@
 A block that each of the holders has measured is one block, with the sum of their values. Its noise
 is a sum of independent noises: one for each holder, with the variance that is stated. What reads
 variances alone (marginals, synthetic tables) reads this; what needs the exact law of an answer
-reads the history itself.
+reads the history itself. Of one holder, its own measurements are the history of its own rows.
 """
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from cube.encoding import fingerprint
 from cube.holders import Holders
 from cube.measurement import Measurement
 from inference.history import History
+
+
+def held_by(history: History, holders: Holders, level: int) -> History:
+    """What one holder has measured, as it has the rows."""
+    found = History()
+    for place in range(len(history)):
+        one = history[place]
+        holder, block = holders.at_holder(one.block)
+        if holder == level and history.most_precise(one.block) == place:
+            found.add([replace(one, block=block, supersedes=None)])
+    return found
 
 
 def pooled(history: History, holders: Holders) -> History:

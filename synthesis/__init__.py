@@ -6,6 +6,14 @@ Reads noisy values only. Draws no noise that protects data; touches no budget an
 from synthesis.choice import GAUSSIAN, LAPLACE, NoiseCost, score_share, tells_more_than_noise
 from synthesis.drawing import controlled_counts
 from synthesis.fitting import projected
+from synthesis.holders import (
+    FEDERATED,
+    NETWORK_SHARES,
+    HoldersSettings,
+    Smoothing,
+    Structure,
+    federated_network,
+)
 from synthesis.known import KnownEstimates, Stratum
 from synthesis.model import PairwiseModel, model_json, model_of
 from synthesis.pairwise import (
@@ -17,6 +25,7 @@ from synthesis.pairwise import (
     one_way_budgets,
     worth_scoring,
 )
+from synthesis.references import HolderMargins, references
 from synthesis.sketch import Candidate, Sketch
 from synthesis.strata import (
     SCORE_SHARE,
@@ -32,26 +41,33 @@ from synthesis.strata import (
 from synthesis.tables import N_DIMENSIONS_MAX, Column, Floats, Integers, TableEstimate, combined
 
 __all__ = [
+    "FEDERATED",
     "GAUSSIAN",
     "LAPLACE",
+    "NETWORK_SHARES",
     "N_DIMENSIONS_MAX",
     "SCORE_SHARE",
     "TOTAL_SHARE",
     "Candidate",
     "Column",
     "Floats",
+    "HolderMargins",
+    "HoldersSettings",
     "Integers",
     "KnownEstimates",
     "NoiseCost",
     "PairwiseModel",
     "Sketch",
+    "Smoothing",
     "StratifiedModel",
     "Stratum",
+    "Structure",
     "TableEstimate",
     "Wishes",
     "combined",
     "controlled_counts",
     "draw_stratified_rows",
+    "federated_network",
     "known_model",
     "known_sketch",
     "known_strata",
@@ -61,6 +77,7 @@ __all__ = [
     "model_of",
     "one_way_budgets",
     "projected",
+    "references",
     "scopes_of",
     "score_share",
     "strata_json",
