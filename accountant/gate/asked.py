@@ -14,6 +14,7 @@ would choose itself for the weights. Proof: proofs/federation.md.
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Final, Protocol, runtime_checkable
 
 from accountant.gate.pricing import check_fits, check_statistic
@@ -238,6 +239,10 @@ class RemoteGates(Protocol):
 
     def generation(self, level: int) -> str:
         """The state of a holder's table on which everything is agreed."""
+        ...
+
+    def left(self, level: int) -> Fraction | None:
+        """What a holder's budget and limits leave this ledger now; None if it cannot be asked."""
         ...
 
     def check(self, level: int, asked: Asked) -> None:

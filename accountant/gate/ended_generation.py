@@ -69,6 +69,7 @@ class EndedGeneration(Gate):
         n_read: int | None = None,  # noqa: ARG002 - the same
         awaited: Collection[int] = (),  # noqa: ARG002 - the same
         statistics: Sequence[Asked] = (),
+        is_foreseen: bool = False,  # noqa: ARG002 - the same
     ) -> Payment:
         """Refuse, whatever it would cost.
 

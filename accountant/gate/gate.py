@@ -175,12 +175,14 @@ class Gate:
         n_read: int | None = None,
         awaited: Collection[int] = (),
         statistics: Sequence[Asked] = (),
+        is_foreseen: bool = False,
     ) -> Payment:
         """Pay for a plan, and for statistics, on the latest history.
 
         With `n_read`, the number of entries that had been read when the plan was made, a plan made
         before another process wrote anything is stale; but for the measurements of charges that
-        were `awaited`, whose weights the plan took into account.
+        were `awaited`, whose weights the plan took into account. A holder of a federated table is
+        asked first whether it would refuse, unless that was just done (`foresee`).
 
         Raises
         ------
@@ -201,13 +203,39 @@ class Gate:
         rows = self._rows(self.history)
         if isinstance(rows, WatchedSource):
             rows.look()
-        if self._held is not None:  # a holder that would refuse does so before anything is charged
-            known = self.history_now()
-            self._held.check(self._charged(known, plan, statistics, payer, epsilon_cap), known)
+        if not is_foreseen:
+            self.foresee(plan, payer, epsilon_cap=epsilon_cap, statistics=statistics)
         seq = self._ledger.append(self.schema.table, charged)
         payment = next(one for one in reversed(self.payments()) if one.seq == seq)
         self._turns[payment.seq] = 0
         return payment
+
+    def foresee(
+        self,
+        plan: Sequence[PlannedMeasurement],
+        payer: Payer,
+        *,
+        epsilon_cap: Fraction | None,
+        statistics: Sequence[Asked] = (),
+    ) -> None:
+        """Have the holder of a plan's rows refuse before anything is charged, if it would.
+
+        Raises
+        ------
+        BudgetExhausted, LimitReached, CostAboveCap, TooLarge, StalePlan, InvalidRequest
+        SourceUnavailable
+            If the holder cannot be asked.
+        """
+        if self._held is not None:
+            known = self.history_now()
+            self._held.check(self._charged(known, plan, statistics, payer, epsilon_cap), known)
+
+    def left_at_holders(self) -> list[Fraction | None]:
+        """What each holder of a federated table leaves this ledger; None where it cannot be asked.
+
+        Empty for any other table.
+        """
+        return [] if self._held is None else self._held.left()
 
     def complete(self, seq: int) -> tuple[Measurement, ...] | None:
         """Measure what was charged, in this process's turn, and return the measurements.

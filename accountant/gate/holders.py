@@ -13,7 +13,8 @@ Proof: proofs/federation.md.
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Final
 
 from accountant.gate.asked import Asked, AskedRows, Raised, RemoteGates, Told
@@ -30,7 +31,7 @@ from accountant.ledger.entry_json import write_charge
 from accountant.ledger.history import TableHistory
 from cube.encoding import canonical_json
 from cube.holders import Holders
-from cube.refusals import SourceUnavailable
+from cube.refusals import BudgetExhausted, LimitReached, SourceUnavailable
 from cube.schema import Schema
 
 REFERENCE_DIGITS: Final = 40
@@ -57,7 +58,22 @@ class HeldRows:
     def check(self, charge: Charge, history: TableHistory) -> None:
         """Find out whether the holder would charge for this; raises as `RemoteGates.check`."""
         level, asked = self._asked(0, charge, history)
-        self.gates.check(level, asked)
+        try:
+            self.gates.check(level, asked)
+        except (BudgetExhausted, LimitReached) as refusal:
+            raise self._of_holder(refusal, level) from refusal
+
+    def left(self) -> list[Fraction | None]:
+        """What each holder still leaves this ledger; None for one that cannot be asked."""
+        return [self.gates.left(level) for level in range(self.holders.n_holders)]
+
+    def _of_holder(
+        self, refusal: BudgetExhausted | LimitReached, level: int
+    ) -> BudgetExhausted | LimitReached:
+        """The refusal of a holder, with its name."""
+        name = self.schema.by_name[self.holders.axis].levels[level]
+        table = f"{self.schema.table} at {name}"
+        return type(refusal)(replace(refusal.shortfall, table=table))
 
     def measured(self, seq: int, turn: int, charge: Charge, history: TableHistory) -> Measured:
         """The measurement of a charge, by the holder of its rows.
@@ -68,7 +84,10 @@ class HeldRows:
             As `RemoteGates.measure`.
         """
         level, asked = self._asked(seq, charge, history)
-        told = self.gates.measure(level, asked)
+        try:
+            told = self.gates.measure(level, asked)
+        except (BudgetExhausted, LimitReached) as refusal:
+            raise self._of_holder(refusal, level) from refusal
         if not _fits(told, charge):
             raise self.nonsense(level)
         try:

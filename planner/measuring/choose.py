@@ -319,6 +319,7 @@ class _Chooser:
             base,
             context.schema.rows_per_unit_max,
             context.holders,
+            context.caps,
         )
         self._base_epsilon = context.price(base).epsilon if base else Fraction(0)
         self._base_is_gaussian = any(one.is_gaussian for one in base)

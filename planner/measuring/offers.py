@@ -3,9 +3,10 @@
 Values only. How candidates are weighed and one is chosen is in `choose.py`.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
+from types import MappingProxyType
 
 from accountant.cost import Price
 from cube.holders import Holders
@@ -106,6 +107,8 @@ class PricingContext:
         The kinds of noise that may be bought now.
     holders : Holders, optional
         Of a federated table.
+    caps : mapping of int to Fraction
+        The most epsilon that some holders may spend, by their levels.
     """
 
     schema: Schema
@@ -119,6 +122,7 @@ class PricingContext:
     cost_alone: Callable[[Sequence[PlannedMeasurement]], int]
     offered: OfferedKinds = ONLY_LAPLACE
     holders: Holders | None = None
+    caps: Mapping[int, Fraction] = field(default_factory=lambda: MappingProxyType({}))
 
     def cost_of_rows(self) -> Fraction:
         """What the rows of the history cost."""

@@ -16,17 +16,22 @@ Nothing here sees a noisy value, or knows a price.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from types import MappingProxyType
 from typing import TypeAlias
 
 from cube.encoding import fingerprint
 from cube.holders import Holders
-from cube.measurement import Measurement, PlannedMeasurement
+from cube.measurement import (
+    UNITS_PER_EPSILON,
+    WEIGHT_UNITS_MAX,
+    Measurement,
+    PlannedMeasurement,
+)
 from cube.pace import checkpoint
 from cube.query import QueryBlock
-from cube.refusals import TooLarge
+from cube.refusals import InvalidTarget, TooLarge
 from cube.target import AccuracyTarget
 from inference import Estimator, widest
 from planner.measuring.candidates import Candidate
@@ -179,6 +184,15 @@ class Weighing:
         The most records of one unit.
     holders : Holders, optional
         Of a federated table: every row is measured by each of them.
+    caps : mapping of int to Fraction
+        The most epsilon that some holders may spend, by their levels.
+
+    Notes
+    -----
+    The error of a sum over holders has the variance ``2 sum_h 1/w_h**2`` for the weights `w_h`. For
+    a given variance and caps, the least largest weight and the least sum of weights are reached at
+    one common weight that is cut at the caps: both problems are convex, and by stationarity all
+    weights below their caps are equal.
     """
 
     block: QueryBlock
@@ -188,6 +202,7 @@ class Weighing:
     base: tuple[PlannedMeasurement, ...]
     rows_per_unit: int = 1
     holders: Holders | None = None
+    caps: Mapping[int, Fraction] = field(default_factory=lambda: MappingProxyType({}))
 
     def with_planned(self, plan: Sequence[PlannedMeasurement]) -> "Weighing":
         """The same once more is planned."""
@@ -196,7 +211,15 @@ class Weighing:
         return replace(self, beside=beside, base=together)
 
     def smallest(self, candidate: Candidate, kind: NoiseKind) -> tuple[PlannedMeasurement, ...]:
-        """The candidate at the smallest weight that meets the target; raises as `least_units`."""
+        """The candidate at the smallest weight that meets the target; raises as `least_units`.
+
+        If holders cannot spend enough, it is planned as if they could: then they refuse it.
+        """
+        if self.caps:
+            try:
+                return self.raised(candidate, kind, self.least_units(candidate, kind))
+            except InvalidTarget:
+                return replace(self, caps=MappingProxyType({})).smallest(candidate, kind)
         return self.raised(candidate, kind, self.least_units(candidate, kind))
 
     def least_units(self, candidate: Candidate, kind: NoiseKind) -> int:
@@ -232,11 +255,32 @@ class Weighing:
         plan = []
         for block in (one for blocks in self._measured(candidate) for one in blocks):
             place = history.raisable(block, is_gaussian=kind.is_gaussian)
+            held = 0 if place is None else history[place].weight.units
+            most = min(units, held + self._affordable(block)) if self.caps else units
+            if most <= held:
+                continue
             if place is None:
-                plan.append(kind.planned(block, units))
-            elif history[place].weight.units < units:
-                plan.append(self._refined(block, kind, units, place))
+                plan.append(kind.planned(block, most))
+            else:
+                plan.append(self._refined(block, kind, most, place))
         return tuple(plan)
+
+    def _affordable(self, block: QueryBlock) -> int:
+        """How many units of weight the holder of a block can add to it, beside what is planned."""
+        if self.holders is None:
+            return WEIGHT_UNITS_MAX
+        level, _ = self.holders.at_holder(block)
+        left = self.caps.get(level)
+        if left is None:
+            return WEIGHT_UNITS_MAX
+        planned = sum(
+            one.weight.units * one.block.query.bound
+            for one in self.base
+            if fingerprint(one.block) != fingerprint(block)
+            and self.holders.at_holder(one.block)[0] == level
+        )
+        units = left * UNITS_PER_EPSILON / self.rows_per_unit - planned
+        return max(0, int(units / block.query.bound))
 
     def adding(self, candidate: Candidate, kind: NoiseKind) -> Callable[[int], Fraction]:
         """What whole scopes add to every cell, and so to the table's cost, by common weight."""

@@ -19,11 +19,11 @@ next request that needs to buy; until then nothing else is charged.
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from accountant.gate import Asked, Gate, Told, n_come
 from accountant.ledger import Payer
@@ -31,13 +31,16 @@ from accountant.ledger.history import Name, Payment, StalePlan, TableHistory, na
 from cube.holders import Holders
 from cube.measurement import Measurement, PlannedMeasurement
 from cube.pace import checkpoint, note_paid, seconds_left, waiting
-from cube.refusals import Refused, SourceUnavailable
+from cube.refusals import BudgetExhausted, LimitReached, Refused, SourceUnavailable
 from cube.statistic import Asked as AskedStatistic
 from inference import RowEstimates
 from planner.measuring import PurchasePlan, meets
 from planner.workload import Wanted
 from proxy.monitoring import Stage, Watcher
-from proxy.tables.parts import Part, epsilon_of, holder_of, parts_of
+from proxy.tables.parts import HolderCaps, Part, epsilon_of, holder_of, parts_of
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 WAIT_SECONDS_MAX: Final = 60.0  # else a disk that hangs would hold every thread
 N_COMPANIONS_MAX: Final = 32  # served together by one that leads
@@ -230,11 +233,19 @@ class PromisedPurchases:
 StillServes: TypeAlias = Callable[[PromisedPurchases], bool]
 
 
+def _at_once(call: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+    """What a call gives for each of some items, all at the same time: each waits for a holder."""
+    with ThreadPoolExecutor(len(items), thread_name_prefix="holder") as pool:
+        for ended in [pool.submit(call, one) for one in items]:
+            yield ended.result()
+
+
 class Purchases:
     """The purchases under way on one table. Thread-safe."""
 
-    def __init__(self, gate: Gate, watcher: Watcher) -> None:
+    def __init__(self, gate: Gate, watcher: Watcher, caps: HolderCaps | None = None) -> None:
         self._gate = gate
+        self._caps = HolderCaps() if caps is None else caps
         self._watcher = watcher
         self._own: list[Purchase] = []
         self._failed: set[ChargeTurn] = set()
@@ -346,11 +357,12 @@ class Purchases:
         """Charge for the rows of each holder, and have all of it measured."""
         payments: list[Payment] = []
         refusal: Refused | StalePlan | None = None
-        for part in parts_of(purchase.plan.planned, purchase.statistics, self._gate.schema):
+        parts = parts_of(purchase.plan.planned, purchase.statistics, self._gate.schema)
+        if self._gate.schema.holders is not None:
+            self._foresee(parts, payer, epsilon_cap)
+        for part in parts:
             cap = None if epsilon_cap is None else epsilon_cap - epsilon_of(payments)
             try:
-                if part.level is not None:
-                    self._complete_of(part.level)
                 serves = None if payments else still_serves
                 payments.append(self._charged(purchase, part, payer, cap, serves))
             except (Refused, StalePlan) as error:
@@ -366,14 +378,43 @@ class Purchases:
             raise refusal
         return tuple(payments)
 
+    def _foresee(self, parts: Sequence[Part], payer: Payer, epsilon_cap: Fraction | None) -> None:
+        """Have each holder refuse its part before any is charged; ask all of them at once.
+
+        Raises
+        ------
+        StalePlan
+            If a holder has less left than was thought: a plan with less of it may do.
+        """
+
+        def ask(part: Part) -> Refused | StalePlan | None:
+            try:
+                if part.level is not None:
+                    self._complete_of(part.level)
+                self._gate.foresee(
+                    part.planned, payer, epsilon_cap=epsilon_cap, statistics=part.statistics
+                )
+            except (Refused, StalePlan) as refusal:
+                return refusal
+            return None
+
+        refusals = [ask(parts[0])] if len(parts) == 1 else list(_at_once(ask, parts))
+        news = False
+        for part, refusal in zip(parts, refusals, strict=True):
+            if isinstance(refusal, BudgetExhausted | LimitReached) and part.level is not None:
+                news |= self._caps.note(part.level, refusal.shortfall.epsilon_left or Fraction(0))
+        found = [one for one in refusals if one is not None]
+        if found and news:
+            raise StalePlan("a holder has less left than was planned with") from found[0]
+        if found:
+            raise found[0]
+
     def _measure_all(self, charges: Sequence[int]) -> None:
         """Measure what was charged, each holder's rows at the same time."""
         if len(charges) == 1:
             self._measure(charges[0])
-            return
-        with ThreadPoolExecutor(len(charges), thread_name_prefix="holder") as pool:
-            for ended in [pool.submit(self._measure, seq) for seq in charges]:
-                ended.result()
+        else:
+            list(_at_once(self._measure, charges))
 
     def _measure(self, seq: int) -> None:
         if self._completed(seq, 0) is None:
@@ -443,6 +484,7 @@ class Purchases:
                         n_read=None if beside is None else beside.n_read,
                         awaited=() if beside is None else beside.foreign,
                         statistics=part.statistics,
+                        is_foreseen=part.level is not None,
                     )
             except StalePlan:
                 if still_serves is None or not self._is_promised_anew(purchase, still_serves):

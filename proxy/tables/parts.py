@@ -4,9 +4,11 @@ A table that one ledger has is bought on in one part. Each holder charges, measu
 itself, so that what one has measured is kept whatever another does.
 """
 
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Final
 
 from accountant.ledger import Charge
 from accountant.ledger.history import Payment
@@ -43,6 +45,27 @@ def parts_of(
         Part(tuple(rows.get(level, ())), tuple(asked.get(level, ())), level)
         for level in sorted({*rows, *asked})
     ]
+
+
+CAP_SECONDS: Final = 30.0  # after which a holder's owner may have allowed more
+
+
+class HolderCaps:
+    """What holders have said that they have left, when they refused for it. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._caps: dict[int, tuple[Fraction, float]] = {}
+
+    def note(self, level: int, left: Fraction) -> bool:
+        """Keep what a holder has left; whether that is news."""
+        known = self.now().get(level)
+        self._caps[level] = left, time.monotonic() + CAP_SECONDS
+        return known != left
+
+    def now(self) -> dict[int, Fraction]:
+        """What the holders have left that refused a moment ago, by their levels."""
+        moment = time.monotonic()
+        return {level: left for level, (left, until) in list(self._caps.items()) if until > moment}
 
 
 def holder_of(charge: Charge, holders: Holders) -> int:

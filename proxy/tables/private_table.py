@@ -28,6 +28,7 @@ from proxy.tables.acquisition import Acquired, Acquisition
 from proxy.tables.empty_history import DefaultWidths, EmptyHistory
 from proxy.tables.extent import Extent
 from proxy.tables.in_flight import Purchases
+from proxy.tables.parts import HolderCaps
 from proxy.tables.purchasing import Added, DirectPurchases, Purchasing
 from proxy.tables.snapshot import TableSnapshot
 from proxy.tables.table_state import TableState
@@ -85,11 +86,18 @@ class ServedTable:
         self.gate = gate
         self.watcher = watcher
         offer = None if is_private else gaussian
+        caps = HolderCaps()
         self._state = TableState(
-            extent, gate, strategy, watcher, offer, memory=EstimatorMemory(memory.estimator)
+            extent,
+            gate,
+            strategy,
+            watcher,
+            offer,
+            memory=EstimatorMemory(memory.estimator),
+            caps=caps,
         )
         self.purchasing: Purchasing = (
-            Purchasing(gate, self._state, Purchases(gate, watcher), watcher)
+            Purchasing(gate, self._state, Purchases(gate, watcher, caps), watcher)
             if before is None or before.extent.generation < extent.generation
             else replace(before.purchasing, state=self._state)  # what is being bought goes on
         )
@@ -230,6 +238,10 @@ class ServedTable:
         Raises as `acquire` does, but for InvalidTarget; and StalePlan, if the history has grown.
         """
         return self._direct.buy_plan(plan, n_measurements, payer, epsilon_cap)
+
+    def able_holders(self) -> list[bool]:
+        """For each holder of a federated table, whether it can be asked and has anything left."""
+        return [bool(left) for left in self.gate.left_at_holders()]
 
     def left(self, payer: Payer) -> Fraction:
         """What a payer may still spend: the least that the budget and the payer's limits leave."""

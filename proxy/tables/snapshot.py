@@ -11,9 +11,10 @@ is decided on the newest history (`accountant/gate/gate.py`), which tells whethe
 It is for one thread. Nothing here sees an exact count, or charges.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from types import MappingProxyType
 
 from accountant.cost import Price
 from accountant.gate import Pricing, generation_over
@@ -128,15 +129,18 @@ class TableSnapshot:
         How measurements are chosen.
     gaussian : GaussianOffer, optional
         The owner's offer of Gaussian noise.
+    caps : mapping of int to Fraction
+        What holders have left that refused for it, by their levels.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - all that the moment consists of
         self,
         extent: Extent,
         strategy: Strategy,
         known: KnownHistory,
         watcher: Watcher,
         gaussian: GaussianOffer | None = None,
+        caps: Mapping[int, Fraction] = MappingProxyType({}),
     ) -> None:
         self.charges = known.charges
         self._extent = extent
@@ -159,6 +163,7 @@ class TableSnapshot:
             prices.units_alone,
             offered,
             extent.holders,
+            caps,
         )
 
     @property

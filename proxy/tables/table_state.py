@@ -19,6 +19,7 @@ from planner.measuring import GaussianOffer, Hindsight, SkiRental, Strategy, mee
 from planner.workload import Wanted
 from proxy.monitoring import Stage, Watcher
 from proxy.tables.extent import Extent
+from proxy.tables.parts import HolderCaps
 from proxy.tables.snapshot import KnownHistory, TableSnapshot, estimates_of
 
 N_BLOCKS_AT_ONCE: Final = 16  # that are looked at under the lock: mostly a few milliseconds
@@ -40,6 +41,8 @@ class TableState:
         The owner's offer of Gaussian noise.
     memory : EstimatorMemory, optional
         A limit on the memory of the estimator.
+    caps : HolderCaps, optional
+        What holders have left that refused for it.
     """
 
     def __init__(  # noqa: PLR0913 - all that is known of the table
@@ -51,12 +54,14 @@ class TableState:
         gaussian: GaussianOffer | None = None,
         *,
         memory: EstimatorMemory = DEFAULT_MEMORY,
+        caps: HolderCaps | None = None,
     ) -> None:
         self.extent = extent
         self._gate = gate
         self._strategy = strategy
         self._watcher = watcher
         self._gaussian = gaussian
+        self._caps = HolderCaps() if caps is None else caps
         self._lock = threading.Lock()  # guards the attributes below; held for moments
         self._estimator = Estimator(extent.schema, memory)
         self._ski_rental = SkiRental(extent.schema)
@@ -115,7 +120,10 @@ class TableState:
                 charges, self._estimator.snapshot(), self._ski_rental.copy(), self._hindsight
             )
         checkpoint()
-        return TableSnapshot(self.extent, self._strategy, known, self._watcher, self._gaussian)
+        caps = self._caps.now()
+        return TableSnapshot(
+            self.extent, self._strategy, known, self._watcher, self._gaussian, caps
+        )
 
     def _rows_of(self, wanted: Sequence[Wanted]) -> list[RowEstimates]:
         """The history's estimates of rows. The lock is held."""

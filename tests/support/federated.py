@@ -48,6 +48,9 @@ class HoldersHere:
     def generation(self, level: int) -> str:
         return f"{self.names[level]}={self.gates[level].history.generations.number}"
 
+    def left(self, level: int) -> Fraction | None:
+        return None if level in self.down else self.gates[level].budget().left
+
     def check(self, level: int, asked: Asked) -> None:
         self._reach(level)
         self.gates[level].price_for(Asked.read(asked.text), self.payer)
