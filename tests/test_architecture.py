@@ -42,7 +42,7 @@ FLOORS = {
         "joint remap scaling memory",
         "block_estimates marginals blue",
         "posterior",
-        "error_terms",
+        "error_terms pooled",
         "noise_law history",
     ),
     "synthesis": (
@@ -50,7 +50,7 @@ FLOORS = {
         "merging",
         "strata",
         "drawing pairwise published",
-        "model",
+        "model references",
         "sketch",
         "privbayes",
         "networks known",

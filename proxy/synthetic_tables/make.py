@@ -383,11 +383,14 @@ def check_affordable(table: ServedTable, epsilon: Fraction, payer: Payer) -> Non
     Raises
     ------
     BudgetExhausted, LimitReached
+    SourceUnavailable
+        If a holder of a federated table cannot be asked.
     """
     weight = Weight.at_least(table.info.schema.per_row(epsilon))
     everything = PlannedMeasurement(QueryBlock(counting()), weight)
     try:
         table.check([everything], payer, epsilon_cap=None)
+        table.foresee([everything], payer)
     except (BudgetExhausted, LimitReached) as refusal:
         raise type(refusal)(replace(refusal.shortfall, is_synthetic=True)) from None
 

@@ -195,6 +195,19 @@ class ServedTable:
         """Refuse a plan as `buy_plan` would: BudgetExhausted, LimitReached, CostAboveCap."""
         self.gate.check(self.extent.kept(plan), payer, epsilon_cap=epsilon_cap)
 
+    def foresee(self, plan: Sequence[PlannedMeasurement], payer: Payer) -> None:
+        """Have the holders of a federated table refuse a plan, if one would; charges nothing.
+
+        Raises
+        ------
+        BudgetExhausted, LimitReached, TooLarge
+        SourceUnavailable
+            If a holder cannot be asked.
+        """
+        if self.is_federated:
+            for one in self.extent.split(plan):  # each is for one holder
+                self.gate.foresee([one], payer, epsilon_cap=None)
+
     def price_of_tables(self, added: Added) -> Fraction:
         """What `buy_tables` would cost now. Charges nothing."""
         return self._direct.price_of_tables(added)
