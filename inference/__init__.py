@@ -15,10 +15,9 @@ from inference.block_estimates import (
 )
 from inference.error_terms import FIRST_BESIDE, NoisePlaces, Places
 from inference.estimator import Estimator
-from inference.history import History, counts_groups
+from inference.history import History, counts_groups, held_by, pooled
 from inference.joint import draw_errors, error_parts
 from inference.memory import DEFAULT_MEMORY, N_BYTES_DEFAULT, N_BYTES_LEAST, EstimatorMemory
-from inference.pooled import held_by, pooled
 from inference.posterior import NotEstimable, Posterior, RowEstimate, ends_about
 from inference.remap import (
     N_COUNTS_MAX,

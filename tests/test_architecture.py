@@ -42,7 +42,7 @@ FLOORS = {
         "joint remap scaling memory",
         "block_estimates marginals blue",
         "posterior",
-        "error_terms pooled",
+        "error_terms",
         "noise_law history",
     ),
     "synthesis": (

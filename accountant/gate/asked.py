@@ -23,16 +23,14 @@ from accountant.ledger import (
     ChargedChoice,
     ChargedDistance,
     ChargedStatistic,
-)
-from accountant.ledger.entries import check_reference
-from accountant.ledger.entry_json import (
+    check_reference,
     read_charged,
     read_statistic,
+    typed,
     write_charged,
     write_statistic,
 )
 from accountant.ledger.history import TableHistory
-from accountant.ledger.values import typed
 from accountant.noise import LatticeNoise, rounded_up
 from cube.encoding import canonical_json
 from cube.measurement import PlannedMeasurement

@@ -16,8 +16,7 @@ from accountant.ledger import Payer
 from accountant.ledger.history import BindingLimit, Budget, Payment, TableHistory
 from accountant.noise import SystemNoise
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
-from cube.refusals import GenerationOver, SourceUnavailable
-from cube.shortfall import Shortfall
+from cube.refusals import GenerationOver, Shortfall, SourceUnavailable
 from cube.statistic import Asked
 
 

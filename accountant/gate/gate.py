@@ -40,8 +40,9 @@ from accountant.ledger import (
     Period,
     TakenOver,
     Window,
+    write_charged,
+    write_statistic,
 )
-from accountant.ledger.entry_json import write_charged, write_statistic
 from accountant.ledger.history import (
     BindingLimit,
     Budget,

@@ -26,8 +26,8 @@ from accountant.ledger import (
     ChargedStatistic,
     HolderReceipt,
     Measured,
+    write_charge,
 )
-from accountant.ledger.entry_json import write_charge
 from accountant.ledger.history import TableHistory
 from cube.encoding import canonical_json
 from cube.holders import Holders

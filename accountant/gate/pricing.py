@@ -36,9 +36,8 @@ from cube.encoding import fingerprint
 from cube.grid import arrays_of
 from cube.measurement import UNITS_PER_EPSILON, GaussianTerms, PlannedMeasurement
 from cube.query import QueryBlock, counting, shape_of
-from cube.refusals import BudgetExhausted, CostAboveCap, InvalidRequest, LimitReached
+from cube.refusals import BudgetExhausted, CostAboveCap, InvalidRequest, LimitReached, Shortfall
 from cube.schema import Schema
-from cube.shortfall import Shortfall
 from cube.statistic import (
     Asked,
     Choice,

@@ -56,8 +56,16 @@ from accountant.ledger.entries import (
     TableOpened,
     TakenOver,
     Tally,
+    check_reference,
 )
-from accountant.ledger.entry_json import read
+from accountant.ledger.entry_json import (
+    read,
+    read_charged,
+    read_statistic,
+    write_charge,
+    write_charged,
+    write_statistic,
+)
 from accountant.ledger.group_commit import GroupCommit
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Limit, Payer, Subject, SubjectKind, Window
@@ -74,7 +82,7 @@ from accountant.ledger.streams import (
     StreamOpened,
     VisitsReleased,
 )
-from accountant.ledger.values import AppendOnly, GrowingSet
+from accountant.ledger.values import AppendOnly, GrowingSet, typed
 
 __all__ = [
     "EVERY_TABLE",
@@ -141,8 +149,15 @@ __all__ = [
     "Tally",
     "VisitsReleased",
     "Window",
+    "check_reference",
     "open_ledger",
     "open_shared_ledger",
     "read",
+    "read_charged",
+    "read_statistic",
+    "typed",
     "utc_now",
+    "write_charge",
+    "write_charged",
+    "write_statistic",
 ]

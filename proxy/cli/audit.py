@@ -10,7 +10,7 @@ import json
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from accountant.auditor import signed_head
+from accountant.auditor.compare import compared
 from accountant.auditor.signed_head import Head, SignedHead
 from accountant.auditor.transfer import exported, import_into
 from accountant.auditor.verdict import CollectionVerdict, StreamVerdict, TableVerdict, Verdict
@@ -115,6 +116,46 @@ def verify_ledger(
         typer.echo(f"note: {note}")
     _refuse_problem(verdict)
     typer.echo("Every entry follows from those before it.")
+
+
+@app.command(
+    epilog="Example: tacit audit compare coordinator.ledger --holder north.jsonl "
+    "--holder south.jsonl"
+)
+def compare(
+    location: LedgerArgument,
+    holders: Annotated[
+        list[str],
+        typer.Option(
+            "--holder", metavar="LEDGER", help="The ledger of a holder, or its export; once each."
+        ),
+    ],
+) -> None:
+    """Lay the ledger of a coordinator of federated tables beside those of its holders.
+
+    Each is verified by itself first. Then every receipt of the coordinator is looked up in the
+    holder's ledger: the same rows, the same noise, the same values, and the head that was told. A
+    contradiction is reported with the numbers of its entries, and the command fails.
+    """
+    for one in (location, *holders):
+        _refuse_problem(_verified(one))
+    with ExitStack() as stack, uncollected():
+        opened = [stack.enter_context(open_entries(one)) for one in (location, *holders)]
+        found = compared(opened[0], dict(zip(holders, opened[1:], strict=True)))
+    shown = Table("holder", "table", "epsilon", "measured", "waiting", "given up")
+    for holder in found.holders:
+        numbers = holder.n_measured, holder.n_waiting, holder.n_given_up
+        epsilon = f"{float(holder.epsilon):.6g}"
+        names = rendering.plain(holder.ledger), rendering.plain(holder.table)
+        shown.add_row(*names, epsilon, *map(str, numbers))
+    rendering.console().print(shown)
+    if found.n_waiting:
+        typer.echo(f"{found.n_waiting} charges of the coordinator wait; no holder has them yet.")
+    if found.n_elsewhere:
+        typer.echo(f"{found.n_elsewhere} measurements are of holders whose ledger was not given.")
+    if found.problems:
+        raise LedgerCorrupt(f"{'; '.join(found.problems)}.")
+    typer.echo("The ledgers agree.")
 
 
 @app.command(epilog="Example: tacit audit keygen -o owner")

@@ -13,8 +13,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from accountant.ledger import Payer
-from cube.refusals import CostAboveCap, NotCovered
-from cube.shortfall import Shortfall
+from cube.refusals import CostAboveCap, NotCovered, Shortfall
 from inference import Posterior, RowEstimate, RowEstimates
 from inference.marginals import UnknownLaw
 from inference.noise_law import AskedLaw

@@ -28,15 +28,17 @@ from accountant.ledger import Payer
 from cube.pace import within
 from cube.query import QueryBlock, counting
 from cube.refusals import (
+    ColumnCost,
     GenerationOver,
     InvalidTarget,
     LimitReached,
     NotCovered,
+    OfferedWidth,
+    Shortfall,
     TooLarge,
     TooSlow,
 )
 from cube.schema import Schema
-from cube.shortfall import ColumnCost, OfferedWidth, Shortfall
 from inference import Places, Posterior, RowEstimates, all_known, widest
 from planner.workload import Part, Wanted
 from proxy.api import SOURCE_HISTORY, SOURCE_MEASURED, SOURCE_PUBLIC

@@ -22,8 +22,7 @@ from typing import Final
 
 from accountant.ledger import Payer
 from cube.pace import checkpoint
-from cube.refusals import InvalidTarget, NotCovered, Refused, TargetNotReached, TooSlow
-from cube.shortfall import FreeWidth
+from cube.refusals import FreeWidth, InvalidTarget, NotCovered, Refused, TargetNotReached, TooSlow
 from inference import RowEstimates, all_known
 from planner.workload import Part, Wanted
 from proxy.engine.answers import (

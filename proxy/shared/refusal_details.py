@@ -14,8 +14,7 @@ import grpc
 from google.protobuf.message import DecodeError
 from google.rpc.status_pb2 import Status
 
-from cube.refusals import NotCovered, Refused, TargetNotReached
-from cube.shortfall import OfferedWidth, Shortfall
+from cube.refusals import NotCovered, OfferedWidth, Refused, Shortfall, TargetNotReached
 from proxy.protocol import tacit_pb2
 from proxy.shared.amounts import exact_text
 

@@ -25,12 +25,12 @@ from cube.refusals import (
     InvalidRequest,
     NotAllowed,
     Refused,
+    Shortfall,
     StoreUnavailable,
     TooLarge,
     UnknownName,
     UnsupportedSql,
 )
-from cube.shortfall import Shortfall
 from planner.domain import TableNames, WrittenName
 from planner.sql import CreateSynthetic, SyntheticStatement, listed, shortened, suggestion
 from proxy.api import (

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cube.shortfall import ColumnCost, FreeWidth, OfferedWidth, Shortfall
+from cube.refusals import ColumnCost, FreeWidth, OfferedWidth, Shortfall
 
 SHORTFALL = Shortfall(table="t", epsilon_needed=Fraction(1, 3), epsilon_left=Fraction(2, 9))
 WIDTHS = st.floats(1e-9, 1e15)

@@ -24,15 +24,16 @@ from cube import refusals
 from cube.refusals import (
     BudgetExhausted,
     CostAboveCap,
+    FreeWidth,
     GenerationOver,
     LimitReached,
     NotCovered,
     Refused,
+    Shortfall,
     TargetNotReached,
     TooLarge,
     UnsupportedSql,
 )
-from cube.shortfall import FreeWidth, Shortfall
 from planner.sql.messages import shortened
 from proxy.api.requests import QueryRequest
 from tests.sql import world

@@ -36,6 +36,7 @@ class HoldersHere:
     told: list[Told] = field(default_factory=list)
     change: Callable[[Told], Told] = field(default=lambda told: told)
     payer: Payer = COORDINATOR
+    before: Callable[[int], None] = field(default=lambda _level: None)
 
     def __post_init__(self) -> None:
         self._purchases = [Purchases(gate, UNWATCHED) for gate in self.gates]
@@ -58,6 +59,7 @@ class HoldersHere:
 
     def measure(self, level: int, asked: Asked) -> Told:
         self._reach(level)
+        self.before(level)
         told = self._purchases[level].measure_for(Asked.read(asked.text), self.payer)
         self.told.append(told)
         return self.change(Told.read(told.text))

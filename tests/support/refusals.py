@@ -3,8 +3,15 @@
 from collections.abc import Iterator
 from fractions import Fraction
 
-from cube.refusals import NotCovered, Refused, TargetNotReached, UnsupportedSql
-from cube.shortfall import FreeWidth, OfferedWidth, Shortfall
+from cube.refusals import (
+    FreeWidth,
+    NotCovered,
+    OfferedWidth,
+    Refused,
+    Shortfall,
+    TargetNotReached,
+    UnsupportedSql,
+)
 from planner.workload import AskedFirst, RequestedTarget
 
 SHORTFALL = Shortfall(

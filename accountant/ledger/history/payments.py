@@ -4,8 +4,13 @@ A payment counts towards the limits of its payer. What is spent stays spent, in 
 account of each analyst and group; here it can be asked what of it was spent since a moment, because
 limits (limits.py) and budgets that renew count what was spent in a window of time.
 
-Values only: a history (table_history.py) consists of them, and the gate returns some. Proof:
-proofs/gate.md, "Limits", "Statistics" and "Budgets that renew".
+The charges for which other ledgers asked are known by their requests, and what was told of each: a
+holder of a federated table measures for the ledger of a coordinator. Each request has a name, the
+`reference`, under the name of the analyst who pays. Asked again, it is not charged again: it is
+told what it was told.
+
+Values only: a history (table_history.py) consists of them, and the gate returns some. Proofs:
+proofs/gate.md, "Limits", "Statistics" and "Budgets that renew"; proofs/federation.md.
 """
 
 from bisect import bisect_left, bisect_right
@@ -13,11 +18,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from types import MappingProxyType
+from typing import TypeAlias
 
 import numpy as np
 
 from accountant.ledger.charged import ChargedGaussian, ChargedStatistic, ChargedUnitCount
-from accountant.ledger.entries import Charge
+from accountant.ledger.entries import Charge, Measured
 from accountant.ledger.limits import Limit, Subject
 from accountant.ledger.values import AppendOnly
 from cube.measurement import UNITS_PER_EPSILON
@@ -199,3 +205,37 @@ def _since(sums: Sums, moment: str) -> int:
 def _more(sums: Sums, at: str, units: int) -> Sums:
     before = sums[-1][1] if sums else 0
     return sums.followed_by([(at, before + units)])
+
+
+Request: TypeAlias = tuple[str, str]  # the analyst who pays, and the reference
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ForOthers:
+    """Requests of other ledgers.
+
+    Parameters
+    ----------
+    charges : mapping of (str, str) to int
+        The number of the charge for each request.
+    answers : mapping of int to Measured
+        What was told, by the number of the charge.
+    """
+
+    charges: Mapping[Request, int] = field(default_factory=lambda: MappingProxyType({}))
+    answers: Mapping[int, Measured] = field(default_factory=lambda: MappingProxyType({}))
+
+    def charged(self, seq: int, charge: Charge) -> "ForOthers":
+        """With a charge, if another ledger asked for it; ValueError if it did so before."""
+        if not charge.reference:
+            return self
+        request = (charge.payer.analyst, charge.reference)
+        if request in self.charges:
+            raise ValueError("the request of another ledger is charged twice")
+        return ForOthers(MappingProxyType({**self.charges, request: seq}), self.answers)
+
+    def told(self, charge: Charge, body: Measured) -> "ForOthers":
+        """With a measurement, if another ledger asked for it."""
+        if not charge.reference:
+            return self
+        return ForOthers(self.charges, MappingProxyType({**self.answers, body.charge: body}))

@@ -42,9 +42,9 @@ from accountant.ledger.entries import (
     TableOpened,
     TakenOver,
 )
-from accountant.ledger.history.for_others import ForOthers
 from accountant.ledger.history.payments import (
     BindingLimit,
+    ForOthers,
     Payment,
     ReleasedStatistics,
     Spending,

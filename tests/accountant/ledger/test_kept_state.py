@@ -5,7 +5,7 @@ import gzip
 import os
 import pickle
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from accountant.ledger.checkpoint import (
     state_of,
 )
 from accountant.ledger.collections import CollectionClosed, CollectionOpened
-from accountant.ledger.entries import BudgetJoined, DataPinned, Entry
+from accountant.ledger.entries import BudgetJoined, BudgetSet, DataPinned, Entry
 from accountant.ledger.entry_json import _READERS
 from accountant.ledger.history.replay import Replay
 from accountant.ledger.opening import open_ledger
@@ -33,12 +33,15 @@ from accountant.ledger.values import GrowingSet, successor
 from accountant.noise.lattice_noise import SystemNoise
 from cube.measurement import PlannedMeasurement, Precision
 from cube.query import Factor, QueryBlock, counting
+from cube.refusals import BudgetExhausted
 from cube.statistic import PlannedUnitCount, UnitCount
+from proxy.api import LOCAL, QueryRequest
 from tests.support import audited, growing_table
 from tests.support.a_stream import ledger_on, write_a_stream, write_visits
 from tests.support.campaigns import TEXTS
 from tests.support.counted_units import BY_CITY, EVERYBODY, HALF, QUARTER, bought, gate_on
 from tests.support.fakes import KnownTable
+from tests.support.federated import federated_engine
 from tests.support.gaussian import COUNTS, TERMS, with_gaussian_noise
 from tests.support.generations import FUNDS, buy, renewed
 from tests.support.ledger_states import assert_alike
@@ -126,8 +129,35 @@ def write_collections(path: Path) -> None:
         ledger.append_collection(lambda _book: closed)
 
 
+def write_federated(path: Path) -> None:
+    """A coordinator's ledger, with a charge that a holder refused."""
+    counts = {name: np.full((2, 2), 40) for name in ("north", "south")}
+    with federated_engine(path.parent, {"a": 2, "b": 2}, counts) as federation:
+        asked = QueryRequest(sql="SELECT COUNT(*) AS n FROM rows", caller=LOCAL)
+        federation.engine.answer(asked)
+
+        def nothing_is_left(level: int) -> None:
+            federation.ledgers[level].append("rows", lambda _: BudgetSet(Fraction(1, 10**6)))
+
+        federation.holders.before = nothing_is_left
+        with suppress(BudgetExhausted):
+            federation.engine.answer(
+                dataclasses.replace(asked, sql="SELECT a, COUNT(*) AS n FROM rows GROUP BY a")
+            )
+    (path.parent / "coordinator.ledger").rename(path)
+
+
+def write_held(path: Path) -> None:
+    """The ledger of a holder, which was asked by a coordinator."""
+    write_federated(path)
+    path.unlink()
+    (path.parent / "north.ledger").rename(path)
+
+
 LEDGERS: dict[str, Callable[[Path], None]] = {
     "short": write_short,
+    "federated": write_federated,
+    "held": write_held,
     "every kind": audited.write_ledger,
     "both noises": write_noise_of_both_kinds,
     "units": write_counts_of_units,

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from cube.refusals import LimitReached, TargetNotReached, TextPosition, UnknownName
-from cube.shortfall import FreeWidth
+from cube.refusals import FreeWidth, LimitReached, TargetNotReached, TextPosition, UnknownName
 from proxy.monitoring.logs import configure_logs
 from proxy.wire.tls import TlsIdentity
 from tests.support.commands import Run

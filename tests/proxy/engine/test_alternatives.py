@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cube.refusals import BudgetExhausted, CostAboveCap
-from cube.shortfall import Shortfall
+from cube.refusals import BudgetExhausted, CostAboveCap, Shortfall
 from planner.workload import Fallback, RequestedTarget
 from proxy.api.requests import QueryRequest
 from proxy.engine.search import N_TRIED_MAX, fitting_factor

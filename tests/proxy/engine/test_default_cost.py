@@ -13,8 +13,7 @@ from accountant.ledger.entries import LimitSet
 from accountant.ledger.limits import Limit, Subject, SubjectKind
 from accountant.ledger.opening import open_ledger
 from accountant.noise.lattice_noise import SystemNoise
-from cube.refusals import CostAboveCap
-from cube.shortfall import Shortfall
+from cube.refusals import CostAboveCap, Shortfall
 from planner.workload import Part, RequestedTarget
 from proxy.api.requests import LOCAL, QueryRequest, Receipt
 from proxy.config.sharing import Sharing

@@ -11,8 +11,7 @@ from google.protobuf.json_format import MessageToDict
 
 from accountant.gate.opening import open_table
 from accountant.ledger.opening import open_ledger
-from cube.refusals import BudgetExhausted, CostAboveCap, LimitReached
-from cube.shortfall import Shortfall
+from cube.refusals import BudgetExhausted, CostAboveCap, LimitReached, Shortfall
 from planner.workload import RequestedTarget
 from proxy.admin.ledger_admin import LimitChange, change_limit
 from proxy.api.requests import LOCAL, Caller, QueryRequest, QueryResult

@@ -1,6 +1,6 @@
 """A federated table: answers over holders, their budgets, and holders that fail in every way."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from accountant.auditor.compare import compared
 from accountant.auditor.verify import verify
 from accountant.gate import Told
-from cube.refusals import BudgetExhausted, Refused, SourceUnavailable, UnknownName
+from accountant.ledger import BudgetSet
+from cube.refusals import BudgetExhausted, SourceUnavailable, UnknownName
 from proxy.api import LOCAL, QueryRequest, QueryResult
 from tests.support.federated import Federation, federated_engine
 from tests.support.square_tables import square_engine
@@ -23,7 +25,7 @@ COUNTS: dict[str, NDArray[np.int64]] = {
     name: RNG.integers(0, most, size=tuple(SIZES.values())).astype(np.int64)
     for name, most in zip(NAMES, (400, 50, 900), strict=True)
 }
-TOTAL = sum(COUNTS.values())
+TOTAL = np.sum(list(COUNTS.values()), axis=0)
 LAST = (
     "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(half_width=7) COUNT(*) AS n FROM rows WHERE c = 'c4'"
 )
@@ -46,36 +48,19 @@ def numbers(result: QueryResult) -> list[float]:
 
 def assert_all_agree(federation: Federation) -> None:
     """Every ledger passes its audit; receipts, values and charges are those of the holders."""
-    for ledger in (federation.ledger, *federation.ledgers):
-        verdict = verify(list(ledger.entries()))
+    held = dict(zip(NAMES, federation.ledgers, strict=True))
+    for ledger in (federation.ledger, *held.values()):
+        verdict = verify(ledger.entries())
         assert verdict.problem is None
-    history = federation.table.gate.history
-    for level, gate in enumerate(federation.holders.gates):
-        told = gate.history.for_others.answers
-        receipts = {
-            one.receipt.entry
-            for one in _measured(federation)
-            if one.receipt is not None
-            and one.receipt.entry in told
-            and told[one.receipt.entry].lattice_values == one.lattice_values
-        }
-        assert receipts >= set(told) - {one for one in told if _is_pending(federation, level, one)}
-    assert history.units_spent >= 0
-
-
-def _measured(federation: Federation) -> list:  # type: ignore[type-arg]  # bodies of entries
-    from accountant.ledger.entry_json import read_text
-
-    return [
-        read_text(entry.kind, entry.body)
-        for entry in federation.ledger.entries()
-        if entry.kind == "measurement"
-    ]
-
-
-def _is_pending(federation: Federation, level: int, seq: int) -> bool:
-    del level, seq
-    return bool(federation.table.gate.history.pending)
+        assert all(one.recomputed <= one.spent for one in verdict.tables)
+    found = compared(
+        federation.ledger.entries(), {name: one.entries() for name, one in held.items()}
+    )
+    assert not found.problems
+    assert not found.n_elsewhere
+    spent = {one.ledger: one.epsilon for one in found.holders}
+    for name, of_holder in zip(NAMES, federation.spent(), strict=True):
+        assert spent.get(name, 0) == of_holder
 
 
 def test_answers_are_those_of_all_rows_within_their_intervals(federation: Federation) -> None:
@@ -88,6 +73,29 @@ def test_answers_are_those_of_all_rows_within_their_intervals(federation: Federa
     assert again.receipt.epsilon_spent == 0
     assert numbers(again) == numbers(found)
     assert column is not None
+
+
+def test_ledgers_that_contradict_each_other_are_found(federation: Federation) -> None:
+    ask(federation, BY_A)
+    ask(federation, LAST)
+    ours = list(federation.ledger.entries())
+    of_each = zip(NAMES, federation.ledgers, strict=True)
+    theirs = {name: list(one.entries()) for name, one in of_each}
+    assert_all_agree(federation)
+    assert compared(ours, {}).n_elsewhere == 6
+    south = theirs["south"]
+    measured = next(one for one in south if one.kind == "measurement")
+    for old, new in (("[[", "[[1"), ('"charge":', '"charge":1')):
+        changed = [
+            replace(one, body=one.body.replace(old, new, 1)) if one is measured else one
+            for one in south
+        ]
+        assert compared(ours, {**theirs, "south": changed}).problems
+    charge = next(one for one in south if one.kind == "charge")
+    without = [one for one in south if one is not charge]
+    assert "has no charge for it" in compared(ours, {"south": without}).problems[0]
+    other = [replace(one, digest="0" * 64) for one in south]
+    assert "does not hold the head" in compared(ours, {"south": other}).problems[0]
 
 
 def test_it_costs_less_than_sqrt_of_the_holders_times_a_central_table(
@@ -195,7 +203,9 @@ def _statistics(told: Told) -> Told:
 
 
 @pytest.mark.parametrize("nonsense", [_more, _less, _no_receipt, _no_head, _statistics])
-def test_nonsense_is_refused_by_name_and_paid_once(federation: Federation, nonsense) -> None:  # type: ignore[no-untyped-def]  # a change of a reply
+def test_nonsense_is_refused_by_name_and_paid_once(
+    federation: Federation, nonsense: Callable[[Told], Told]
+) -> None:
     federation.holders.change = nonsense
     with pytest.raises(SourceUnavailable, match="answered something else"):
         ask(federation, BY_A)
@@ -227,26 +237,16 @@ def test_a_holder_with_nothing_left_is_named(tmp_path: Path) -> None:
 def test_what_a_holder_spends_in_between_is_refused_and_given_up(federation: Federation) -> None:
     """It is refused after the coordinator has charged: nothing waits for it for ever."""
     south = federation.holders.gates[1]
-    measure = type(federation.holders).measure
 
-    def in_between(self, level, asked):  # type: ignore[no-untyped-def]  # of the port
+    def nothing_is_left(level: int) -> None:
         if level == 1:
-            federation.ledgers[1].append(
-                "rows", lambda history: replace(_budget(history), budget=Fraction(1, 10**6))
-            )
-        return measure(self, level, asked)
+            federation.ledgers[1].append("rows", lambda _history: BudgetSet(Fraction(1, 10**6)))
 
-    federation.holders.measure = in_between.__get__(federation.holders)  # type: ignore[method-assign]
-    with pytest.raises(Refused, match="south"):
+    federation.holders.before = nothing_is_left
+    with pytest.raises(BudgetExhausted, match="south"):
         ask(federation, BY_A)
     assert not federation.table.gate.history.pending
     assert south.budget().spent == 0
     assert len(federation.table.gate.history.measurements) == 2
     assert "charge_given_up" in {entry.kind for entry in federation.ledger.entries()}
     assert_all_agree(federation)
-
-
-def _budget(history):  # type: ignore[no-untyped-def]  # of a ledger
-    from accountant.ledger import BudgetSet
-
-    return BudgetSet(history.budget, history.renews)

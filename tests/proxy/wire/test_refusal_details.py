@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from cube.refusals import (
     BudgetExhausted,
+    ColumnCost,
+    FreeWidth,
     InvalidSql,
     LimitReached,
     Refused,
@@ -20,7 +22,6 @@ from cube.refusals import (
     TextPosition,
     UnknownName,
 )
-from cube.shortfall import ColumnCost, FreeWidth
 from proxy.protocol import tacit_pb2
 from proxy.protocol.tacit_pb2_grpc import TacitStub
 from proxy.shared.refusal_details import (
