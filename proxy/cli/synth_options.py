@@ -18,6 +18,14 @@ class MethodOption(StrEnum):
 NameArgument: TypeAlias = Annotated[
     str, typer.Argument(metavar="NAME", help="A synthetic table, like adult_1 or adult.adult_1.")
 ]
+ModelArgument: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME",
+        help="A synthetic table, like adult_1 or adult.adult_1; or the file of a model, "
+        "like adult.model.",
+    ),
+]
 NewNameOption: TypeAlias = Annotated[
     str,
     typer.Option(
@@ -111,8 +119,8 @@ ClipOption: TypeAlias = Annotated[
 SmoothingOption: TypeAlias = Annotated[
     SmoothingChoice | None,
     typer.Option(
-        help="statistics, votes: what is added to every count: nothing, 1, or half the deviation "
-        "of its noise. Default none.",
+        help="statistics, votes: what is added to counts: nothing, 1, or half the deviation of "
+        "their noise. Default deviation.",
     ),
 ]
 PublicRowsOption: TypeAlias = Annotated[

@@ -43,7 +43,7 @@ from proxy.synthetic_tables.measurers import (
     known_now,
     settings_of,
 )
-from proxy.synthetic_tables.models import Model, decoded_model, drawn, drawn_parts, encoded
+from proxy.synthetic_tables.models import decoded_model, drawn, drawn_parts, encoded
 from proxy.synthetic_tables.request import (
     Joining,
     MadeTable,
@@ -61,6 +61,7 @@ from synthesis import (
     TOTAL_SHARE,
     Column,
     KnownEstimates,
+    Model,
     NoiseCost,
     Stratum,
     Structure,
@@ -455,7 +456,8 @@ def _joined_steps(  # noqa: PLR0913, PLR0917 - of what, how, and at what price
         left -= TOTAL_SHARE * left
     settings = joined_settings_of(request, joining)
     if joining.structure is Structure.STATISTICS:
-        n_tables = comb(len(columns), min(settings.degree, len(columns) - 1) + 1)
+        n_parents = min(settings.degree_of(joining.structure), len(columns) - 1)
+        n_tables = comb(len(columns), n_parents + 1)
         return [*steps, _planned("measuring tables", price * left, n_tables)]
     for_network = float(settings.learning(joining.structure).network_share) * left
     return [

@@ -96,7 +96,7 @@ class Joining:
     structure: Structure = DEFAULT_STRUCTURE
     votes: Votes = Votes.BY_SIZE
     clip: Clip = Clip.COORDINATOR
-    smoothing: Smoothing = Smoothing.NONE
+    smoothing: Smoothing = FEDERATED.smoothing
     public_rows: int | None = None
 
     @classmethod
@@ -122,9 +122,6 @@ class Joining:
         if self.public_rows is not None:
             said.append(f"public_rows => {self.public_rows}")
         return tuple(said)
-
-
-FEDERATED_DEGREE: Final = FEDERATED.degree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,6 @@ from proxy.sources.public import PublicTable
 from proxy.synthetic_tables.record import SyntheticRecord
 from proxy.synthetic_tables.request import (
     DEFAULT_STRUCTURE,
-    FEDERATED_DEGREE,
     THETA_MAX,
     THETA_MIN,
     Clip,
@@ -33,7 +32,7 @@ from proxy.synthetic_tables.request import (
     SynthesisRequest,
     Votes,
 )
-from synthesis import NETWORK_SHARES, Smoothing, Structure
+from synthesis import DEGREES, FEDERATED, NETWORK_SHARES, Smoothing, Structure
 from synthesis.privbayes import DEFAULTS
 
 TEXT_BYTES = 4  # what Arrow stores for a text in addition to its characters
@@ -234,12 +233,12 @@ def _federated_settings(order: CreateSynthetic, method: Method) -> _NetworkSetti
         structure=structure,
         votes=_one_of("votes", order.votes, Votes, Votes.BY_SIZE),
         clip=_one_of("clip", order.clip, Clip, Clip.COORDINATOR),
-        smoothing=_one_of("smoothing", order.smoothing, Smoothing, Smoothing.NONE),
+        smoothing=_one_of("smoothing", order.smoothing, Smoothing, FEDERATED.smoothing),
         public_rows=order.public_rows,
     )
     settings = _NetworkSettings(joining=joining)
     if order.degree is None:
-        settings["degree"] = FEDERATED_DEGREE
+        settings["degree"] = DEGREES[structure]
     if order.structure_share is None:
         settings["structure_share"] = NETWORK_SHARES.get(structure, DEFAULTS.network_share)
     return settings

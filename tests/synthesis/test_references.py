@@ -42,7 +42,7 @@ def summed(counts: Counts, candidate: Candidate) -> Counts:
 
 
 def product(counts: Counts) -> Counts:
-    return np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
+    return np.asarray(np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum())
 
 
 NORTH = 900 * np.outer([0.7, 0.2, 0.1], [0.1, 0.2, 0.3, 0.4])
