@@ -35,7 +35,7 @@ from proxy.cli.shared.options import (
 )
 from proxy.cli.shared.rendering import after_cost, console, general, plain
 from proxy.cli.shared.statements import statements_in
-from proxy.cli.synth_options import (
+from proxy.cli.shared.synth_options import (
     ClipOption,
     DeltaOption,
     EpsilonOption,

@@ -441,7 +441,7 @@ def preview(table: ServedTable, request: SynthesisRequest) -> tuple[PlannedStep,
     return (*steps, *plan.steps(left, price))
 
 
-def _joined_steps(  # noqa: PLR0913, PLR0917 - of what, how, and at what price
+def _joined_steps(  # noqa: PLR0913, PLR0917 - the order and its price
     table: ServedTable,
     columns: Sequence[Column],
     joining: Joining,

@@ -37,7 +37,7 @@ from synthesis import (
     Sketch,
     Stratum,
     known_sketch,
-    references,
+    tables_if_independent,
 )
 from synthesis.privbayes import (
     Attribute,
@@ -226,7 +226,7 @@ class GateMeasurer:
     def _of_each_holder(self, holders: Holders, sketch: Sketch) -> tuple[list[Distance], Floats]:
         """What each holder is asked, and what the differences of holders add to each sum."""
         margins = holder_margins(self._spending.table, self._columns, self._of.stratum)
-        expected = [references(sketch, one, margins) for one in sketch.candidates]
+        expected = [tables_if_independent(sketch, one, margins) for one in sketch.candidates]
         asked = [
             holders.distance_of(self._distance(candidate, tables[level]), level)
             for level in range(holders.n_holders)
@@ -323,7 +323,7 @@ def holder_sizes(table: ServedTable, columns: Sequence[Column]) -> list[float | 
 def holder_margins(
     table: ServedTable, columns: Sequence[Column], stratum: Stratum = ()
 ) -> list[HolderMargins]:
-    """What the history says of the columns of each holder of a federated table."""
+    """Each holder's own number of rows and counts of columns, as far as the history has them."""
     snapshot, found = table.snapshot(), []
     for level in range(snapshot.n_holders):
         known = KnownEstimates.from_history(snapshot.held_by(level), columns, (), stratum)
