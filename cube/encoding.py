@@ -367,6 +367,8 @@ def declare(schema: Schema, *, version: str, separate_budget: str = "") -> str:
             "version": version,
             "columns": [declared_column(axis) for axis in schema.axes],
             **_bounds(schema),
+            **({} if schema.holders is None else {"holders": schema.holders}),
+            **({"people_overlap": True} if schema.people_overlap else {}),
             **({"separate_budget": separate_budget} if separate_budget else {}),
         }
     )

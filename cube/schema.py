@@ -99,6 +99,8 @@ class Schema:
         The most rows of one unit that are kept at each level of an axis, beside those in all.
     holders : str, optional
         The axis of the holders of a federated table, which measure their rows themselves.
+    people_overlap : bool
+        Whether a person may have rows in several of the holders: what they may lose then adds up.
     """
 
     table: str
@@ -111,6 +113,7 @@ class Schema:
     grows: str | None = None
     rows_per_unit_max_by: RowsByLevel | None = None
     holders: str | None = None
+    people_overlap: bool = False
 
     def __post_init__(self) -> None:
         if not self.table or len(self.table) > NAME_LENGTH_MAX or not self.table.isprintable():
@@ -140,6 +143,8 @@ class Schema:
         """Raise ValueError unless the axis of the holders is one of the table's."""
         if holders is not None and not isinstance(self.by_name.get(holders), CategoryAxis):
             raise ValueError(f"{self.table}: the axis {holders} of its holders does not exist")
+        if self.people_overlap and holders is None:
+            raise ValueError(f"{self.table}: people_overlap needs holders")
 
     def _check_groups(self, n_groups: int | None) -> None:
         """Raise ValueError unless a unit can be counted in at most so many groups."""
@@ -192,7 +197,7 @@ class Schema:
     def of_one_holder(self) -> "Schema":
         """The schema of each holder's table: the same without the axis of the holders."""
         kept = tuple(axis for axis in self.axes if axis.name != self.holders)
-        return replace(self, axes=kept, holders=None)
+        return replace(self, axes=kept, holders=None, people_overlap=False)
 
     def visible(self, *, holders_public: bool) -> "Schema":
         """The schema that SQL sees: who the holders are, or no more than their table."""

@@ -82,6 +82,7 @@ from planner.workload import (
 )
 
 Read = TypeVar("Read")
+Said = TypeVar("Said")
 PlanKey: TypeAlias = tuple[str, RequestedTarget, Parameters, dt.datetime | None, GivenAnswers]
 
 N_PLANS_MAX = 4096
@@ -222,7 +223,8 @@ class Planner:
             query = replace(query, has_subqueries=True)
         notes = () if moment is None else (told_moment(moment),)
         is_probe = gives_no_rows(query.tree)
-        fallback = _fallback(query, requested)
+        fallback = _said(query, requested, lambda one: one.fallback) or Fallback.NONE
+        any_holders = bool(_said(query, requested, lambda one: one.any_holders))
         wants_whole = _wants_whole_counts(query.tree, requested)
         check_types(query.tree, self._world)
         splitter = Splitter(self._world, requested, given)
@@ -237,6 +239,7 @@ class Planner:
             made = Workload(
                 (part,), None, False, fallback, notes, moment, whole, _warnings(splitter)
             )
+            made = replace(made, any_holders=any_holders)
             return _cautioned(made, splitter)
         named_columns(tree)
         name_inner_columns(tree)
@@ -256,7 +259,8 @@ class Planner:
         warnings = _warnings(splitter)
         made = Workload(parts, outer, is_probe, fallback, notes, moment, whole, warnings)
         made = _cautioned(made.told((), chosen), splitter)
-        return replace(made, pick=pick, claims=tuple(splitter.claims))
+        claims = tuple(splitter.claims)
+        return replace(made, pick=pick, claims=claims, any_holders=any_holders)
 
     def _constants(self, select: exp.Select) -> Columns:
         """The values of a SELECT of constants."""
@@ -273,12 +277,14 @@ def _unless_too_deep(read: Callable[[], Read]) -> Read:
         ) from None
 
 
-def _fallback(query: QueryTree, requested: RequestedTarget) -> Fallback:
-    """What a statement falls back on: what the first of its OPTIONS says, or else the request."""
+def _said(
+    query: QueryTree, requested: RequestedTarget, of: Callable[[RequestedTarget], Said | None]
+) -> Said | None:
+    """What the first of a statement's OPTIONS says that is of all of it, or else the request."""
     tree = query.tree
     selects = nodes_of(tree, exp.Query) if query.has_subqueries else [tree]
-    named = (select.meta.get(REQUESTED, requested).fallback for select in selects)
-    return next((one for one in (*named, requested.fallback) if one is not None), Fallback.NONE)
+    named = (of(select.meta.get(REQUESTED, requested)) for select in selects)
+    return next((one for one in (*named, of(requested)) if one is not None), None)
 
 
 def _wants_whole_counts(tree: exp.Query, requested: RequestedTarget) -> bool:

@@ -176,6 +176,8 @@ class RequestedTarget:
         How the posteriors of linear answers are computed; exactly by default.
     as_of : str, optional
         The last day, moment or number whose rows are meant, of tables that grow.
+    any_holders : bool, optional
+        Whether a federated table is answered from those of its holders that can, if not all can.
     """
 
     half_width: float | None = None
@@ -192,6 +194,7 @@ class RequestedTarget:
     certainty: bool | None = None
     posterior: PosteriorMethod | None = None
     as_of: str | None = None
+    any_holders: bool | None = None
 
     def over(self, other: "RequestedTarget") -> "RequestedTarget":
         """Fill in what this request leaves open from `other`.
@@ -620,6 +623,8 @@ class Workload:
         The columns of the result that are counts to be shown in whole numbers.
     claims : tuple of SubqueryClaim
         About answers of several parts.
+    any_holders : bool
+        Whether those holders of a federated table answer that can, if not all can.
     """
 
     parts: tuple[Part, ...]
@@ -634,6 +639,7 @@ class Workload:
     changed: tuple[ChangedValues, ...] = ()
     pick: Pick | None = None
     claims: tuple[SubqueryClaim, ...] = ()
+    any_holders: bool = False
 
     @property
     def tables(self) -> tuple[str, ...]:

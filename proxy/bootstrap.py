@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from accountant import Source
-from accountant.gate import Gate, open_table
+from accountant.gate import Gate, RemoteGates, open_table
 from accountant.ledger import Ledger
 from accountant.noise import SystemNoise
 from cube.refusals import ConfigurationInvalid, LedgerUnavailable, TacitError
@@ -19,12 +19,22 @@ from proxy.collections import Collections, CollectionService
 from proxy.config import LedgerSettings, Settings, TableSettings
 from proxy.engine import Engine
 from proxy.feature import Feature
+from proxy.federation import Federation
 from proxy.monitoring import UNWATCHED, Watcher, write_log
 from proxy.sources import Extracted, GrowingFile, WhyMade, table_rows
 from proxy.sources.public import PublicTable, load_public_tables
 from proxy.streams import Streams, StreamService
 from proxy.synthetic_tables import SyntheticStore
-from proxy.tables import Advancing, Growing, Keeping, Renewable, Renewing, ServedTable, open_periods
+from proxy.tables import (
+    Advancing,
+    Growing,
+    Keeping,
+    LiveTables,
+    Renewable,
+    Renewing,
+    ServedTable,
+    open_periods,
+)
 from proxy.workers import ALONE, Crew
 
 NEWS_OF_COLLECTIONS: Final = "news of collections"
@@ -43,10 +53,11 @@ class Service:
         moving: tuple[Advancing, Renewing],
         streams: Streams,
         collections: Collections,
+        federation: Federation,
     ) -> None:
         self.engine = engine
         self.streams, self.collections = streams.service, collections.service
-        self.features: tuple[Feature, ...] = (streams, collections)
+        self.features: tuple[Feature, ...] = (streams, collections, federation)
         self.advancing, self.renewing = moving
         self.ledger = ledger
         self.keeping = Keeping(ledger)
@@ -112,6 +123,7 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED, crew: Crew = ALONE) 
                 default_cost=table.default_cost,
                 sharing=table.sharing,
                 memory=settings.server.memory,
+                holders_public=table.holders_public,
             )
             for table in settings.tables
         }
@@ -124,8 +136,10 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED, crew: Crew = ALONE) 
 
         collections = Collections(_collections(settings, ledger, names, crew), names_taken)
         unnamed = RequestedTarget(posterior=settings.server.posterior)
-        features = (streams, collections)
-        engine = Engine(tables, public, watcher, store, previews, features, unnamed)
+        live = LiveTables(tables)
+        federation = Federation(live)
+        features = (streams, collections, federation)
+        engine = Engine(live, public, watcher, store, previews, features, unnamed)
         growing = [
             Growing(tables[one.schema.table].gate, one.closing)
             for one in settings.tables
@@ -145,6 +159,7 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED, crew: Crew = ALONE) 
             moving=moving,
             streams=streams,
             collections=collections,
+            federation=federation,
         )
     except BaseException:
         ledger.close()
@@ -203,7 +218,7 @@ def _public(settings: Settings) -> tuple[tuple[PublicTable, ...], list[Configura
 
 def _sources(
     settings: Settings, ledger: Ledger, refused: list[ConfigurationInvalid]
-) -> dict[str, Source | GrowingFile]:
+) -> dict[str, Source | GrowingFile | RemoteGates]:
     """The rows of each table.
 
     Raises
@@ -212,7 +227,7 @@ def _sources(
         With what is wrong with each that cannot be read, since each reading takes its time, and
         with what was refused before.
     """
-    found: dict[str, Source | GrowingFile] = {}
+    found: dict[str, Source | GrowingFile | RemoteGates] = {}
     for table in settings.tables:
         try:
             found[table.schema.table] = _source(table, ledger)
@@ -230,7 +245,7 @@ def _together(refused: Sequence[ConfigurationInvalid]) -> ConfigurationInvalid:
     return ConfigurationInvalid("\n".join(dict.fromkeys(one.explain() for one in refused)))
 
 
-def _source(table: TableSettings, ledger: Ledger) -> Source | GrowingFile:
+def _source(table: TableSettings, ledger: Ledger) -> Source | GrowingFile | RemoteGates:
     """The rows of a table; of one that grows, they are read once it is known up to where."""
     if table.closing is not None:
         place = table.extract.file(ledger.key, _extract_made)
@@ -238,7 +253,9 @@ def _source(table: TableSettings, ledger: Ledger) -> Source | GrowingFile:
     return _snapshot(table, ledger)
 
 
-def _open_gate(table: TableSettings, source: Source | GrowingFile, ledger: Ledger) -> Gate:
+def _open_gate(
+    table: TableSettings, source: Source | GrowingFile | RemoteGates, ledger: Ledger
+) -> Gate:
     gate = open_table(ledger, table.schema, table.funds, source, SystemNoise())
     if table.per_query is not None:
         set_first_limit(ledger, table.schema.table, table.per_query)
@@ -247,7 +264,7 @@ def _open_gate(table: TableSettings, source: Source | GrowingFile, ledger: Ledge
     return gate
 
 
-def _snapshot(table: TableSettings, ledger: Ledger) -> Source:
+def _snapshot(table: TableSettings, ledger: Ledger) -> Source | RemoteGates:
     """The data of a table that does not grow: of the generation that its ledger has come to."""
     known = ledger.history(table.schema.table).rows_fingerprint or ""
     place = table.extract.place(ledger.key, _extract_made)

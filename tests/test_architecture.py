@@ -93,7 +93,7 @@ FLOORS = {
         "engine",
         "marginals catalog outer_sql",
         "synthetic_tables streams",
-        "collections",
+        "collections federation",
         "feature",
         "tables identity workers",
         "admin monitoring",
@@ -109,7 +109,7 @@ FLOORS = {
     ),
 }
 GENERATED = {"protocol"}  # on the ground, under everything
-N_ROOMS_MAX = 23
+N_ROOMS_MAX = 24
 # Each outside library has one home; numpy and scipy may be used anywhere.
 HOMES = {
     "sqlglot": {"planner", "proxy"},  # of the proxy, the one folder below
@@ -156,7 +156,7 @@ WRITES_ARROW = re.compile(
 N_LINES_MIN, N_LINES_MAX = 60, 700
 N_MODULES_MAX = 16  # in a folder
 N_PAST_A_FACE_MAX = 20
-N_LONELY_MAX = 41  # modules that one other of their folder imports, and nobody else
+N_LONELY_MAX = 42  # modules that one other of their folder imports, and nobody else
 # Modules of fewer lines: values that several folders import, and what a process must load alone.
 SHORT = {
     "accountant.ledger.group_commit",

@@ -5,10 +5,10 @@ the opening of a table. Not here: what cells cost (`cost/`), how noise is drawn 
 computed exactly before noise is added (`exact/`), what is recorded (`ledger/`).
 """
 
-from accountant.gate.asked import Asked, RemoteGates, Told
+from accountant.gate.asked import Asked, RemoteGates, Told, states_in, written_states
 from accountant.gate.ended_generation import EndedGeneration, generation_over
 from accountant.gate.gate import Gate, n_come
-from accountant.gate.opening import Funds, open_table, renew_table
+from accountant.gate.opening import Funds, open_table, renew_table, schema_digest
 from accountant.gate.pricing import Pricing
 
 __all__ = [
@@ -23,4 +23,7 @@ __all__ = [
     "n_come",
     "open_table",
     "renew_table",
+    "schema_digest",
+    "states_in",
+    "written_states",
 ]

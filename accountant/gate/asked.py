@@ -12,10 +12,12 @@ would choose itself for the weights. Proof: proofs/federation.md.
 """
 
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, Protocol, runtime_checkable
+from urllib.parse import quote, unquote
 
 from accountant.gate.pricing import check_fits, check_statistic
 from accountant.ledger import (
@@ -41,6 +43,7 @@ from cube.statistic import PlannedStatistic
 VALUE_MAX: Final = 2**63 - 1  # of a noisy value: what the clamp of the noise leaves
 N_ROWS_MAX: Final = 2**20  # of one request, in all of its blocks
 N_STATISTICS_MAX: Final = 2**12
+N_NUMBERS_MAX: Final = 2**25  # in all arrays of one request, once they are written out
 _BROKEN: Final = (
     ValueError,
     KeyError,
@@ -134,11 +137,30 @@ class Asked:
         check_reference(reference)
         if len(fields["statistics"]) > N_STATISTICS_MAX or len(fields["rows"]) > N_ROWS_MAX:
             raise ValueError("too much is asked at once")
+        if _n_numbers(fields) > N_NUMBERS_MAX:  # a short text may stand for very many
+            raise ValueError("too large arrays are asked for at once")
         rows = tuple(_read_rows(one) for one in fields["rows"])
         statistics = tuple(read_statistic(one) for one in fields["statistics"])
         if sum(one.charged.block.n_rows for one in rows) > N_ROWS_MAX:
             raise ValueError("too many rows are asked for at once")
         return cls(reference, typed(fields["generation"], str), rows, statistics)
+
+
+def _n_numbers(fields: Any) -> int:
+    """How many numbers all different arrays of a request have."""
+    arrays: dict[str, int] = {}
+    todo = [fields]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, dict):
+            if "shape" in one:
+                arrays[canonical_json(one)] = math.prod(
+                    abs(typed(size, int)) for size in one["shape"]
+                )
+            todo += one.values()
+        elif isinstance(one, list):
+            todo += one
+    return sum(arrays.values())
 
 
 def _read_rows(fields: Any) -> AskedRows:
@@ -267,6 +289,25 @@ class RemoteGates(Protocol):
             asked again.
         """
         ...
+
+
+def written_states(states: Mapping[str, str]) -> str:
+    """Holders with the state of the table of each, in their order, as text.
+
+    >>> written_states({"north": "a:1", "sør": "b:2"})
+    'north=a:1;s%C3%B8r=b:2'
+    """
+    return ";".join(f"{quote(name, safe='')}={state}" for name, state in states.items())
+
+
+def states_in(text: str) -> dict[str, str]:
+    """The states of holders by their names; empty if the text has none.
+
+    >>> states_in("north=a:1;s%C3%B8r=b:2")
+    {'north': 'a:1', 'sør': 'b:2'}
+    """
+    pairs = (one.rpartition("=") for one in text.split(";"))
+    return {unquote(name): state for name, equals, state in pairs if equals}
 
 
 def planned_for(

@@ -10,13 +10,16 @@ from fractions import Fraction
 from typing import NoReturn
 
 from accountant.cost import Price
+from accountant.gate.asked import states_in
 from accountant.gate.gate import Gate
 from accountant.gate.pricing import Pricing
 from accountant.ledger import Payer
 from accountant.ledger.history import BindingLimit, Budget, Payment, TableHistory
 from accountant.noise import SystemNoise
+from cube.axis import Axis, CategoryAxis
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
 from cube.refusals import GenerationOver, Shortfall, SourceUnavailable
+from cube.schema import Schema
 from cube.statistic import Asked
 
 
@@ -34,10 +37,12 @@ class EndedGeneration(Gate):
     """
 
     def __init__(self, gate: Gate, place: int, name: str) -> None:
-        schema = replace(gate.schema, table=name)
-        super().__init__(gate._ledger, schema, _Gone(), SystemNoise(), rows_fingerprint="")  # noqa: SLF001 - of this class
+        ended = gate.history.earlier[place]
+        schema = replace(gate.schema, table=name, axes=_axes(gate.schema, ended))
+        gone = _Gone() if schema.holders is None else _GoneHolders()
+        super().__init__(gate._ledger, schema, gone, SystemNoise(), rows_fingerprint="")  # noqa: SLF001 - of this class
         self._present = gate
-        self._ended = gate.history.earlier[place]
+        self._ended = ended
 
     @property
     def history(self) -> TableHistory:
@@ -86,10 +91,25 @@ def generation_over(name: str, price: Price) -> GenerationOver:
     return GenerationOver(Shortfall(table=name, epsilon_needed=needed, epsilon_left=Fraction(0)))
 
 
+def _axes(schema: Schema, ended: TableHistory) -> tuple[Axis, ...]:
+    """The axes of a table in an earlier generation: a federated one may have had other holders."""
+    names = tuple(states_in(ended.rows_fingerprint or ""))
+    return tuple(
+        CategoryAxis(name=axis.name, values=names) if axis.name == schema.holders else axis
+        for axis in schema.axes
+    )
+
+
 class _Gone:
     """The source of a generation whose data was replaced."""
 
-    def _refuse(self, *_: object) -> NoReturn:
+    def refuse(self, *_: object) -> NoReturn:
         raise SourceUnavailable("The data of this generation was replaced.")
 
-    fingerprint = rows_fingerprint = measure = measure_units = _refuse
+    fingerprint = rows_fingerprint = measure = measure_units = refuse
+
+
+class _GoneHolders(_Gone):
+    """The same, of a federated table."""
+
+    generation = left = check = _Gone.refuse

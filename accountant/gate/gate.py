@@ -20,7 +20,9 @@ has exact values or recovered noise. Proof: proofs/gate.md.
 """
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from fractions import Fraction
+from typing import Final
 
 from accountant.cost import Price
 from accountant.gate.asked import Asked as AskedByOther
@@ -56,8 +58,11 @@ from accountant.source import CellCounts, GrowingSource, ReadRows, Source, Watch
 from cube.holders import Holders
 from cube.measurement import Measurement, PlannedMeasurement
 from cube.refusals import InvalidRequest, Refused, SourceUnavailable
+from cube.runtime import cached_property
 from cube.schema import Schema
 from cube.statistic import Asked
+
+STATE_DIGITS: Final = 16  # of the ledger's first digest, in the name of a state
 
 __all__ = ["CellCounts", "Gate", "Price", "Source", "StalePlan"]
 
@@ -89,6 +94,19 @@ class Gate:
     def position(self) -> tuple[int, str]:
         """The number of the ledger's entries that this process has read, and the last's digest."""
         return self._ledger.position
+
+    @cached_property
+    def _ledger_name(self) -> str:
+        """The digest of the ledger's first entry: no other ledger has it."""
+        return next(self._ledger.entries()).digest
+
+    @property
+    def state(self) -> str:
+        """The generation of the table's data, as other ledgers name it in what they ask for."""
+        return self._state_of(self.history)
+
+    def _state_of(self, history: TableHistory) -> str:
+        return f"{self._ledger_name[:STATE_DIGITS]}:{history.generations.number}"
 
     def measurements(self) -> Sequence[Measurement]:
         """All measurements, in the order of purchase; the sequence only grows at its end."""
@@ -267,11 +285,14 @@ class Gate:
 
         Raises
         ------
-        BudgetExhausted, LimitReached, TooLarge, LedgerUnavailable, SourceUnavailable
+        BudgetExhausted, LimitReached, TooLarge, LedgerUnavailable
+        SourceUnavailable
+            Also if it was agreed on another `state`.
         InvalidRequest
             If it is no request for this table, or has the name of another request.
         """
         request = payer.analyst, asked.reference
+        _ = self._ledger_name  # it is read here, and not where entries are decided
 
         def charged(history: TableHistory) -> Charge | None:
             if request in history.for_others.charges:
@@ -396,6 +417,8 @@ class Gate:
         if not isinstance(self._source, Snapshot):
             raise TypeError("a table that grows reads its own rows")
         self._source.replace(source, self.history)
+        if self._held is not None and isinstance(source, RemoteGates):
+            self._held = replace(self._held, gates=source)
 
     def changed_periods(self) -> tuple[Period, ...]:
         """Periods of a growing table whose rows are not what they were; for its owner alone."""
@@ -477,6 +500,11 @@ class Gate:
             raise InvalidRequest(
                 f"{self.schema.table} is a federated table: its holders measure it.",
                 hint="Ask its holders.",
+            )
+        if asked.generation != self._state_of(history):
+            raise SourceUnavailable(
+                f"The data of {self.schema.table} was replaced since the coordinator agreed on it.",
+                hint="The coordinator's owner accepts it with `tacit table renew`.",
             )
         plan, blocks, statistics = planned_for(asked, payer.analyst, history, self.schema)
         pricing = Pricing(self.schema, history)

@@ -100,7 +100,7 @@ def open_table(
     check_declared(schema.table, ledger.history(schema.table).opened or seen, seen)
     _check_same_data(schema.table, ledger, seen)
     if rows is not None:
-        _check_same_rows(ledger, schema.table, rows)
+        _check_same_rows(ledger, schema.table, source, rows)
     _share(ledger, schema.table, funds.shared)
     ledger.append(
         schema.table,
@@ -124,7 +124,7 @@ def open_table(
 def as_seen(schema: Schema, funds: Funds, data: str, rows: str | None) -> TableOpened:
     """A table as it is declared, with the fingerprints of its data and of the rows read from it."""
     return TableOpened(
-        _schema_digest(schema),
+        schema_digest(schema),
         data,
         funds.budget,
         rows,
@@ -182,11 +182,19 @@ def _as_declared(n_rows: int, by: RowsByLevel | None) -> str:
     return f"rows_per_unit_max = {n_rows} and {of_level}"
 
 
-def _check_same_rows(ledger: Ledger, table: str, rows: str) -> None:
+def _check_same_rows(
+    ledger: Ledger, table: str, source: Source | GrowingSource | RemoteGates, rows: str
+) -> None:
     """Refuse other rows than were read before; record them if the ledger has no record of them."""
     ledger.append(table, lambda history: None if history.rows_fingerprint else DataPinned(rows))
     known = ledger.history(table).rows_fingerprint or rows
     if not hmac.compare_digest(known, rows):
+        if isinstance(source, RemoteGates):
+            raise DataChanged(
+                f"A holder of {table} has replaced its data since the ledger was told.",
+                hint=f"`tacit table renew {table}` begins a generation with the data that the "
+                "holders have now.",
+            )
         raise DataChanged(
             f"The file of {table} is unchanged, but different rows were read from it.",
             hint="Start the server with the same releases of Tacit and DuckDB as before.",
@@ -238,7 +246,7 @@ def check_new_data(
             )
 
 
-def _schema_digest(schema: Schema) -> str:
+def schema_digest(schema: Schema) -> str:
     """A digest of the table, axes and neighbours, which give a row's coefficients their meaning.
 
     The order of the columns and the public cap on records do not change it, and are left out.

@@ -3,13 +3,15 @@
 Accuracy (half_width, confidence, epsilon, simultaneous, relative, at_least, decide) is inherited
 by the SELECTs inside. The `AnswerOptions` (level, replicates and statistic of a test, consistency
 of grouping sets) are of the SELECT that names them, and refused where they would change nothing;
-what to fall back on is of the whole statement.
+what to fall back on, and which holders of a federated table have to answer, is of the whole
+statement.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any, Final
 
 from cube.refusals import InvalidTarget
 from cube.target import PosteriorMethod
@@ -35,8 +37,10 @@ OPTION_NAMES = (
     "extremes",
     "fallback",
     "posterior",
+    "holders",
     *SWITCHES,
 )
+HOLDERS = {"all": False, "any": True}  # of a federated table, and whether some of them will do
 _SWITCH = {"true": True, "on": True, "false": False, "off": False}
 N_SIMULTANEOUS_MAX = 1_000_000
 N_REPLICATES_MAX = 100_000  # a p-value is then known to a thousandth or better
@@ -118,10 +122,7 @@ def read_options(options: Sequence[Option]) -> tuple[RequestedTarget, AnswerOpti
         If an option is unknown, named twice, or no value in its range.
     """
     named: dict[str, Fraction] = {}
-    consistency: Consistency | None = None
-    fallback: Fallback | None = None
-    posterior: PosteriorMethod | None = None
-    is_likelihood_ratio: bool | None = None
+    words: dict[str, Any] = {}
     switches: dict[str, bool] = {}
     seen: set[str] = set()
     for option in options:
@@ -135,16 +136,8 @@ def read_options(options: Sequence[Option]) -> tuple[RequestedTarget, AnswerOpti
         if name in seen:
             raise InvalidTarget(f"OPTIONS names {name} twice.", hint="Write it once.")
         seen.add(name)
-        if name == "consistency":
-            consistency = consistency_named(option.value)
-        elif name == "extremes":
-            _check_extremes(option.value)
-        elif name == "statistic":
-            is_likelihood_ratio = _is_likelihood_ratio(option.value)
-        elif name == "fallback":
-            fallback = fallback_named(option.value)
-        elif name == "posterior":
-            posterior = posterior_named(option.value)
+        if name in _WORDS:
+            words[name] = _WORDS[name](option.value)
         elif name in SWITCHES:
             switches[name] = switched(name, option.value)
         else:
@@ -160,18 +153,19 @@ def read_options(options: Sequence[Option]) -> tuple[RequestedTarget, AnswerOpti
         simultaneous=_simultaneous(named.get("simultaneous")),
         relative=_double(named.get("relative")),
         at_least=_double(named.get("at_least")),
-        fallback=fallback,
+        fallback=words.get("fallback"),
         nonnegative_counts=switches.get("nonnegative_counts"),
         integer_counts=switches.get("integer_counts"),
         refuse_unknown_values=switches.get("refuse_unknown_values"),
         decide=_double(named.get("decide")),
         certainty=switches.get("certainty"),
-        posterior=posterior,
+        posterior=words.get("posterior"),
+        any_holders=words.get("holders"),
     )
     n_replicates = None if replicates is None else int(replicates)
     is_noisy = "extremes" in seen
     return target, AnswerOptions(
-        _double(level), n_replicates, is_likelihood_ratio, consistency, is_noisy
+        _double(level), n_replicates, words.get("statistic"), words.get("consistency"), is_noisy
     )
 
 
@@ -191,6 +185,16 @@ def _is_likelihood_ratio(name: str) -> bool:
             "likelihood ratio.",
         )
     return STATISTICS[name.lower()]
+
+
+def _is_any(name: str) -> bool:
+    if name.lower() not in HOLDERS:
+        raise InvalidTarget(
+            f"holders cannot be {shortened(name)}.",
+            hint="holders => 'all', the default, asks every holder of a federated table; 'any' "
+            "answers from those that can, and says so.",
+        )
+    return HOLDERS[name.lower()]
 
 
 def consistency_named(name: str) -> Consistency:
@@ -225,6 +229,17 @@ def posterior_named(name: str) -> PosteriorMethod:
             "Fourier series, and 'monte_carlo' draws.",
         )
     return PosteriorMethod(name.lower())
+
+
+# What each option means that is one of a few words.
+_WORDS: Final[Mapping[str, Callable[[str], object]]] = {
+    "consistency": consistency_named,
+    "extremes": _check_extremes,
+    "statistic": _is_likelihood_ratio,
+    "fallback": fallback_named,
+    "posterior": posterior_named,
+    "holders": _is_any,
+}
 
 
 def switched(name: str, value: str) -> bool:

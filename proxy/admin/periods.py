@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from accountant import Source
-from accountant.gate import Gate, renew_table
+from accountant.gate import Gate, RemoteGates, renew_table
 from accountant.ledger import Ledger, Period
 from accountant.ledger.history import Budget, Growth, TableHistory
 from accountant.noise import SystemNoise
@@ -250,13 +250,15 @@ def generation(ledger: Ledger, table: TableSettings) -> tuple[GenerationStatus, 
             f"The ledger does not know {table.schema.table} yet.",
             hint=("Start `tacit serve` once: it enters the table."),
         )
-    known = history.generations.data[-1]
-    found = _data(table, ledger, is_kept=False).fingerprint(ledger.key, known)
-    is_same = hmac.compare_digest(known, found)
+    data, known = _data(table, ledger, is_kept=False), history.generations.data[-1]
+    is_same = hmac.compare_digest(known, data.fingerprint(ledger.key, known))
+    if isinstance(data, RemoteGates) and history.rows_fingerprint:  # each holder may renew its own
+        there = data.rows_fingerprint(ledger.key, history.rows_fingerprint)
+        is_same = is_same and hmac.compare_digest(history.rows_fingerprint, there)
     return GenerationStatus.of(history), is_same
 
 
-def _data(table: TableSettings, ledger: Ledger, *, is_kept: bool) -> Source:
+def _data(table: TableSettings, ledger: Ledger, *, is_kept: bool) -> Source | RemoteGates:
     """The data as it is now; an extract that is there is replaced if the new one is kept."""
     known = ledger.history(table.schema.table).rows_fingerprint or ""
     place = table.extract.place(ledger.key)

@@ -1,9 +1,9 @@
 """Where rows come from, as the owner declares it, and where those of a private table are kept.
 
-A private table has a `source`, or a `view` and `sources`. A source is a file, a folder or a pattern
-of files, a table in PostgreSQL, or one behind Spark Connect: `source = "sc://HOST:PORT"`. `extract`
-says whether its rows are kept in memory, in a file, or where they are; where the file lies if
-nothing is said is decided with the ledger.
+A private table has a `source`, or a `view` and `sources`; a federated one has `holders`. A source
+is a file, a folder or a pattern of files, a table in PostgreSQL, or one behind Spark Connect:
+`source = "sc://HOST:PORT"`. `extract` says whether its rows are kept in memory, in a file, or where
+they are; where the file lies if nothing is said is decided with the ledger.
 
 The `[public.NAME]` tables are files whose rows anybody may see, to join with private tables.
 
@@ -20,6 +20,7 @@ from pydantic import Field
 
 from accountant.ledger.stores import PostgresLocation, is_postgres
 from cube.schema import Schema
+from proxy.config.holders import note_without_holders, read_holders
 from proxy.sources import (
     KINDS_BY_NAME,
     OF_TEXT,
@@ -240,11 +241,16 @@ def read_location(
 
     Values of a wrong type are recorded with the table's section.
     """
+    if "holders" in values:
+        return read_holders(values, folder, keys, problems)
+    note_without_holders(values, keys, problems)
     has_source, has_view = "source" in values, "view" in values
     if has_view and has_source:
         problems.add((*keys, "view"), "is given beside source; a table has only one of them")
     if not has_view and not has_source:
-        problems.add((*keys, "source"), "is missing; a table needs source, or view and sources")
+        problems.add(
+            (*keys, "source"), "is missing; a table needs source, or view and sources, or holders"
+        )
     if not has_view and "sources" in values:
         problems.add((*keys, "sources"), "goes with view")
     if not has_source:

@@ -39,6 +39,7 @@ from proxy.config.columns import (
     read_axis,
     read_sum_target,
 )
+from proxy.config.holders import holder_axis
 from proxy.config.ledger import LedgerSettings, read_ledger
 from proxy.config.location import (
     TextSection,
@@ -51,7 +52,7 @@ from proxy.config.location import (
 from proxy.config.server import ServerSettings, read_server
 from proxy.config.sharing import PreviewRows, Sharing
 from proxy.config.table_settings import TableSettings, with_units
-from proxy.sources import Extract, Problems, Section, TableLocation, TextFormat
+from proxy.sources import Extract, HeldTable, Problems, Section, TableLocation, TextFormat
 from proxy.sources.public import PublicSettings
 
 DEFAULT_SHARE = Fraction(1, 100)  # of the budget, that a statement without a target may cost
@@ -94,6 +95,9 @@ class TableSection(TextSection):
     extract_dir: str | None = Field(default=None, min_length=1)
     view: str | None = Field(default=None, min_length=1)
     sources: Any = None
+    holders: Any = None
+    holder_public: bool = False
+    people_overlap: bool = False
     unit: str | None = Field(default=None, min_length=1)
     rows_per_unit_max: int = Field(default=1, ge=1, le=N_ROWS_PER_UNIT_MAX)
     groups_per_unit_max: int | None = Field(default=None, ge=1, le=N_ROWS_PER_UNIT_MAX)
@@ -306,7 +310,8 @@ def _read_table(  # noqa: PLR0913, PLR0917 - what the file says, and where to sa
     columns = values.get("columns")
     axes = () if columns is None else _read_columns(columns, (*keys, "columns"), problems, files)
     grows = None if section is None else grows_section(section.grows, keys, problems)
-    schema = _build_schema(name, axes, section, grows, problems) if axes else None
+    axis = holder_axis(location) if isinstance(location, HeldTable) else None
+    schema = _build_schema(name, axes, axis, section, grows, problems) if axes else None
     if section is None or location is None or schema is None or columns is None:
         return None
     separate = section.separate_budget or ""
@@ -330,6 +335,7 @@ def _read_table(  # noqa: PLR0913, PLR0917 - what the file says, and where to sa
         per_unit=tuple(section.per_unit or ()),
         default_cost=parse_epsilon(section.default_cost) or funds.budget * DEFAULT_SHARE,
         per_query=parse_epsilon(section.per_query),
+        holders_public=section.holder_public,
     )
 
 
@@ -350,9 +356,10 @@ def _read_gaussian(
     return GaussianOffer(delta, expected, is_declared=True)
 
 
-def _build_schema(
+def _build_schema(  # noqa: PLR0913, PLR0917 - what the file says, and where to say what is wrong
     name: str,
     axes: tuple[Axis, ...],
+    holders: Axis | None,
     section: TableSection | None,
     grows: GrowsSection | None,
     problems: Problems,
@@ -364,7 +371,7 @@ def _build_schema(
     try:
         return Schema(
             table=name,
-            axes=axes,
+            axes=axes if holders is None else (*axes, holders),
             n_records_max=n_records_max,
             neighbours=neighbours,
             unit=unit,
@@ -374,6 +381,8 @@ def _build_schema(
             rows_per_unit_max_by=RowsByLevel.declared(
                 {} if section is None else section.rows_per_unit_max_by
             ),
+            holders=None if holders is None else holders.name,
+            people_overlap=section is not None and holders is not None and section.people_overlap,
         )
     except ValueError as error:
         problems.add(("tables", name), str(error).removeprefix(f"{name}: "))

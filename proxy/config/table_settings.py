@@ -22,7 +22,7 @@ from proxy.config.budgets import is_budget_name
 from proxy.config.columns import Closing
 from proxy.config.location import ExtractSettings
 from proxy.config.sharing import Sharing
-from proxy.sources import Location, Problems, SparkTable, TableLocation, UnitRows
+from proxy.sources import HeldTable, Location, Problems, SparkTable, TableLocation, UnitRows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +60,8 @@ class TableSettings:
         The limit of each analyst's statements that the ledger begins with.
     extract : ExtractSettings
         Where its rows are kept.
+    holders_public : bool
+        Of a federated table, whether SQL has the axis of its holders as a column.
     """
 
     schema: Schema
@@ -76,12 +78,13 @@ class TableSettings:
     default_cost: Fraction | None = None
     per_query: Fraction | None = None
     extract: ExtractSettings = field(default_factory=ExtractSettings)
+    holders_public: bool = False
 
     @property
     def read_from(self) -> Location:
         """Where its rows are read, of a table that is not counted where it is."""
-        if isinstance(self.location, SparkTable):
-            raise TypeError("a table in Spark stays there")
+        if isinstance(self.location, SparkTable | HeldTable):
+            raise TypeError("a table in Spark, or of holders, stays there")
         return self.location
 
     @property
@@ -125,7 +128,7 @@ def _expanded(
             keys, f"makes a table {units_table(name)}, but a table of that name exists already"
         )
     schema = _schema(table, problems)
-    if schema is None or isinstance(table.location, UnitRows | SparkTable):
+    if schema is None or isinstance(table.location, UnitRows | SparkTable | HeldTable):
         return
     funds = table.funds
     if not funds.shared:

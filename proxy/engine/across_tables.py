@@ -22,6 +22,9 @@ Brings a statement's parts on each of its private tables to their targets.
 Before the first of several tables is charged, the others are rehearsed, so that none is charged
 when another refuses. A statement that falls back on history is not refused for want of budget: what
 cannot be paid is answered with the best that is known. Tables that answer by themselves are free.
+
+With `holders => 'any'`, a federated table that not all of its holders can answer is answered from
+the rows of those that can: the same questions, with 0 at every cell of the others.
 """
 
 import math
@@ -34,13 +37,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from cube.query import QueryBlock, counting
-from cube.refusals import NotCovered, TargetNotReached
+from cube.query import QueryBlock, counting, restricted
+from cube.refusals import NotCovered, SourceUnavailable, TargetNotReached
 from cube.runtime import cached_property
 from inference import Posterior, RowEstimate
 from inference.marginals import UnknownLaw
 from inference.noise_law import law_of_noise
 from planner.level_summary import LevelSummary
+from planner.sql import listed
 from planner.workload import (
     Answer,
     ChangedValues,
@@ -306,14 +310,45 @@ def answered_tables(
             free, said = own_answers(table, parts, caller.payer, workload.fallback, outer)
             yield AnsweredTable(table, tuple(free), (), said)
             continue
+        of_table = _OnTable(table, workload, caller, outer, rounds, is_covered=is_covered)
+        try:
+            found = of_table.answered(parts, spent)
+        except (SourceUnavailable, NotCovered) as refusal:
+            some = some_holders(table, parts) if workload.any_holders else None
+            if some is None:
+                raise
+            parts, said_of_holders = some
+            try:
+                found = of_table.answered(parts, spent)
+            except NotCovered:
+                raise refusal from None
+            found = replace(found, warnings=(*found.warnings, said_of_holders))
+        spent += sum((one.epsilon_spent for one in found.parts), Fraction(0))
+        yield found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _OnTable:
+    """How one statement is answered on one table."""
+
+    table: ServedTable
+    workload: Workload
+    caller: Caller
+    outer: OuterSql
+    rounds: int
+    is_covered: bool
+
+    def answered(self, asked: tuple[Part, ...], spent: Fraction) -> AnsweredTable:
+        """The answers to some parts, after so much was spent on other tables."""
+        table, workload, caller, outer = self.table, self.workload, self.caller, self.outer
+        name = table.info.schema.table
         hidden = shown_instead(table, caller)
-        asked = parts
-        parts, said_of_cost = at_default_cost(table, asked, caller.payer, spent, rounds)
+        parts, said_of_cost = at_default_cost(table, asked, caller.payer, spent, self.rounds)
         paid = Fraction(0)
         missed: TargetNotReached | None = None
         settled: list[AnsweredPart] = []
         try:
-            if is_covered:
+            if self.is_covered:
                 attempt = partial(
                     settle,
                     table,
@@ -335,7 +370,6 @@ def answered_tables(
                 paid = refusal.epsilon_spent
         shown = disclosed(hidden, settled) if settled else best_known(table, parts, outer, paid)
         of_this = sum((one.epsilon_spent for one in shown), Fraction(0))
-        spent += of_this
         if not settled:
             said_of_cost = NOTE.format(name)
         elif not of_this:  # half of a width that cost nothing is another question
@@ -345,7 +379,39 @@ def answered_tables(
         caveats = left_out(table, caller) if counts_kept_rows(parts) else ()
         caveats += rows_changed(table, workload.changed, caller)
         warnings = () if missed is None or not settled else (MISSED.format(missed.message),)
-        yield AnsweredTable(table, tuple(shown), tuple(settled), notes, caveats, warnings)
+        return AnsweredTable(table, tuple(shown), tuple(settled), notes, caveats, warnings)
+
+
+def some_holders(
+    table: ServedTable, parts: tuple[Part, ...]
+) -> tuple[tuple[Part, ...], str] | None:
+    """The same parts of the rows of those holders that can answer, and what is said of it.
+
+    None if the table has no holders, or if all of them can, or none.
+    """
+    able, holders = table.able_holders(), table.extent.holders
+    if holders is None or all(able) or not any(able):
+        return None
+    levels = np.array(able, dtype=np.int64)
+    kept = tuple(
+        replace(
+            part,
+            aggregates=tuple(
+                replace(
+                    one,
+                    blocks=tuple(restricted(block, holders.axis, levels) for block in one.blocks),
+                )
+                for one in part.aggregates
+            ),
+        )
+        for part in parts
+    )
+    axis = table.extent.schema.by_name[holders.axis]
+    missing = [str(name) for name, is_able in zip(axis.levels, able, strict=True) if not is_able]
+    is_public = holders.axis in table.info.schema.by_name
+    who = listed(missing) if is_public else f"{len(missing)} of {len(able)}"
+    name = table.info.schema.table
+    return kept, f"{name}: without the rows of holders that cannot answer now: {who}."
 
 
 def joined(workloads: Sequence[Workload]) -> Workload:

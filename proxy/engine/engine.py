@@ -312,7 +312,8 @@ class Engine:
         unnamed: RequestedTarget | None = None,
     ) -> None:
         self._unnamed = unnamed or RequestedTarget()
-        self._tables, self._features = LiveTables(tables), Features(features)
+        self._tables = tables if isinstance(tables, LiveTables) else LiveTables(tables)
+        self._features = Features(features)
         self._own = self._features.tables
         self._public = [(table, table.relation()) for table in public]
         self._watcher = watcher

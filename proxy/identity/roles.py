@@ -1,7 +1,8 @@
 """Says which role may call which method. A method that is not listed here may not be called.
 
 Auditors read what was spent and on what; they may not query, so their credentials cannot spend
-anything. Collectors tell streams who came, and do nothing else: they read nothing.
+anything. Collectors tell streams who came, and do nothing else: they read nothing. The ledger of
+another server, with the role `federation`, buys noisy rows and reads no history.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,6 +13,7 @@ from accountant.ledger import Role
 from cube.refusals import NotAllowed
 
 TACIT: Final = "/tacit.v1.Tacit/"
+FEDERATION: Final = "/tacit.v1.Federation/"
 RESPONDENTS: Final = "/tacit.v1.Respondents/"
 FLIGHT: Final = "/arrow.flight.protocol.FlightService/"
 HANDSHAKE: Final = FLIGHT + "Handshake"
@@ -24,11 +26,12 @@ OPEN_SERVICES: Final = (
     RESPONDENTS,
 )
 
-_EVERYBODY: Final = frozenset(Role)
+_EVERYBODY: Final = frozenset(Role) - {Role.FEDERATION}
 _WHO_READS: Final = _EVERYBODY - {Role.COLLECTOR}
 WHO_ASKS: Final = frozenset({Role.ANALYST, Role.OWNER})
 _WHO_OVERSEES: Final = frozenset({Role.OWNER, Role.AUDITOR})
 WHO_OBSERVES: Final = frozenset({Role.OWNER, Role.COLLECTOR})
+_WHO_FEDERATES: Final = frozenset({Role.OWNER, Role.FEDERATION})
 _OWNER: Final = frozenset({Role.OWNER})
 
 
@@ -51,6 +54,8 @@ def _listed() -> Iterator[tuple[str, frozenset[Role]]]:
         yield TACIT + name, _WHO_OVERSEES
     yield f"{TACIT}SetLimit", _OWNER
     yield f"{TACIT}Observe", WHO_OBSERVES
+    for name in ("DescribeHolder", "PriceForLedger", "MeasureForLedger"):
+        yield FEDERATION + name, _WHO_FEDERATES
     yield HANDSHAKE, _EVERYBODY
     for name in (
         "ListFlights",
@@ -67,10 +72,10 @@ def _listed() -> Iterator[tuple[str, frozenset[Role]]]:
 
 # Methods that are known to take long and report their progress; all others are queries.
 JOBS: Final = frozenset(
-    TACIT + name
-    for name in (
-        *("Plan", "Marginals", "AuditReport", "Observe"),
-        *("CreateSynthetic", "PreviewSynthetic", "ReportSynthetic", "ResampleSynthetic"),
+    (
+        *(TACIT + name for name in ("Plan", "Marginals", "AuditReport", "Observe")),
+        *(f"{TACIT}{name}Synthetic" for name in ("Create", "Preview", "Report", "Resample")),
+        f"{FEDERATION}MeasureForLedger",
     )
 )
 

@@ -692,6 +692,44 @@ class SyntheticLawBasis(_message.Message):
     n_rows: float
     def __init__(self, way: _Optional[str] = ..., n_rows: _Optional[float] = ...) -> None: ...
 
+class DescribeHolderRequest(_message.Message):
+    __slots__ = ("table",)
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    table: str
+    def __init__(self, table: _Optional[str] = ...) -> None: ...
+
+class HolderDescription(_message.Message):
+    __slots__ = ("schema_digest", "declaration", "state", "epsilon_left")
+    SCHEMA_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    DECLARATION_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_LEFT_FIELD_NUMBER: _ClassVar[int]
+    schema_digest: str
+    declaration: str
+    state: str
+    epsilon_left: str
+    def __init__(self, schema_digest: _Optional[str] = ..., declaration: _Optional[str] = ..., state: _Optional[str] = ..., epsilon_left: _Optional[str] = ...) -> None: ...
+
+class ForLedgerRequest(_message.Message):
+    __slots__ = ("table", "asked")
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    ASKED_FIELD_NUMBER: _ClassVar[int]
+    table: str
+    asked: str
+    def __init__(self, table: _Optional[str] = ..., asked: _Optional[str] = ...) -> None: ...
+
+class PriceForLedgerReply(_message.Message):
+    __slots__ = ("epsilon",)
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    epsilon: str
+    def __init__(self, epsilon: _Optional[str] = ...) -> None: ...
+
+class MeasureForLedgerReply(_message.Message):
+    __slots__ = ("told",)
+    TOLD_FIELD_NUMBER: _ClassVar[int]
+    told: str
+    def __init__(self, told: _Optional[str] = ...) -> None: ...
+
 class RefusalDetail(_message.Message):
     __slots__ = ("code", "message", "hint", "position", "shortfall", "epsilon_spent", "free_widths")
     CODE_FIELD_NUMBER: _ClassVar[int]

@@ -1458,3 +1458,170 @@ class Respondents(object):
             timeout,
             metadata,
             _registered_method=True)
+
+
+class FederationStub(object):
+    """For the ledger of a federated table, which buys noisy rows of this server's table: see docs/howto/federation.md. For
+    credentials of the role `federation`, and owners. Nothing exact leaves: a holder prices, charges, and draws the noise.
+    """
+
+    def __init__(self, channel):
+        """Constructor.
+
+        Args:
+            channel: A grpc.Channel.
+        """
+        self.DescribeHolder = channel.unary_unary(
+                '/tacit.v1.Federation/DescribeHolder',
+                request_serializer=proxy_dot_protocol_dot_tacit__pb2.DescribeHolderRequest.SerializeToString,
+                response_deserializer=proxy_dot_protocol_dot_tacit__pb2.HolderDescription.FromString,
+                _registered_method=True)
+        self.PriceForLedger = channel.unary_unary(
+                '/tacit.v1.Federation/PriceForLedger',
+                request_serializer=proxy_dot_protocol_dot_tacit__pb2.ForLedgerRequest.SerializeToString,
+                response_deserializer=proxy_dot_protocol_dot_tacit__pb2.PriceForLedgerReply.FromString,
+                _registered_method=True)
+        self.MeasureForLedger = channel.unary_unary(
+                '/tacit.v1.Federation/MeasureForLedger',
+                request_serializer=proxy_dot_protocol_dot_tacit__pb2.ForLedgerRequest.SerializeToString,
+                response_deserializer=proxy_dot_protocol_dot_tacit__pb2.MeasureForLedgerReply.FromString,
+                _registered_method=True)
+
+
+class FederationServicer(object):
+    """For the ledger of a federated table, which buys noisy rows of this server's table: see docs/howto/federation.md. For
+    credentials of the role `federation`, and owners. Nothing exact leaves: a holder prices, charges, and draws the noise.
+    """
+
+    def DescribeHolder(self, request, context):
+        """What the table is, so that both sides mean the same. Charges nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PriceForLedger(self, request, context):
+        """What a request would cost now; refused as it would be charged. Charges nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def MeasureForLedger(self, request, context):
+        """Charges and measures. The same request, by its reference, is charged once: sent again, it is told the same.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+
+def add_FederationServicer_to_server(servicer, server):
+    rpc_method_handlers = {
+            'DescribeHolder': grpc.unary_unary_rpc_method_handler(
+                    servicer.DescribeHolder,
+                    request_deserializer=proxy_dot_protocol_dot_tacit__pb2.DescribeHolderRequest.FromString,
+                    response_serializer=proxy_dot_protocol_dot_tacit__pb2.HolderDescription.SerializeToString,
+            ),
+            'PriceForLedger': grpc.unary_unary_rpc_method_handler(
+                    servicer.PriceForLedger,
+                    request_deserializer=proxy_dot_protocol_dot_tacit__pb2.ForLedgerRequest.FromString,
+                    response_serializer=proxy_dot_protocol_dot_tacit__pb2.PriceForLedgerReply.SerializeToString,
+            ),
+            'MeasureForLedger': grpc.unary_unary_rpc_method_handler(
+                    servicer.MeasureForLedger,
+                    request_deserializer=proxy_dot_protocol_dot_tacit__pb2.ForLedgerRequest.FromString,
+                    response_serializer=proxy_dot_protocol_dot_tacit__pb2.MeasureForLedgerReply.SerializeToString,
+            ),
+    }
+    generic_handler = grpc.method_handlers_generic_handler(
+            'tacit.v1.Federation', rpc_method_handlers)
+    server.add_generic_rpc_handlers((generic_handler,))
+    server.add_registered_method_handlers('tacit.v1.Federation', rpc_method_handlers)
+
+
+ # This class is part of an EXPERIMENTAL API.
+class Federation(object):
+    """For the ledger of a federated table, which buys noisy rows of this server's table: see docs/howto/federation.md. For
+    credentials of the role `federation`, and owners. Nothing exact leaves: a holder prices, charges, and draws the noise.
+    """
+
+    @staticmethod
+    def DescribeHolder(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tacit.v1.Federation/DescribeHolder',
+            proxy_dot_protocol_dot_tacit__pb2.DescribeHolderRequest.SerializeToString,
+            proxy_dot_protocol_dot_tacit__pb2.HolderDescription.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PriceForLedger(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tacit.v1.Federation/PriceForLedger',
+            proxy_dot_protocol_dot_tacit__pb2.ForLedgerRequest.SerializeToString,
+            proxy_dot_protocol_dot_tacit__pb2.PriceForLedgerReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def MeasureForLedger(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tacit.v1.Federation/MeasureForLedger',
+            proxy_dot_protocol_dot_tacit__pb2.ForLedgerRequest.SerializeToString,
+            proxy_dot_protocol_dot_tacit__pb2.MeasureForLedgerReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)

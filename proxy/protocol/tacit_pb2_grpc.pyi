@@ -188,3 +188,28 @@ class RespondentsStub:
 def add_RespondentsServicer_to_server(
     servicer: RespondentsServicer, server: grpc.Server
 ) -> None: ...
+
+class FederationServicer:
+    def DescribeHolder(
+        self, request: tacit_pb2.DescribeHolderRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.HolderDescription: ...
+    def PriceForLedger(
+        self, request: tacit_pb2.ForLedgerRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.PriceForLedgerReply: ...
+    def MeasureForLedger(
+        self, request: tacit_pb2.ForLedgerRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.MeasureForLedgerReply: ...
+
+class FederationStub:
+    def __init__(self, channel: grpc.Channel) -> None: ...
+    DescribeHolder: grpc.UnaryUnaryMultiCallable[
+        tacit_pb2.DescribeHolderRequest, tacit_pb2.HolderDescription
+    ]
+    PriceForLedger: grpc.UnaryUnaryMultiCallable[
+        tacit_pb2.ForLedgerRequest, tacit_pb2.PriceForLedgerReply
+    ]
+    MeasureForLedger: grpc.UnaryUnaryMultiCallable[
+        tacit_pb2.ForLedgerRequest, tacit_pb2.MeasureForLedgerReply
+    ]
+
+def add_FederationServicer_to_server(servicer: FederationServicer, server: grpc.Server) -> None: ...

@@ -19,6 +19,7 @@ from proxy.protocol import tacit_pb2
 from proxy.shared.amounts import exact_text
 
 CODE_KEY: Final = "tacit-code"  # trailing metadata: the stable code of a refusal
+EPSILON_KEY: Final = "tacit-epsilon"  # the same: what the call spent; the log reads it there
 DETAILS_KEY: Final = "grpc-status-details-bin"
 TRAILERS_BYTES_MAX: Final = 7 * 2**10  # the text of the status included
 

@@ -1,7 +1,8 @@
 """The location of a private table: files, a database's table, the owner's SQL, or units of these.
 
-A table of a database is in PostgreSQL, or behind Spark Connect. Values; nothing here opens
-anything. The files of a pattern are listed whenever they are asked for.
+A table of a database is in PostgreSQL, or behind Spark Connect; a federated table is at its
+holders. Values; nothing here opens anything. The files of a pattern are listed whenever they are
+asked for.
 """
 
 import os
@@ -14,7 +15,9 @@ from urllib.parse import quote
 
 from accountant.ledger.stores import DEFAULT_SCHEMA, PostgresLocation
 from cube.axis import NAME_LENGTH_MAX
+from cube.holders import N_HOLDERS_MAX
 from cube.refusals import ConfigurationInvalid
+from proxy.shared.address import host_of, is_loopback
 from proxy.sources.text_format import (
     COMPRESSIONS,
     NOT_COMPRESSED,
@@ -457,6 +460,111 @@ class UnitRows:
         return self.of.label
 
 
+TIMEOUT_OF_HOLDERS: Final = 60.0
+TIMEOUT_OF_HOLDERS_MAX: Final = 600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HolderPlace:
+    """One holder of a federated table: a server of Tacit with a table of its own.
+
+    Parameters
+    ----------
+    name : str
+        A level of the federated table's axis of holders.
+    address : str
+        ``HOST:PORT``.
+    table : str
+        The name of the table there.
+    token_file : Path, optional
+        A file with a token of the role `federation`.
+    ca_file : Path, optional
+        The authorities that may have signed the holder's certificate; by default those of the
+        system. Another machine is reached by TLS alone.
+    cert_file, key_file : Path, optional
+        A certificate to show instead of a token.
+    timeout : float
+        How long one call may take, in seconds.
+    """
+
+    name: str
+    address: str
+    table: str
+    token_file: Path | None = None
+    ca_file: Path | None = None
+    cert_file: Path | None = None
+    key_file: Path | None = None
+    timeout: float = TIMEOUT_OF_HOLDERS
+
+    def __post_init__(self) -> None:
+        if not self.name or len(self.name) > NAME_LENGTH_MAX or not self.name.isprintable():
+            raise ValueError(f"needs a name of 1 to {NAME_LENGTH_MAX} printable characters")
+        if host_of(self.address) is None:
+            raise ValueError("needs an address, as HOST:PORT")
+        if not self.table:
+            raise ValueError("needs the name of its table")
+        if (self.cert_file is None) != (self.key_file is None):
+            raise ValueError("needs cert_file and key_file together")
+        if self.token_file is None and self.cert_file is None:
+            raise ValueError("needs a token_file, or cert_file and key_file")
+        if not 0 < self.timeout <= TIMEOUT_OF_HOLDERS_MAX:
+            raise ValueError(f"has a timeout of at most {TIMEOUT_OF_HOLDERS_MAX:g} seconds")
+
+    @property
+    def by_tls(self) -> bool:
+        """Whether the connection is encrypted: always, but to this machine if nothing is said."""
+        given = (self.ca_file, self.cert_file)
+        return any(one is not None for one in given) or not is_loopback(host_of(self.address) or "")
+
+    @property
+    def secret_files(self) -> tuple[Path, ...]:
+        """The files that say who calls, and whom."""
+        every = (self.token_file, self.ca_file, self.cert_file, self.key_file)
+        return tuple(one for one in every if one is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldTable:
+    """A federated table: its rows are those of several holders, who measure them themselves.
+
+    Parameters
+    ----------
+    holders : tuple of HolderPlace
+        In the order of the levels of the table's axis of holders.
+    """
+
+    holders: tuple[HolderPlace, ...]
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.holders) <= N_HOLDERS_MAX:
+            raise ValueError(f"should be a list of 1 to {N_HOLDERS_MAX} holders")
+        names = {one.name.casefold() for one in self.holders}
+        if len(names) < len(self.holders):
+            raise ValueError("two holders share a name (letter case does not count)")
+        if len({(one.address, one.table) for one in self.holders}) < len(self.holders):
+            raise ValueError("two holders are the same table at the same address")
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """No file of rows is read."""
+        return ()
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """What its rows are in."""
+        return tuple(f"{one.address}/{one.table}" for one in self.holders)
+
+    @property
+    def where(self) -> tuple[str, ...]:
+        """What tells this place from others, whatever is there now."""
+        return self.places
+
+    @property
+    def label(self) -> str:
+        """The name for it in messages."""
+        return f"holders {', '.join(one.name for one in self.holders)}"
+
+
 RowsLocation: TypeAlias = SourceLocation | SourceFiles | PostgresRows | PrivateView
 Location: TypeAlias = RowsLocation | UnitRows
-TableLocation: TypeAlias = Location | SparkTable
+TableLocation: TypeAlias = Location | SparkTable | HeldTable

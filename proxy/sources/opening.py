@@ -18,12 +18,21 @@ from functools import partial
 from typing import Final
 
 from accountant import Source
+from accountant.gate import RemoteGates
 from cube.encoding import canonical_json
 from cube.schema import Schema
 from proxy.sources.bounding import RowsRead
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.extract_file import ExtractPlace, make_extract, open_extract
-from proxy.sources.location import Location, PostgresRows, PrivateView, SparkTable, TableLocation
+from proxy.sources.holders import GatesOfHolders
+from proxy.sources.location import (
+    HeldTable,
+    Location,
+    PostgresRows,
+    PrivateView,
+    SparkTable,
+    TableLocation,
+)
 from proxy.sources.postgres_rows import conninfo
 from proxy.sources.pushdown import Engine, Postgres, PushedDownSource, Spark
 
@@ -155,8 +164,8 @@ def table_rows(  # noqa: PLR0913, PLR0917 - what is read, and how it is kept
     place: ExtractPlace | StaysThere | None,
     known_rows: str,
     extracted: Extracted,
-) -> Source:
-    """The rows of a table, to serve them or to look at them.
+) -> Source | RemoteGates:
+    """The rows of a table, to serve them or to look at them; or who has them.
 
     Parameters
     ----------
@@ -167,6 +176,8 @@ def table_rows(  # noqa: PLR0913, PLR0917 - what is read, and how it is kept
     known_rows : str
         The digest of the rows of the generation that a ledger has come to; empty if it has none.
     """
+    if isinstance(location, HeldTable):
+        return GatesOfHolders(schema, location)
     if isinstance(place, StaysThere):
         return _there(schema, location, place, key)
     if isinstance(location, SparkTable):

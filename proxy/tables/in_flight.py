@@ -230,6 +230,8 @@ class PromisedPurchases:
     n_payments: int
 
 
+_NOTHING: Final = PurchasePlan((), ())  # what others wait for, where another ledger buys
+
 StillServes: TypeAlias = Callable[[PromisedPurchases], bool]
 
 
@@ -421,24 +423,39 @@ class Purchases:
             self._await_others(seq)
 
     def measure_for(self, asked: Asked, payer: Payer) -> Told:
-        """Charge and measure what another ledger asks for, once; what it is told, perhaps again.
+        """Charge what another ledger asks for, once, and measure it; what that ledger is told.
 
         Raises
         ------
-        BudgetExhausted, LimitReached, TooLarge, InvalidRequest
+        BudgetExhausted, LimitReached, TooLarge, TooSlow, InvalidRequest
             Before anything is charged.
         LedgerUnavailable, SourceUnavailable
-            A charge made waits.
+            A charge made waits, for the same request.
         """
-        seq = self._gate.charge_for(asked, payer)
+        purchase = Purchase(_NOTHING, None)
+        with self._changed:
+            self._own.append(purchase)
+        try:
+            with self._watcher.purchase():
+                checkpoint(ANSWER_SECONDS)
+                with self._watcher.stage(Stage.CHARGE), waiting(is_first=True):
+                    seq = self._gate.charge_for(asked, payer)
+                purchase.charges |= {seq}
+                note_paid()
+                with self._watcher.stage(Stage.MEASURE):
+                    turn = self._gate.history.turns.get(seq, 0)
+                    if self._completed(seq, turn) is None:
+                        purchase.charges -= {seq}  # it is not this request that is at it
+                        self._await_others(seq)
+        finally:
+            with self._changed:
+                self._own.remove(purchase)
+                self._changed.notify_all()
         told = self._gate.told(seq)
         if told is None:
-            self._measure(seq)
-            told = self._gate.told(seq)
-        if told is None:
             raise SourceUnavailable(
-                "The data was replaced while it was measured.",
-                hint="Ask again: the coordinator has to begin a generation first.",
+                f"The data of {self._gate.schema.table} was replaced before it was measured.",
+                hint="The coordinator's owner accepts it with `tacit table renew`.",
             )
         return told
 

@@ -11,7 +11,8 @@ from fractions import Fraction
 from functools import partial
 from types import MappingProxyType
 
-from accountant.gate import EndedGeneration, Gate
+from accountant.gate import Asked as AskedByOther
+from accountant.gate import EndedGeneration, Gate, Told
 from accountant.ledger import Payer
 from accountant.ledger.history import BindingLimit
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
@@ -134,8 +135,8 @@ class ServedTable:
 
     def earlier(self, place: int, name: str) -> "ServedTable":
         """An earlier generation, by its place among them, as a table with a name of its own."""
-        schema = replace(self.extent.whole_schema, table=name)
-        served = self._served(schema=schema, gate=EndedGeneration(self.gate, place, name))
+        gate = EndedGeneration(self.gate, place, name)
+        served = self._served(schema=gate.schema, gate=gate)
         served.counted_as = self.counted_as
         return served
 
@@ -251,6 +252,22 @@ class ServedTable:
         Raises as `acquire` does, but for InvalidTarget; and StalePlan, if the history has grown.
         """
         return self._direct.buy_plan(plan, n_measurements, payer, epsilon_cap)
+
+    def price_for(self, asked: AskedByOther, payer: Payer) -> Fraction:
+        """What it would cost to measure what another ledger asks for; raises as `measure_for`."""
+        return self.gate.price_for(asked, payer).epsilon
+
+    def measure_for(self, asked: AskedByOther, payer: Payer) -> Told:
+        """Charge what another ledger asks for, once, and measure it; what that ledger is told.
+
+        Raises
+        ------
+        BudgetExhausted, LimitReached, TooLarge, InvalidRequest
+            Before anything is charged.
+        LedgerUnavailable, SourceUnavailable
+            A charge already made waits for the same request.
+        """
+        return self.purchasing.in_flight.measure_for(asked, payer)
 
     def able_holders(self) -> list[bool]:
         """For each holder of a federated table, whether it can be asked and has anything left."""

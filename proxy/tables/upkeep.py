@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from accountant import Source
-from accountant.gate import Gate
+from accountant.gate import Gate, RemoteGates
 from accountant.ledger import Ledger, NotAState
 from cube.refusals import CannotStart, LedgerUnavailable, SourceUnavailable, TacitError
 from proxy.config import Closing
@@ -126,7 +126,7 @@ class Renewable:
     """A table that does not grow, and how its data is read."""
 
     gate: Gate
-    read: Callable[[], Source]
+    read: Callable[[], Source | RemoteGates]
 
 
 class Renewing(Background):

@@ -38,7 +38,13 @@ from proxy.monitoring import (
     leaves_trace,
     write_log,
 )
-from proxy.shared.refusal_details import CODE_KEY, DETAILS_KEY, packed_detail, sendable
+from proxy.shared.refusal_details import (
+    CODE_KEY,
+    DETAILS_KEY,
+    EPSILON_KEY,
+    packed_detail,
+    sendable,
+)
 from proxy.tables import DataReplaced, HorizonMoved
 
 
@@ -76,7 +82,6 @@ def log_request(
 
 
 INCIDENT_KEY = "tacit-incident"  # trailing metadata: what to quote to the server's owner
-EPSILON_KEY = "tacit-epsilon"  # trailing metadata: what the call spent; the log reads it there
 
 DETAILS_BYTES_MAX = 4096  # a status travels in a header, and clients take about 8 KiB of headers
 

@@ -20,10 +20,10 @@ from proxy.identity.presented import PresentedCredentials
 from proxy.monitoring.logs import configure_logs
 from proxy.protocol import tacit_pb2
 from proxy.protocol.tacit_pb2_grpc import TacitStub
+from proxy.shared.refusal_details import EPSILON_KEY
 from proxy.shared.tokens import new_token, token_hash
 from proxy.synthetic_tables import make as making
 from proxy.synthetic_tables.request import MadeTable, Progress, Watch
-from proxy.wire.errors import EPSILON_KEY
 from tests.support.identities import bearer, refusal
 from tests.support.serving import serving
 from tests.support.synthetic import ANN, BOB, EVE, spent, synthetic_engine

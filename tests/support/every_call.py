@@ -9,7 +9,7 @@ from google.protobuf.message import Message
 from proxy.protocol import flight_pb2, tacit_pb2
 from proxy.protocol import flight_sql_pb2 as sql
 from proxy.protocol.flight_pb2_grpc import FlightServiceStub
-from proxy.protocol.tacit_pb2_grpc import TacitStub
+from proxy.protocol.tacit_pb2_grpc import FederationStub, TacitStub
 from tests.support.engine_fake import COUNT_ALL
 
 Metadata = tuple[tuple[str, str], ...] | None
@@ -27,6 +27,15 @@ def described(text: str) -> flight_pb2.FlightDescriptor:
 
 
 CALLS: dict[str, Callable[[grpc.Channel, Metadata], object]] = {
+    "DescribeHolder": lambda channel, metadata: FederationStub(channel).DescribeHolder(
+        tacit_pb2.DescribeHolderRequest(table="people"), metadata=metadata
+    ),
+    "PriceForLedger": lambda channel, metadata: FederationStub(channel).PriceForLedger(
+        tacit_pb2.ForLedgerRequest(table="people"), metadata=metadata
+    ),
+    "MeasureForLedger": lambda channel, metadata: FederationStub(channel).MeasureForLedger(
+        tacit_pb2.ForLedgerRequest(table="people"), metadata=metadata
+    ),
     "Query": lambda channel, metadata: list(
         TacitStub(channel).Query(tacit_pb2.QueryRequest(sql=COUNT_ALL), metadata=metadata)
     ),

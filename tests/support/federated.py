@@ -45,10 +45,11 @@ class HoldersHere:
         return "+".join(self.names)
 
     def rows_fingerprint(self, key: bytes, like: str = "") -> str:  # noqa: ARG002 - of the port
-        return ";".join(self.generation(level) for level in range(len(self.gates)))
+        states = [self.generation(level) for level in range(len(self.gates))]
+        return ";".join(f"{name}={state}" for name, state in zip(self.names, states, strict=True))
 
     def generation(self, level: int) -> str:
-        return f"{self.names[level]}={self.gates[level].history.generations.number}"
+        return self.gates[level].state
 
     def left(self, level: int) -> Fraction | None:
         return None if level in self.down else self.gates[level].budget().left

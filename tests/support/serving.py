@@ -1,7 +1,8 @@
 """A real server on a free loopback port for the length of a `with` block."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 
 import grpc
 
@@ -10,6 +11,7 @@ from proxy.api.requests import LOCAL, Caller, QueryEngine
 from proxy.collections.feature import Collections, PlanningCalls
 from proxy.collections.service import CollectionService
 from proxy.feature import Call, Feature, calls_of
+from proxy.federation import Federation
 from proxy.identity.authenticate import Authenticator
 from proxy.identity.presented import PresentedCredentials
 from proxy.scheduling.fair_share import DEFAULT_TIMES, CallTimes
@@ -17,6 +19,7 @@ from proxy.sources.public.table import PublicTable
 from proxy.streams.feature import Streams
 from proxy.streams.service import StreamService
 from proxy.synthetic_tables.service import NO_TABLES, SyntheticTableService
+from proxy.tables import ServedTable
 from proxy.wire.server import start_server
 from proxy.wire.tls import TlsIdentity
 
@@ -49,6 +52,7 @@ def serving(  # noqa: PLR0913, PLR0917 - what a server is made of, by name
     public: tuple[PublicTable, ...] = (),
     collections: CollectionService | None = None,
     times: CallTimes = DEFAULT_TIMES,
+    tables: Mapping[str, ServedTable] = MappingProxyType({}),
 ) -> Iterator[str]:
     authenticator = EverybodyLocal() if authenticator is None else authenticator
 
@@ -64,7 +68,7 @@ def serving(  # noqa: PLR0913, PLR0917 - what a server is made of, by name
         admin=admin,
         synthetic=synthetic,
         public=public,
-        features=(Streams(streams), feature),
+        features=(Streams(streams), feature, Federation(tables)),
         times=times,
     )
     try:

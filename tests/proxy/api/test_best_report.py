@@ -16,7 +16,7 @@ from proxy.api.requests import LOCAL, QueryRequest
 from proxy.engine.engine import Engine
 from proxy.protocol import tacit_pb2
 from proxy.protocol.tacit_pb2_grpc import TacitStub
-from proxy.wire.errors import EPSILON_KEY
+from proxy.shared.refusal_details import EPSILON_KEY
 from tests.support.serving import channel_to
 from tests.support.square_tables import square_engine
 

@@ -23,6 +23,7 @@ UNAUTHENTICATED = grpc.StatusCode.UNAUTHENTICATED
 DENIED = grpc.StatusCode.PERMISSION_DENIED
 
 
+FEDERATION = {"DescribeHolder", "PriceForLedger", "MeasureForLedger"}
 MAY: dict[Role, set[str]] = {
     Role.AUDITOR: {
         "ListTables",
@@ -36,9 +37,11 @@ MAY: dict[Role, set[str]] = {
         "Handshake",
     },
     Role.ANALYST: CALLS.keys()
+    - FEDERATION
     - {"SetLimit", "ListLimits", "AuditReport"}
     - {"CreateCollection", "InviteRespondents", "CloseCollection", "Observe"},
     Role.OWNER: set(CALLS),
+    Role.FEDERATION: FEDERATION,
     Role.COLLECTOR: {"Observe", "DoPut", "Handshake"},
 }
 
@@ -46,6 +49,7 @@ MAY: dict[Role, set[str]] = {
 def test_the_calls_above_are_all_there_are() -> None:
     services = (
         tacit_pb2.DESCRIPTOR.services_by_name["Tacit"],
+        tacit_pb2.DESCRIPTOR.services_by_name["Federation"],
         flight_pb2.DESCRIPTOR.services_by_name["FlightService"],
     )
     methods = {f"/{one.full_name}/{method.name}" for one in services for method in one.methods}

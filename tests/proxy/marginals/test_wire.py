@@ -23,7 +23,7 @@ from proxy.marginals.reconcile import MARGINALS_SCHEMA
 from proxy.monitoring.logs import configure_logs
 from proxy.protocol import tacit_pb2
 from proxy.protocol.tacit_pb2_grpc import TacitStub
-from proxy.wire.errors import EPSILON_KEY
+from proxy.shared.refusal_details import EPSILON_KEY
 from tests.support.serving import serving
 from tests.support.square_tables import square_engine
 from tests.support.worlds import people_engine, random_rows

@@ -250,3 +250,33 @@ def test_what_a_holder_spends_in_between_is_refused_and_given_up(federation: Fed
     assert len(federation.table.gate.history.measurements) == 2
     assert "charge_given_up" in {entry.kind for entry in federation.ledger.entries()}
     assert_all_agree(federation)
+
+
+ANY = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(holders => 'any') COUNT(*) AS n FROM rows"
+
+
+def test_any_holders_answer_from_those_that_can_and_say_so(federation: Federation) -> None:
+    federation.holders.down = {2}
+    found = ask(federation, ANY)
+    assert abs(numbers(found)[0] - COUNTS["north"].sum() - COUNTS["south"].sum()) < 3 * 30
+    assert found.receipt is not None
+    assert any("1 of 3" in note for note in found.receipt.warnings)
+    spent = federation.spent()
+    assert spent[2] == 0
+    federation.holders.down = set()
+    whole = ask(federation, ANY)
+    assert abs(numbers(whole)[0] - TOTAL.sum()) < 3 * 30
+    assert whole.receipt is not None
+    assert not whole.receipt.warnings
+    assert federation.spent()[0] <= spent[0] * Fraction(3, 2)
+
+
+def test_any_holders_are_named_where_they_are_public(tmp_path: Path) -> None:
+    with federated_engine(tmp_path, SIZES, COUNTS, holders_public=True) as federation:
+        federation.holders.down = {0, 2}
+        found = ask(federation, ANY)
+        assert found.receipt is not None
+        assert any(note.endswith("north, east.") for note in found.receipt.warnings)
+        federation.holders.down = {0, 1, 2}
+        with pytest.raises(SourceUnavailable):
+            ask(federation, ANY.replace("COUNT(*)", "SUM(CASE a WHEN 'a1' THEN 2 END)"))

@@ -13,7 +13,7 @@ from proxy.api.columns import describe_levels
 from proxy.api.requests import ColumnReceipt
 from proxy.protocol import tacit_pb2
 from proxy.protocol.tacit_pb2_grpc import TacitStub
-from proxy.wire.errors import EPSILON_KEY
+from proxy.shared.refusal_details import EPSILON_KEY
 from tests.support.engine_fake import ANSWERS, COUNT_ALL, COUNT_BY_SEX, EXPLAIN_ALL, CannedEngine
 from tests.support.serving import channel_to
 

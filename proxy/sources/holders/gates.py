@@ -1,0 +1,230 @@
+"""The gates of the holders of one federated table, over the network: `RemoteGates`.
+
+A holder is asked what its table is before anything else is, and again after a call failed: its
+declaration must be the coordinator's, but for the axis of the holders. Which generation of its data
+is meant is in every request, so one whose data was replaced meanwhile refuses.
+
+A coordinator starts although a holder cannot be reached: its state is then the one in the ledger.
+"""
+
+import hashlib
+import hmac
+import json
+import re
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, Final
+
+from accountant.gate import Asked, Told, schema_digest, states_in, written_states
+from cube.encoding import canonical_json, declare
+from cube.refusals import ConfigurationInvalid, Refused, SourceUnavailable
+from cube.schema import Schema
+from proxy.sources.holders.calls import HolderCalls, exact_number
+from proxy.sources.location import HeldTable
+
+DESCRIBE_SECONDS: Final = 10.0  # the most that a start waits for a holder
+N_AT_ONCE: Final = 16
+BYTES_OF_A_VALUE: Final = 24  # the text of a noisy value, at most
+BYTES_BESIDE: Final = 2**12
+_STATE: Final = re.compile(r"[0-9a-f]{16}:[0-9]{1,12}", re.ASCII)
+SHOWN_LENGTH_MAX: Final = 64
+
+
+class GatesOfHolders:
+    """The gates of the holders of one table. Thread-safe.
+
+    Parameters
+    ----------
+    schema : Schema
+        Of the federated table.
+    held : HeldTable
+        Where its holders are.
+    """
+
+    def __init__(self, schema: Schema, held: HeldTable) -> None:
+        self._schema = schema
+        self._held = held
+        self._calls = [HolderCalls(one, schema.table) for one in held.holders]
+        self._described: dict[int, str] = {}  # the states of holders that were asked
+        self._states: dict[int, str] = {}  # on which everything is agreed
+
+    def fingerprint(self, key: bytes, like: str = "") -> str:  # noqa: ARG002 - of the port
+        """A keyed digest of which tables of which holders these are, in their order."""
+        named = [[one.name, one.table] for one in self._held.holders]
+        text = canonical_json(["holders", named])
+        return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
+
+    def rows_fingerprint(self, key: bytes, like: str = "") -> str:  # noqa: ARG002 - of the port
+        """The holders with the state of the table of each, as text.
+
+        Of a holder that cannot be asked, or has another table than is declared, what `like` says is
+        repeated.
+
+        Raises
+        ------
+        ConfigurationInvalid
+            If there is such a holder, and `like` does not say anything of it.
+        """
+        known = states_in(like)
+        with ThreadPoolExecutor(min(N_AT_ONCE, len(self._calls))) as pool:
+            found = list(pool.map(self._state_or_refusal, range(len(self._calls))))
+        states, named = {}, {}
+        for level, (holder, one) in enumerate(zip(self._held.holders, found, strict=True)):
+            state = known.get(holder.name, one) if isinstance(one, Refused) else one
+            if isinstance(state, Refused):
+                raise ConfigurationInvalid(state.message, hint=state.hint)
+            states[level] = named[holder.name] = state
+        self._states = states
+        return written_states(named)
+
+    def generation(self, level: int) -> str:
+        """The state of a holder's table on which everything is agreed."""
+        return self._states[level]
+
+    def left(self, level: int) -> Fraction | None:
+        """What a holder's budget and limits leave this ledger now; None if it cannot be asked."""
+        try:
+            return self._told(level)[1]
+        except Refused:
+            return None
+
+    def check(self, level: int, asked: Asked) -> None:
+        """Find out whether a holder would charge for this now. Charges nothing.
+
+        Raises
+        ------
+        Refused
+            As the holder refuses it.
+        SourceUnavailable
+            If it cannot be asked, or has another table than is declared.
+        """
+        with self._met(level):
+            self._calls[level].price(asked.text)
+
+    def measure(self, level: int, asked: Asked) -> Told:
+        """Have a holder charge and measure; what it tells, perhaps again.
+
+        Raises
+        ------
+        Refused
+            As the holder refuses it: it has not charged, and will not.
+        SourceUnavailable
+            If it cannot be asked, or answers with nonsense: it may have charged.
+        """
+        with self._met(level):
+            text = self._calls[level].measure(asked.text)
+            try:
+                return _read(text, asked)
+            except ValueError:
+                raise self._calls[level].unavailable(
+                    "answered something that cannot be read",
+                    "Its owner should look at its log. What it charged is answered again, free, "
+                    "once it answers well.",
+                ) from None
+
+    def close(self) -> None:
+        """Close all connections."""
+        for one in self._calls:
+            one.close()
+
+    @contextmanager
+    def _met(self, level: int) -> Iterator[None]:
+        """Ask a holder that has told what its table is; after a failure it is asked again."""
+        if level not in self._described:
+            self._described[level] = self._told(level)[0]
+        try:
+            yield
+        except SourceUnavailable:
+            self._described.pop(level, None)
+            raise
+
+    def _state_or_refusal(self, level: int) -> str | Refused:
+        if level not in self._described:
+            try:
+                self._described[level] = self._told(level)[0]
+            except Refused as refusal:
+                return refusal
+        return self._described[level]
+
+    def _told(self, level: int) -> tuple[str, Fraction]:
+        """The state of a holder's table, which is as declared, and what it leaves this ledger."""
+        calls = self._calls[level]
+        place = calls.place
+        told = calls.describe(min(DESCRIBE_SECONDS, place.timeout))
+        schema = replace(self._schema.of_one_holder, table=place.table)
+        if not hmac.compare_digest(told.schema_digest.encode(), schema_digest(schema).encode()):
+            own = json.loads(declare(schema, version=""))
+            what = _difference(own, _declaration_in(told.declaration))
+            raise calls.unavailable(
+                f"declares its table {place.table} otherwise: {what}",
+                "Both sides must declare the same columns, with the same levels.",
+            )
+        try:
+            if _STATE.fullmatch(told.state) is None:
+                raise ValueError("no state")  # noqa: TRY301 - what follows raises it, too
+            return str(told.state), exact_number(told.epsilon_left)
+        except ValueError:
+            raise calls.unavailable("answered something that cannot be read") from None
+
+
+def _read(text: str, asked: Asked) -> Told:
+    """What a holder tells; ValueError if it is nothing, or more than was asked for."""
+    n_values = sum(one.charged.block.n_rows for one in asked.rows)
+    n_values += sum(one.n_released for one in asked.statistics)
+    if len(text) > BYTES_BESIDE + BYTES_OF_A_VALUE * n_values:
+        raise ValueError("the reply of a holder is too long")
+    return Told.read(text)
+
+
+def _declaration_in(text: str) -> dict[str, Any]:
+    """A declaration that a holder sent; empty if it is none."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _difference(own: Mapping[str, Any], told: Mapping[str, Any]) -> str:
+    """The first thing that two declarations have differently."""
+    ours, theirs = _columns(own), _columns(told)
+    if not theirs:
+        return "what it declares cannot be read"
+    for name in ours:
+        if name not in theirs:
+            return f"it has no column {_shown(name)}"
+    for name in theirs:
+        if name not in ours:
+            return f"it has a column {_shown(name)}, too"
+    for name, column in ours.items():
+        for key, value in column.items():
+            other = theirs[name].get(key)
+            if value != other:
+                return f"{_values(key, value, other)} of its column {_shown(name)} differ"
+    return "its neighbours, or its release of Tacit, differ"
+
+
+def _columns(declaration: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    listed = declaration.get("columns")
+    every = listed if isinstance(listed, list) else []
+    return {str(one.get("name")): one for one in every if isinstance(one, dict)}
+
+
+def _values(key: str, value: object, other: object) -> str:
+    """A key of a column, and of levels the first one that only one side has."""
+    if not isinstance(value, list) or not isinstance(other, list):
+        return f"the values of {key} ({_shown(value)} here, {_shown(other)} there)"
+    here, there = list(map(str, value)), list(map(str, other))
+    alone = [one for one in here if one not in set(there)]
+    alone += [one for one in there if one not in set(here)]
+    return f"the {key} ({_shown(alone[0])} is on one side only)" if alone else f"the {key} in order"
+
+
+def _shown(value: object) -> str:
+    """A value that another organisation sent, as it may be printed."""
+    text = str(value)
+    cut = text if len(text) <= SHOWN_LENGTH_MAX else f"{text[:SHOWN_LENGTH_MAX]}..."
+    return "".join(one if one.isprintable() else "?" for one in cut)
