@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import comb
+from math import comb, prod
 from typing import Any, Final
 
 import numpy as np
@@ -86,6 +86,7 @@ EPSILON_MAX: Final = 100  # beyond it nothing is private, and a typing error is 
 DRAWN: Final = 0.9
 PLANNED: Final = 1 - 2.0**-30  # of a budget, so that divided and rounded floats stay within it
 SEED_BITS: Final = 63
+N_STATISTICS_MAX: Final = 1_000  # tables; each is in the ledger, with its noisy counts
 
 
 def make(
@@ -107,6 +108,7 @@ def make(
         What was charged is kept, and completed at the next request.
     """
     axes = checked_axes(table.info.schema, request)
+    check_statistics(axes, request)
     check_delta(table, request)
     if request.epsilon:
         check_affordable(table, request.epsilon, payer)
@@ -347,6 +349,28 @@ def checked_axes(schema: Schema, request: SynthesisRequest) -> tuple[Axis, ...]:
     return axes
 
 
+def check_statistics(axes: Sequence[Axis], request: SynthesisRequest) -> None:
+    """Refuse tables of all sets of columns that are too many or too large.
+
+    Raises
+    ------
+    TooLarge
+    """
+    joining = request.joining
+    if joining is None or joining.structure is not Structure.STATISTICS:
+        return
+    n_together = min(request.degree, len(axes) - 1) + 1
+    n_tables = comb(len(axes), n_together)
+    largest = prod(sorted(axis.size for axis in axes)[-n_together:])
+    if n_tables > N_STATISTICS_MAX or largest > N_GROUPS_MAX:
+        raise TooLarge(
+            f"The structure statistics counts {n_tables} tables of {n_together} columns, the "
+            f"largest of {largest} cells; {N_STATISTICS_MAX} tables of {N_GROUPS_MAX} cells are "
+            "allowed.",
+            hint="Name fewer columns, lower degree, or use structure => 'votes'.",
+        )
+
+
 def columns_of(axes: Sequence[Axis]) -> tuple[Column, ...]:
     """Axes as the columns of a synthetic table."""
     return tuple(Column(axis.name, axis.size, _n_ordered(axis)) for axis in axes)
@@ -408,7 +432,9 @@ def preview(table: ServedTable, request: SynthesisRequest) -> tuple[PlannedStep,
     ------
     UnknownName, TooLarge, InvalidTarget, InvalidRequest
     """
-    columns = columns_of(checked_axes(table.info.schema, request))
+    axes = checked_axes(table.info.schema, request)
+    columns = columns_of(axes)
+    check_statistics(axes, request)
     check_delta(table, request)
     known = known_now(table, columns)
     steps = [PlannedStep(name="reading the history", epsilon=Fraction(0), n_tables=len(known))]

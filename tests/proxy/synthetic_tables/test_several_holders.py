@@ -223,6 +223,7 @@ MAKE = "CREATE SYNTHETIC TABLE s FROM rows"
         (f"{NETWORK}, smoothing => 'much'", "invalid_request"),
         (f"{NETWORK}, public_rows => 0", "invalid_target"),
         ("method => 'privbayes'", "invalid_request"),
+        ("method => 'privbayes', structure => 'models'", "invalid_request"),
         ("epsilon => 1, delta => 1e-9", "invalid_request"),
         ("epsilon => 1, evaluate => 0.1", "invalid_request"),
         ("epsilon => 1, columns => (a, holder)", "unknown_name"),
@@ -259,3 +260,18 @@ def test_the_record_says_how_answers_were_joined_and_orders_the_same_again(
     assert SyntheticRecord.from_json(record.to_json()) == record
     again = asked(alike.engine, f"CREATE SYNTHETIC TABLE t FROM rows WITH ({record.options})")
     assert again[0]["n_rows"] == 50
+
+
+def test_statistics_of_too_many_or_too_large_sets_are_refused_unpaid(tmp_path: Path) -> None:
+    many, large = {f"c{place}": 1 for place in range(30)}, {"a": 400, "b": 400}
+    for sizes, joined in ((many, "2"), (large, "1")):
+        counts = np.zeros(tuple(sizes.values()), dtype=np.int64)
+        counts.flat[0] = 9
+        store = SyntheticStore(tmp_path / joined, DEFAULT_LIMITS)
+        (tmp_path / joined).mkdir(exist_ok=True)
+        with federated_engine(tmp_path / joined, sizes, {"north": counts}, store=store) as found:
+            order = f"{MAKE} WITH ({NETWORK}, structure => 'statistics', degree => {joined})"
+            told = refused(found.engine, order)
+            assert told.code == "too_large"
+            assert "votes" in str(told.hint)
+            assert found.spent() == [0]
