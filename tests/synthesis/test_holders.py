@@ -17,6 +17,7 @@ from scipy.stats import chisquare
 
 from cube.query import Partition
 from cube.statistic import Choice
+from synthesis.choice import noise_of_sum
 from synthesis.holders import (
     DEGREES,
     NETWORK_SHARES,
@@ -24,7 +25,6 @@ from synthesis.holders import (
     Smoothing,
     Structure,
     federated_network,
-    noise_of_sum,
 )
 from synthesis.merging import merged_model
 from synthesis.privbayes import ChoiceMeasurer, LearningSettings, learned_network
