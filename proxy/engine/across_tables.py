@@ -385,7 +385,7 @@ class _OnTable:
 def some_holders(
     table: ServedTable, parts: tuple[Part, ...]
 ) -> tuple[tuple[Part, ...], str] | None:
-    """The same parts of the rows of those holders that can answer, and what is said of it.
+    """The same parts over the rows of those holders that can answer, and a sentence about it.
 
     None if the table has no holders, or if all of them can, or none.
     """
