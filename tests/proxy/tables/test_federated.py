@@ -348,3 +348,17 @@ def test_holders_join_and_leave_with_a_generation(tmp_path: Path) -> None:
         earlier = before.look([Wanted(QueryBlock(counting()), DEFAULT)])[0][0]
         assert isinstance(earlier, Posterior)
         assert abs(earlier.value - TOTAL.sum()) < 6 * 30
+
+
+def test_people_at_several_holders_lose_the_sum(tmp_path: Path) -> None:
+    with federated_engine(tmp_path, SIZES, COUNTS, overlap=True) as federation:
+        found = ask(federation, BY_A)
+        assert found.receipt is not None
+        spent = federation.spent()
+        assert found.receipt.epsilon_spent == sum(spent) == 3 * spent[0]
+        assert any("several holders" in note for note in found.receipt.notes)
+        made = federation.table.gate.budget()
+        assert made.spent == sum(spent)
+        (verdict,) = verify(federation.ledger.entries()).tables
+        assert verdict.recomputed == made.spent
+        assert_all_agree(federation)
