@@ -1,4 +1,4 @@
-"""Networks of several holders, none of whom shows its rows: three ways, of one port.
+"""Networks of several holders that do not show their rows: three ways, through one port.
 
 Each holder is a `ChoiceMeasurer`: it chooses privately, and counts with noise. So what is learned
 here is made of choices and noisy tables alone, each paid for where the rows are. Budgets are per
@@ -392,7 +392,7 @@ def _from_statistics(
         if math.prod(by_name[name].size for name in scope) > N_GROUPS_MAX:
             raise ValueError(
                 f"the table of {', '.join(scope)} has more than {N_GROUPS_MAX} cells, which "
-                "nobody measures: fewer parents have smaller tables"
+                "cannot be measured: fewer parents have smaller tables"
             )
     committee = _Committee(holders, np.ones(len(holders)), rng)
     price = budget / len(scopes)

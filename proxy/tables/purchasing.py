@@ -231,7 +231,7 @@ class DirectPurchases:
             is_busy = self._table.in_flight.promises().rows
             if is_busy or len(self._table.gate.measurements()) != n_measurements:
                 raise StalePlan("something was bought while the batch was planned")
-            everything = PurchasePlan(tuple(self._table.state.extent.split(plan)), ())
+            everything = PurchasePlan(tuple(plan), ())
             purchase = self._table.begin(everything, promises)
         payments = self._table.in_flight.carry_out(purchase, payer, epsilon_cap=epsilon_cap)
         return epsilon_of(payments)
