@@ -36,8 +36,7 @@ from cube.refusals import TooLarge
 from cube.statistic import Asked
 from planner.measuring import LAPLACE, NoiseKind, PurchasePlan
 from proxy.monitoring import Watcher
-from proxy.tables.in_flight import PromisedPurchases, Purchase, Purchases
-from proxy.tables.parts import epsilon_of
+from proxy.tables.in_flight import PromisedPurchases, Purchase, Purchases, epsilon_of
 from proxy.tables.snapshot import TableSnapshot
 from proxy.tables.table_state import TableState
 
