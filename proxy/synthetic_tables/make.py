@@ -35,6 +35,7 @@ from planner.sql import suggestion
 from proxy.synthetic_tables.measurers import (
     PAIRS,
     GateMeasurer,
+    HoldersTogether,
     NetworkMeasurer,
     Stratified,
     attributes_of,
@@ -78,7 +79,7 @@ from synthesis import (
     strata_of,
     worth_scoring,
 )
-from synthesis.privbayes import BayesianNetwork, learned_network
+from synthesis.privbayes import BayesianNetwork, ChoiceMeasurer, learned_network
 
 N_LEVELS_MAX: Final = N_GROUPS_MAX  # of one column: its counts are one block
 EPSILON_MIN: Final = Fraction(1, 1000)  # divided among a hundred pairs even this is useless
@@ -276,21 +277,30 @@ def _joined(  # noqa: PLR0913, PLR0917 - what to buy, from whom, and how
         spending.buy({None: budget * Fraction(TOTAL_SHARE)}, uncounted)
         budget -= budget * Fraction(TOTAL_SHARE)
         sizes = holder_sizes(spending.table, columns)
-    in_turns = joining.structure is Structure.MODELS
     return federated_network(
         attributes_of(columns, request),
-        [
-            NetworkMeasurer(
-                spending, len(columns), level, turn=(level, len(sizes)) if in_turns else (0, 1)
-            )
-            for level in range(len(sizes))
-        ],
+        _holders(spending, len(columns), joining.structure),
         [size or 0.0 for size in sizes],
         np.random.default_rng(seed),
         budget=budget,
         structure=joining.structure,
         settings=joined_settings_of(request, joining),
     )
+
+
+def _holders(
+    spending: LaplaceSpending, n_columns: int, structure: Structure
+) -> list[ChoiceMeasurer]:
+    """Each holder, asked by itself for a model, and otherwise together with the others."""
+    holders = spending.table.extent.holders
+    if holders is None:
+        raise RuntimeError("no table of several holders")
+    levels = range(holders.n_holders)
+    if structure is Structure.MODELS:
+        n_holders = holders.n_holders
+        return [NetworkMeasurer(spending, n_columns, one, (one, n_holders)) for one in levels]
+    together = HoldersTogether(spending, n_columns, holders)
+    return [together.one(level) for level in levels]
 
 
 def _of_network(network: BayesianNetwork) -> _Fitted:

@@ -126,6 +126,16 @@ def test_whatever_was_bought_before_no_holder_pays_more_than_an_order_says(
             assert spent - earlier <= Fraction(epsilon)
 
 
+@pytest.mark.parametrize("way", ["pairwise", "votes", "models"])
+def test_where_a_person_may_be_at_several_holders_an_order_is_for_all_of_them(
+    tmp_path: Path, way: str
+) -> None:
+    with federated_engine(tmp_path, SIZES, ALIKE, overlap=True) as federation:
+        made = make(federation.table, request(3, **WAYS[way]), ANN)
+        assert made.epsilon_spent == sum(federation.spent()) <= 3
+        assert all(0.99 < spent <= 1 for spent in federation.spent())
+
+
 def test_one_holders_counts_are_bought_alone_and_the_others_only_catch_up(
     alike: Federation,
 ) -> None:
@@ -161,6 +171,7 @@ def test_after_a_holder_failed_half_way_the_next_order_goes_on(alike: Federation
         make(alike.table, order, ANN, fail_later)
     assert steps[0] == "counting rows"
     assert all(0 < spent < 1 for spent in alike.spent())
+    assert way == "models" or len(set(alike.spent())) == 1  # all were asked, or none
     before = alike.spent()
     alike.holders.down.clear()
     steps.clear()
