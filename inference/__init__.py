@@ -15,7 +15,7 @@ from inference.block_estimates import (
 )
 from inference.error_terms import FIRST_BESIDE, NoisePlaces, Places
 from inference.estimator import Estimator
-from inference.history import History, counts_groups, pooled
+from inference.history import History, counts_groups, held_by, pooled
 from inference.joint import draw_errors, error_parts
 from inference.memory import DEFAULT_MEMORY, N_BYTES_DEFAULT, N_BYTES_LEAST, EstimatorMemory
 from inference.posterior import NotEstimable, Posterior, RowEstimate, ends_about
@@ -68,6 +68,7 @@ __all__ = [
     "ends_about",
     "error_parts",
     "half_widths",
+    "held_by",
     "intervals",
     "law_under",
     "pooled",

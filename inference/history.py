@@ -15,6 +15,7 @@ It holds noisy values, and adds up those of holders; it computes nothing else wi
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 from cube.encoding import fingerprint
@@ -179,6 +180,17 @@ def counts_groups(block: QueryBlock) -> bool:
     """Whether a block only counts records, of disjoint groups or of the whole table."""
     terms = block.query.terms
     return len(terms) == 1 and terms[0].scale == 1 and not terms[0].factors
+
+
+def held_by(history: History, holders: Holders, level: int) -> History:
+    """What one holder has measured, as it has the rows."""
+    found = History()
+    for place in range(len(history)):
+        one = history[place]
+        holder, block = holders.at_holder(one.block)
+        if holder == level and history.most_precise(one.block) == place:
+            found.add([replace(one, block=block, supersedes=None)])
+    return found
 
 
 def pooled(history: History, holders: Holders) -> History:

@@ -6,6 +6,15 @@ Reads noisy values only. Draws no noise that protects data; touches no budget an
 from synthesis.choice import GAUSSIAN, LAPLACE, NoiseCost, score_share, tells_more_than_noise
 from synthesis.drawing import controlled_counts
 from synthesis.fitting import projected
+from synthesis.holders import (
+    DEGREES,
+    FEDERATED,
+    NETWORK_SHARES,
+    HoldersSettings,
+    Smoothing,
+    Structure,
+    federated_network,
+)
 from synthesis.known import KnownEstimates, Stratum
 from synthesis.merging import Model, distances, drawn_levels, merged_model, model_sizes
 from synthesis.model import PairwiseModel, model_json, model_of
@@ -18,6 +27,7 @@ from synthesis.pairwise import (
     one_way_budgets,
     worth_scoring,
 )
+from synthesis.references import HolderMargins, references
 from synthesis.sketch import Candidate, Sketch
 from synthesis.strata import (
     SCORE_SHARE,
@@ -32,28 +42,36 @@ from synthesis.strata import (
 from synthesis.tables import N_DIMENSIONS_MAX, Column, Floats, Integers, TableEstimate, combined
 
 __all__ = [
+    "DEGREES",
+    "FEDERATED",
     "GAUSSIAN",
     "LAPLACE",
+    "NETWORK_SHARES",
     "N_DIMENSIONS_MAX",
     "SCORE_SHARE",
     "TOTAL_SHARE",
     "Candidate",
     "Column",
     "Floats",
+    "HolderMargins",
+    "HoldersSettings",
     "Integers",
     "KnownEstimates",
     "Model",
     "NoiseCost",
     "PairwiseModel",
     "Sketch",
+    "Smoothing",
     "StratifiedModel",
     "Stratum",
+    "Structure",
     "TableEstimate",
     "Wishes",
     "combined",
     "controlled_counts",
     "distances",
     "drawn_levels",
+    "federated_network",
     "known_model",
     "known_sketch",
     "known_strata",
@@ -65,6 +83,7 @@ __all__ = [
     "model_sizes",
     "one_way_budgets",
     "projected",
+    "references",
     "scopes_of",
     "score_share",
     "strata_json",

@@ -8,8 +8,8 @@ The largest of many noisy scores owe their rank partly to noise, so they promise
 the tables would give. So each score is first shrunk towards the usual score.
 """
 
-from dataclasses import dataclass
-from math import gamma
+from dataclasses import dataclass, replace
+from math import comb, gamma
 from typing import Final
 
 import numpy as np
@@ -60,6 +60,10 @@ class NoiseCost:
         if not (self.deviation > 0 and self.power > 0):
             raise ValueError("noise must be positive, and must fall as the budget grows")
 
+    def of_holders(self, n_holders: int) -> "NoiseCost":
+        """The noise of sums over holders, each of whom spends the budget on Laplace noise."""
+        return replace(self, deviation=self.deviation * noise_of_sum(n_holders))
+
     def split(self, n_cells: Integers | Floats, budget: float) -> Floats:
         """Budgets of tables, with sum `budget`, for the least total expected L1 noise.
 
@@ -84,6 +88,15 @@ class NoiseCost:
     def roots(self, n_cells: Integers | Floats) -> Floats:
         """The numbers that the budgets of tables are proportional to."""
         return np.asarray(n_cells, dtype=np.float64) ** (1 / (1 + self.power))
+
+
+def noise_of_sum(n_holders: int) -> float:
+    """The mean magnitude of a sum of so many Laplace variables of scale 1.
+
+    >>> noise_of_sum(1), noise_of_sum(2)
+    (1.0, 1.5)
+    """
+    return 2 * n_holders * comb(2 * n_holders, n_holders) / 4.0**n_holders
 
 
 # The errors are tuned in the same way as the shares above; results change little around them.

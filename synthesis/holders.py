@@ -18,6 +18,7 @@ import numpy as np
 
 from cube.query import N_GROUPS_MAX, Partition
 from cube.statistic import Choice, Score
+from synthesis.choice import noise_of_sum
 from synthesis.merging import merged_model
 from synthesis.privbayes import (
     DEFAULTS,
@@ -167,15 +168,6 @@ def _sizes(holders: Sequence[ChoiceMeasurer], sizes: Sequence[float]) -> Floats:
         raise ValueError("there must be at least one holder, and a number of rows for each")
     rows = np.maximum(rows, 0.0)
     return rows if rows.sum() > 0 else np.ones_like(rows)
-
-
-def noise_of_sum(n_holders: int) -> float:
-    """The mean magnitude of a sum of so many Laplace variables of scale 1.
-
-    >>> noise_of_sum(1), noise_of_sum(2)
-    (1.0, 1.5)
-    """
-    return 2 * n_holders * math.comb(2 * n_holders, n_holders) / 4.0**n_holders
 
 
 class _Committee:

@@ -50,7 +50,7 @@ FLOORS = {
         "merging",
         "strata",
         "drawing pairwise published",
-        "model",
+        "model references",
         "sketch",
         "privbayes",
         "networks known",

@@ -181,7 +181,12 @@ from planner.sql.stream_statements import (
     DropStream,
     StreamStatement,
 )
-from planner.sql.synthetic_statements import CreateSynthetic, DropSynthetic, SyntheticStatement
+from planner.sql.synthetic_statements import (
+    JOINED_BY,
+    CreateSynthetic,
+    DropSynthetic,
+    SyntheticStatement,
+)
 from planner.sql.words import FILE, ONE_STATEMENT, TextLimits, is_new_name, worded_statements
 
 __all__ = [
@@ -199,6 +204,7 @@ __all__ = [
     "IS_MADE",
     "IS_MOMENT",
     "IS_PUBLIC",
+    "JOINED_BY",
     "LEFT",
     "LIST",
     "MANNER",

@@ -3,6 +3,7 @@
     CREATE [OR REPLACE] SYNTHETIC TABLE name FROM table
         [WITH (epsilon => 1, method => 'pairwise', rows => 48842, seed => 7, columns => (age, sex))]
         [WITH (epsilon => 1, method => 'privbayes', score => 'R', degree => 3, hierarchies => true)]
+        [WITH (.., method => 'privbayes', structure => 'votes', votes => 'one_each')]
         [WITH (.., method => 'privbayes', theta => 4, structure_share => 0.3, groups => (p.region))]
         [WITH (epsilon => 1, target => income, workload => 'SELECT ..; SELECT ..', evaluate => .05)]
     DROP SYNTHETIC TABLE [IF EXISTS] [source.]name
@@ -23,6 +24,7 @@ from cube.statistic import N_PARENTS_MAX
 from planner.sql.messages import shortened
 from planner.sql.words import StatementReader, is_name, whole_number
 
+JOINED_BY = ("structure", "votes", "clip", "smoothing", "public_rows")  # of a federated table
 OPTION_NAMES = (
     "epsilon",
     "delta",
@@ -36,6 +38,7 @@ OPTION_NAMES = (
     "theta",
     "structure_share",
     "groups",
+    *JOINED_BY,
     "target",
     "workload",
     "evaluate",
@@ -73,6 +76,10 @@ class CreateSynthetic:
     structure_share : Fraction, optional
     groups : tuple of str
         Columns of public tables, each with its table and a dot before it.
+    structure, votes, clip, smoothing : str, optional
+        How the answers of the holders of a federated table become one network.
+    public_rows : int, optional
+        How many rows these have, if that is public.
     target : tuple of str
         The columns that are to be learned from the others.
     workload : str, optional
@@ -96,6 +103,11 @@ class CreateSynthetic:
     theta: Fraction | None = None
     structure_share: Fraction | None = None
     groups: tuple[str, ...] = ()
+    structure: str | None = None
+    votes: str | None = None
+    clip: str | None = None
+    smoothing: str | None = None
+    public_rows: int | None = None
     target: tuple[str, ...] = ()
     workload: str | None = None
     evaluate: Fraction = Fraction(0)
@@ -171,9 +183,9 @@ class _Reader(StatementReader):
                 return self._groups()
             case "workload":
                 return self._text(option)
-            case "method" | "score":
-                text = self.next_expected(f"a {option}").text
-                return text.lower() if option == "method" else text.upper()
+            case "method" | "score" | "structure" | "votes" | "clip" | "smoothing":
+                text = self.next_expected(f"a value of {option}").text
+                return text.upper() if option == "score" else text.lower()
             case "hierarchies":
                 return self.truth(option)
             case _:
@@ -250,12 +262,22 @@ def _created(
         theta=theta if isinstance(theta, Fraction) else None,
         structure_share=share if isinstance(share, Fraction) else None,
         groups=groups if isinstance(groups, tuple) else (),
+        structure=_text_of(found, "structure"),
+        votes=_text_of(found, "votes"),
+        clip=_text_of(found, "clip"),
+        smoothing=_text_of(found, "smoothing"),
+        public_rows=whole_number("public_rows", found.get("public_rows"), 1, N_ROWS_WRITTEN_MAX),
         target=target if isinstance(target, tuple) else (),
         workload=workload if isinstance(workload, str) else None,
         evaluate=_spending(
             "evaluate", found.get("evaluate"), "evaluate => 0 buys no score of the table."
         ),
     )
+
+
+def _text_of(found: dict[str, _Value], name: str) -> str | None:
+    value = found.get(name)
+    return value if isinstance(value, str) else None
 
 
 def _spending(name: str, value: object, hint: str) -> Fraction:

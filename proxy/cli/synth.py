@@ -12,7 +12,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final
 
 import pyarrow as pa
 import typer
@@ -35,6 +35,22 @@ from proxy.cli.shared.options import (
 )
 from proxy.cli.shared.rendering import after_cost, console, general, plain
 from proxy.cli.shared.statements import statements_in
+from proxy.cli.synth_options import (
+    ClipOption,
+    DeltaOption,
+    EpsilonOption,
+    MethodOption,
+    ModelArgument,
+    NameArgument,
+    NewNameOption,
+    OutputOption,
+    PublicRowsOption,
+    RowsOption,
+    SeedOption,
+    SmoothingOption,
+    StructureOption,
+    VotesOption,
+)
 from proxy.protocol import tacit_pb2
 
 N_SHARES_SHOWN: Final = 40  # of a law; a file has all of them
@@ -158,67 +174,6 @@ app = typer.Typer(
 )
 
 
-class MethodOption(StrEnum):
-    """How rows are made."""
-
-    AUTO = "auto"
-    PAIRWISE = "pairwise"
-    PRIVBAYES = "privbayes"
-
-
-NameArgument: TypeAlias = Annotated[
-    str, typer.Argument(metavar="NAME", help="A synthetic table, like adult_1 or adult.adult_1.")
-]
-ModelArgument: TypeAlias = Annotated[
-    str,
-    typer.Argument(
-        metavar="NAME",
-        help="A synthetic table, like adult_1 or adult.adult_1; or the file of a model, "
-        "like adult.model.",
-    ),
-]
-NewNameOption: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        "--name", metavar="NAME", help="Its name in SQL; if left out, the server chooses one."
-    ),
-]
-OutputOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="Also write the rows; the suffix .parquet or .csv sets the format. Replaces the file.",
-    ),
-]
-RowsOption: TypeAlias = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N", min=1, help="How many rows; if left out, the private table's estimated number."
-    ),
-]
-SeedOption: TypeAlias = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=0, help="The same seed draws the same rows from the same model."),
-]
-EpsilonOption: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        metavar="NUMBER",
-        help="The most that it may cost. 0: free, from what is known already.",
-    ),
-]
-
-DeltaOption: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NUMBER",
-        help="Measure with Gaussian noise, under the delta that the table's owner offers.",
-    ),
-]
-
-
 @app.command(
     epilog="Example: tacit synth create adult --epsilon 1 --columns age,sex,income -o adult.parquet"
 )
@@ -296,6 +251,11 @@ def create(  # noqa: PLR0913, PLR0917 - one parameter per option
             "groups that these make, such as cities.region.",
         ),
     ] = "",
+    structure: StructureOption = None,
+    votes: VotesOption = None,
+    clip: ClipOption = None,
+    smoothing: SmoothingOption = None,
+    public_rows: PublicRowsOption = None,
     rows: RowsOption = None,
     seed: SeedOption = None,
     columns: Annotated[
@@ -338,6 +298,11 @@ def create(  # noqa: PLR0913, PLR0917 - one parameter per option
         theta=theta,
         structure_share=structure_share,
         groups=_names(groups),
+        structure=_value(structure),
+        votes=_value(votes),
+        clip=_value(clip),
+        smoothing=_value(smoothing),
+        public_rows=public_rows,
         target=_names(target),
         workload=None if workload is None else statements_in(workload),
         evaluate=evaluate,
@@ -612,6 +577,11 @@ def _full_name(table: tacit_pb2.SyntheticTable) -> str:
 def _names(text: str) -> list[str]:
     """The names in a comma-separated text."""
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _value(option: StrEnum | None) -> str | None:
+    """What a request says for an option; nothing if it was left out."""
+    return None if option is None else option.value
 
 
 def _given(text: str) -> tacit_pb2.GivenValue:

@@ -451,7 +451,7 @@ class BestReportReply(_message.Message):
     def __init__(self, report: _Optional[int] = ..., expected_loss: _Optional[float] = ..., answer: _Optional[float] = ..., receipt: _Optional[_Union[Receipt, _Mapping]] = ..., interval: _Optional[_Union[PosteriorInterval, _Mapping]] = ...) -> None: ...
 
 class CreateSyntheticRequest(_message.Message):
-    __slots__ = ("table", "name", "replace", "epsilon", "method", "rows", "seed", "columns", "delta", "score", "degree", "hierarchies", "target", "workload", "evaluate", "theta", "structure_share", "groups")
+    __slots__ = ("table", "name", "replace", "epsilon", "method", "rows", "seed", "columns", "delta", "score", "degree", "hierarchies", "target", "workload", "evaluate", "theta", "structure_share", "groups", "structure", "votes", "clip", "smoothing", "public_rows")
     TABLE_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     REPLACE_FIELD_NUMBER: _ClassVar[int]
@@ -470,6 +470,11 @@ class CreateSyntheticRequest(_message.Message):
     THETA_FIELD_NUMBER: _ClassVar[int]
     STRUCTURE_SHARE_FIELD_NUMBER: _ClassVar[int]
     GROUPS_FIELD_NUMBER: _ClassVar[int]
+    STRUCTURE_FIELD_NUMBER: _ClassVar[int]
+    VOTES_FIELD_NUMBER: _ClassVar[int]
+    CLIP_FIELD_NUMBER: _ClassVar[int]
+    SMOOTHING_FIELD_NUMBER: _ClassVar[int]
+    PUBLIC_ROWS_FIELD_NUMBER: _ClassVar[int]
     table: str
     name: str
     replace: bool
@@ -488,7 +493,12 @@ class CreateSyntheticRequest(_message.Message):
     theta: float
     structure_share: str
     groups: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, table: _Optional[str] = ..., name: _Optional[str] = ..., replace: bool = ..., epsilon: _Optional[str] = ..., method: _Optional[str] = ..., rows: _Optional[int] = ..., seed: _Optional[int] = ..., columns: _Optional[_Iterable[str]] = ..., delta: _Optional[str] = ..., score: _Optional[str] = ..., degree: _Optional[int] = ..., hierarchies: bool = ..., target: _Optional[_Iterable[str]] = ..., workload: _Optional[str] = ..., evaluate: _Optional[str] = ..., theta: _Optional[float] = ..., structure_share: _Optional[str] = ..., groups: _Optional[_Iterable[str]] = ...) -> None: ...
+    structure: str
+    votes: str
+    clip: str
+    smoothing: str
+    public_rows: int
+    def __init__(self, table: _Optional[str] = ..., name: _Optional[str] = ..., replace: bool = ..., epsilon: _Optional[str] = ..., method: _Optional[str] = ..., rows: _Optional[int] = ..., seed: _Optional[int] = ..., columns: _Optional[_Iterable[str]] = ..., delta: _Optional[str] = ..., score: _Optional[str] = ..., degree: _Optional[int] = ..., hierarchies: bool = ..., target: _Optional[_Iterable[str]] = ..., workload: _Optional[str] = ..., evaluate: _Optional[str] = ..., theta: _Optional[float] = ..., structure_share: _Optional[str] = ..., groups: _Optional[_Iterable[str]] = ..., structure: _Optional[str] = ..., votes: _Optional[str] = ..., clip: _Optional[str] = ..., smoothing: _Optional[str] = ..., public_rows: _Optional[int] = ...) -> None: ...
 
 class SyntheticProgress(_message.Message):
     __slots__ = ("step", "done", "epsilon_spent", "table", "receipt")

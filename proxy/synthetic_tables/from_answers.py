@@ -22,7 +22,7 @@ from cube.refusals import InvalidRequest, InvalidTarget, TooLarge
 from cube.runtime import cached_property
 from cube.schema import Schema
 from cube.statistic import Score
-from planner.sql import CreateSynthetic
+from planner.sql import JOINED_BY, CreateSynthetic
 from proxy.collections import N_SIMULATED_MAX, CollectedTable
 from proxy.config import SyntheticLimits
 from proxy.synthetic_tables.make import SEED_BITS, checked_axes, columns_of
@@ -90,6 +90,7 @@ def _check_free(order: CreateSynthetic, name: str) -> None:
         "theta": order.theta is not None,
         "structure_share": order.structure_share is not None,
         "groups": bool(order.groups),
+        **{name: getattr(order, name) is not None for name in JOINED_BY},
         "score": order.score is not None and order.score.upper() != Score.INFORMATION,
     }
     for option, is_given in bought.items():

@@ -12,6 +12,7 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import comb
 from typing import Any, Final
 
 import numpy as np
@@ -37,11 +38,20 @@ from proxy.synthetic_tables.measurers import (
     NetworkMeasurer,
     Stratified,
     attributes_of,
+    holder_sizes,
+    joined_settings_of,
     known_now,
     settings_of,
 )
 from proxy.synthetic_tables.models import decoded_model, drawn, drawn_parts, encoded
-from proxy.synthetic_tables.request import MadeTable, Method, PlannedStep, SynthesisRequest, Watch
+from proxy.synthetic_tables.request import (
+    Joining,
+    MadeTable,
+    Method,
+    PlannedStep,
+    SynthesisRequest,
+    Watch,
+)
 from proxy.synthetic_tables.spending import GaussianBudget, GaussianSpending, LaplaceSpending
 from proxy.tables import ServedTable
 from synthesis import (
@@ -54,7 +64,9 @@ from synthesis import (
     Model,
     NoiseCost,
     Stratum,
+    Structure,
     Wishes,
+    federated_network,
     known_model,
     known_sketch,
     known_strata,
@@ -66,7 +78,7 @@ from synthesis import (
     strata_of,
     worth_scoring,
 )
-from synthesis.privbayes import learned_network
+from synthesis.privbayes import BayesianNetwork, learned_network
 
 N_LEVELS_MAX: Final = N_GROUPS_MAX  # of one column: its counts are one block
 EPSILON_MIN: Final = Fraction(1, 1000)  # divided among a hundred pairs even this is useless
@@ -198,7 +210,13 @@ def _planned_budget(
     """What may be spent, in the units of the noise, and what a budget buys."""
     if isinstance(spending, GaussianSpending):
         return PLANNED * float(spending.budget), GAUSSIAN
-    return PLANNED * float(spending.budget_of(request.epsilon)), LAPLACE
+    return PLANNED * float(spending.budget_of(request.epsilon)), laplace_cost(spending.table)
+
+
+def laplace_cost(table: ServedTable) -> NoiseCost:
+    """What a budget buys with Laplace noise: of a federated table, every holder adds its own."""
+    holders = table.extent.holders
+    return LAPLACE if holders is None else LAPLACE.of_holders(holders.n_holders)
 
 
 def _wishes(columns: Sequence[Column], request: SynthesisRequest) -> Wishes:
@@ -223,6 +241,8 @@ def _network(
             hint="Give one, or make a table from history alone with the method pairwise.",
         )
     budget = spending.budget_of(request.epsilon)
+    if request.joining is not None:
+        return _of_network(_joined(spending, columns, request, request.joining, budget, seed))
     if known_now(spending.table, columns).n_rows is None:
         spending.step("counting rows", 0.0)
         spending.buy({None: budget * Fraction(TOTAL_SHARE)})
@@ -235,6 +255,43 @@ def _network(
         n_rows=max(1.0, known_now(spending.table, columns).n_rows or 0.0),
         settings=settings_of(request),
     )
+    return _of_network(network)
+
+
+def _joined(  # noqa: PLR0913, PLR0917 - what to buy, from whom, and how
+    spending: LaplaceSpending,
+    columns: Sequence[Column],
+    request: SynthesisRequest,
+    joining: Joining,
+    budget: Fraction,
+    seed: int,
+) -> BayesianNetwork:
+    """A network of the rows of all holders of a federated table; each pays the budget."""
+    sizes = holder_sizes(spending.table, columns)
+    uncounted = [level for level, size in enumerate(sizes) if size is None]
+    if uncounted:
+        spending.step("counting rows", 0.0)
+        spending.buy({None: budget * Fraction(TOTAL_SHARE)}, uncounted)
+        budget -= budget * Fraction(TOTAL_SHARE)
+        sizes = holder_sizes(spending.table, columns)
+    in_turns = joining.structure is Structure.MODELS
+    return federated_network(
+        attributes_of(columns, request),
+        [
+            NetworkMeasurer(
+                spending, len(columns), level, turn=(level, len(sizes)) if in_turns else (0, 1)
+            )
+            for level in range(len(sizes))
+        ],
+        [size or 0.0 for size in sizes],
+        np.random.default_rng(seed),
+        budget=budget,
+        structure=joining.structure,
+        settings=joined_settings_of(request, joining),
+    )
+
+
+def _of_network(network: BayesianNetwork) -> _Fitted:
     scopes = [
         tuple(sorted((node.child, *(parent.column for parent in node.parents))))
         for node in network.nodes
@@ -280,7 +337,7 @@ def checked_axes(schema: Schema, request: SynthesisRequest) -> tuple[Axis, ...]:
                 f"{schema.table} has no column {name} with declared levels.",
                 hint=suggestion(name, known) or f"Columns: {', '.join(known)}.",
             )
-    axes = tuple(schema.by_name[name] for name in request.columns) or schema.axes
+    axes = tuple(schema.by_name[name] for name in request.columns) or schema.of_one_holder.axes
     for axis in axes:
         if axis.size > N_LEVELS_MAX:
             raise TooLarge(
@@ -327,11 +384,14 @@ def check_affordable(table: ServedTable, epsilon: Fraction, payer: Payer) -> Non
     Raises
     ------
     BudgetExhausted, LimitReached
+    SourceUnavailable
+        If a holder of a federated table cannot be asked.
     """
     weight = Weight.at_least(table.info.schema.per_row(epsilon))
     everything = PlannedMeasurement(QueryBlock(counting()), weight)
     try:
         table.check([everything], payer, epsilon_cap=None)
+        table.foresee([everything], payer)
     except (BudgetExhausted, LimitReached) as refusal:
         raise type(refusal)(replace(refusal.shortfall, is_synthetic=True)) from None
 
@@ -355,12 +415,14 @@ def preview(table: ServedTable, request: SynthesisRequest) -> tuple[PlannedStep,
     if not request.epsilon:
         return tuple(steps)
     schema = table.info.schema
-    left, cost = float(schema.per_row(request.epsilon)), LAPLACE
+    left, cost = float(schema.per_row(request.epsilon)), laplace_cost(table)
     price = float(schema.rows_per_unit_max)
     if request.delta is not None:
         bought = GaussianBudget.of(table, request.epsilon, request.delta)
         steps.append(_planned("opening Gaussian noise", float(bought.opening), 0))
         left, cost, price = float(bought.budget), GAUSSIAN, float(bought.epsilon_per_budget)
+    if request.joining is not None:
+        return (*steps, *_joined_steps(table, columns, request.joining, request, left, price))
     if known.n_rows is None:  # until rows are counted, use the public bound
         known = replace(known, n_rows=float(table.info.schema.n_records_max))
         steps.append(_planned("counting rows", price * TOTAL_SHARE * left, 1))
@@ -377,6 +439,32 @@ def preview(table: ServedTable, request: SynthesisRequest) -> tuple[PlannedStep,
         known = KnownEstimates(n_rows=(known.n_rows or 0.0) / len(strata))
     plan = _Plan(columns, known, cost, n_classes=max(1, len(strata)))
     return (*steps, *plan.steps(left, price))
+
+
+def _joined_steps(  # noqa: PLR0913, PLR0917 - of what, how, and at what price
+    table: ServedTable,
+    columns: Sequence[Column],
+    joining: Joining,
+    request: SynthesisRequest,
+    left: float,
+    price: float,
+) -> list[PlannedStep]:
+    """What a network of a federated table costs, at each of its holders."""
+    steps, sizes = [], holder_sizes(table, columns)
+    if any(size is None for size in sizes):
+        steps.append(_planned("counting rows", price * TOTAL_SHARE * left, 1))
+        left -= TOTAL_SHARE * left
+    settings = joined_settings_of(request, joining)
+    if joining.structure is Structure.STATISTICS:
+        n_parents = min(settings.degree_of(joining.structure), len(columns) - 1)
+        n_tables = comb(len(columns), n_parents + 1)
+        return [*steps, _planned("measuring tables", price * left, n_tables)]
+    for_network = float(settings.learning(joining.structure).network_share) * left
+    return [
+        *steps,
+        _planned("choosing the network", price * for_network, len(columns) - 1),
+        _planned("measuring tables", price * (left - for_network), len(columns)),
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,13 +18,27 @@ from typing import Final
 
 import numpy as np
 
+from cube.holders import Holders
 from cube.query import Partition, QueryBlock, Scope, counting
 from cube.refusals import BudgetExhausted, LimitReached
 from cube.statistic import Choice, Distance
-from proxy.synthetic_tables.request import Grouping, SynthesisRequest
+from inference import History
+from proxy.synthetic_tables.request import Clip, Grouping, Joining, SynthesisRequest, Votes
 from proxy.synthetic_tables.spending import LaplaceSpending, product_partition
 from proxy.tables import ServedTable
-from synthesis import Candidate, Column, Floats, Integers, KnownEstimates, Sketch, Stratum
+from synthesis import (
+    Candidate,
+    Column,
+    Floats,
+    HolderMargins,
+    HoldersSettings,
+    Integers,
+    KnownEstimates,
+    Sketch,
+    Stratum,
+    known_sketch,
+    references,
+)
 from synthesis.privbayes import (
     Attribute,
     LearningSettings,
@@ -41,6 +55,20 @@ def settings_of(request: SynthesisRequest) -> LearningSettings:
         degree=request.degree,
         theta=request.theta,
         network_share=request.structure_share,
+    )
+
+
+def joined_settings_of(request: SynthesisRequest, joining: Joining) -> HoldersSettings:
+    """The same for a network of several holders."""
+    return HoldersSettings(
+        score=request.score,
+        degree=request.degree,
+        theta=request.theta,
+        network_share=request.structure_share,
+        votes_by_size=joining.votes is Votes.BY_SIZE,
+        holders_clip=joining.clip is Clip.HOLDERS,
+        n_rows=None if joining.public_rows is None else float(joining.public_rows),
+        smoothing=joining.smoothing,
     )
 
 
@@ -69,34 +97,56 @@ class NetworkMeasurer:
     ----------
     n_columns : int
         How many columns there are; at most one choice is made for each.
+    level : int, optional
+        Of a federated table: the holder that chooses, and whose rows are counted.
+    turn : (int, int)
+        The place of this network among those that are learned one after the other, and how many.
     """
 
-    def __init__(self, spending: LaplaceSpending, n_columns: int) -> None:
+    def __init__(
+        self,
+        spending: LaplaceSpending,
+        n_columns: int,
+        level: int | None = None,
+        turn: tuple[int, int] = (0, 1),
+    ) -> None:
         self._spending = spending
         self._n_columns = n_columns
+        self._level = level
+        self._turn = turn
         self._n_chosen = 0
 
     def choose(self, choice: Choice, budget: Fraction) -> int:
         """The index of the chosen candidate."""
         share = self._n_chosen / self._n_columns
-        self._spending.step("choosing the network", BEGUN + (CHOSEN - BEGUN) * share)
+        self._step("choosing the network", BEGUN + (CHOSEN - BEGUN) * share)
         self._n_chosen += 1
+        holders = self._spending.table.extent.holders
+        if holders is not None and self._level is not None:
+            choice = holders.choice_of(choice, self._level)
         (place,) = self._spending.ask([choice], budget)
         return int(place)
 
     def tables(self, views: Sequence[tuple[Partition, ...]], budget: Fraction) -> list[Floats]:
         """Noisy counts over the classes of views, with one axis for each view, in its order."""
-        self._spending.step("measuring tables", CHOSEN)
+        self._step("measuring tables", CHOSEN)
         partitions = [_product(of_table) for of_table in views]
-        self._spending.buy(dict.fromkeys(partitions, budget))
+        levels = None if self._level is None else (self._level,)
+        self._spending.buy(dict.fromkeys(partitions, budget), levels)
+        snapshot = self._spending.table.snapshot()
+        history = snapshot.history if self._level is None else snapshot.held_by(self._level)
         return [
-            self._counts(partition, of_table)
+            self._counts(history, partition, of_table)
             for partition, of_table in zip(partitions, views, strict=True)
         ]
 
-    def _counts(self, partition: Partition, views: Sequence[Partition]) -> Floats:
+    def _step(self, name: str, done: float) -> None:
+        place, n_networks = self._turn
+        self._spending.step(name, CHOSEN * (place + done / CHOSEN) / n_networks)
+
+    @staticmethod
+    def _counts(history: History, partition: Partition, views: Sequence[Partition]) -> Floats:
         """The most precise counts in the history for a product of views."""
-        history = self._spending.table.snapshot().pooled
         place = history.most_precise(QueryBlock(counting(), partition))
         if place is None:
             raise RuntimeError("a table that was measured is not in the history")
@@ -157,17 +207,36 @@ class GateMeasurer:
         """Noisy distances of tables from independence; zeros once buying has stopped."""
         self._step("scoring pairs", ONE_WAYS)
         candidates = sketch.candidates
-        asked = []
-        for candidate in candidates:
-            reference = np.rint(sketch.reference(candidate)).astype(np.int64)
-            block = QueryBlock(counting(), self._counted(candidate))
-            asked.append(Distance(block, tuple(reference.ravel().tolist())))
+        holders = self._spending.table.extent.holders
+        if holders is None:
+            asked = [self._distance(one, sketch.reference(one)) for one in candidates]
+            between = np.zeros(len(candidates))
+        else:
+            asked, between = self._of_each_holder(holders, sketch)
         # Distances with Gaussian noise cost every cell alike, so those of several strata add up
         n_paid_for = self._of.n_strata if self._spending.distances_cost_all else 1
         share = budget / len(candidates) / n_paid_for
         told: list[tuple[float, ...]] = []
         self._pay(lambda: told.append(self._spending.ask(asked, share)))
-        return np.array(told[0]) if told else np.zeros(len(candidates))
+        if not told:
+            return np.zeros(len(candidates))
+        of_each = np.array(told[0]).reshape(-1, len(candidates))  # a row for each holder
+        return np.asarray(of_each.sum(axis=0) + between)
+
+    def _of_each_holder(self, holders: Holders, sketch: Sketch) -> tuple[list[Distance], Floats]:
+        """What each holder is asked, and what the differences of holders add to each sum."""
+        margins = holder_margins(self._spending.table, self._columns, self._of.stratum)
+        expected = [references(sketch, one, margins) for one in sketch.candidates]
+        asked = [
+            holders.distance_of(self._distance(candidate, tables[level]), level)
+            for level in range(holders.n_holders)
+            for candidate, (tables, _) in zip(sketch.candidates, expected, strict=True)
+        ]
+        return asked, np.array([between for _, between in expected])
+
+    def _distance(self, candidate: Candidate, reference: Floats) -> Distance:
+        block = QueryBlock(counting(), self._counted(candidate))
+        return Distance(block, tuple(np.rint(reference).astype(np.int64).ravel().tolist()))
 
     def pairs(self, budgets: Mapping[Candidate, float]) -> None:
         """Count the cells of tables of pairs."""
@@ -244,3 +313,19 @@ def known_now(
     snapshot = table.snapshot()
     told = (counts for one in snapshot.charges.released for counts in one.counts)
     return KnownEstimates.from_history(snapshot.pooled, columns, told, stratum)
+
+
+def holder_sizes(table: ServedTable, columns: Sequence[Column]) -> list[float | None]:
+    """The noisy number of rows of each holder of a federated table; None where there is none."""
+    return [one.n_rows for one in holder_margins(table, columns)]
+
+
+def holder_margins(
+    table: ServedTable, columns: Sequence[Column], stratum: Stratum = ()
+) -> list[HolderMargins]:
+    """What the history says of the columns of each holder of a federated table."""
+    snapshot, found = table.snapshot(), []
+    for level in range(snapshot.n_holders):
+        known = KnownEstimates.from_history(snapshot.held_by(level), columns, (), stratum)
+        found.append(HolderMargins(known.n_rows, known_sketch(columns, known).one_ways))
+    return found

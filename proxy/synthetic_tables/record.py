@@ -23,7 +23,14 @@ from cube.statistic import Score
 from planner.domain import SyntheticName
 from proxy.api import arrow_type
 from proxy.sources.public import sql_type_of
-from proxy.synthetic_tables.request import Evaluation, MadeTable, Method, SynthesisRequest
+from proxy.synthetic_tables.request import (
+    Evaluation,
+    Joining,
+    MadeTable,
+    Method,
+    SynthesisRequest,
+)
+from synthesis import Structure
 from synthesis.privbayes import DEFAULTS
 
 ID_BYTES: Final = 8
@@ -80,6 +87,8 @@ class SyntheticRecord:
         The share of the budget for the choice of parents.
     groups : tuple of str
         The columns of public tables whose groups categories could be parents by.
+    joining : Joining, optional
+        How the answers of the holders of a federated table became one network.
     target : tuple of str
         The columns that were to be learned from the others.
     workload : tuple of tuple of str
@@ -117,6 +126,7 @@ class SyntheticRecord:
     theta: float = DEFAULTS.theta
     structure_share: Fraction = DEFAULTS.network_share
     groups: tuple[str, ...] = ()
+    joining: Joining | None = None
     target: tuple[str, ...] = ()
     workload: tuple[tuple[str, ...], ...] = ()
     evaluate: Fraction = Fraction(0)
@@ -154,6 +164,7 @@ class SyntheticRecord:
             theta=request.theta,
             structure_share=request.structure_share,
             groups=tuple(one.name for one in request.groups),
+            joining=request.joining,
             target=request.target,
             workload=request.workload,
             evaluate=request.evaluate,
@@ -182,8 +193,10 @@ class SyntheticRecord:
         delta = "" if self.delta is None else f"delta => {float(self.delta):g}, "
         network = ""
         if self.method is Method.PRIVBAYES:
+            has_score = self.joining is None or self.joining.structure is not Structure.STATISTICS
+            score = f"score => '{self.score}', " if has_score else ""
             network = (
-                f"score => '{self.score}', degree => {self.degree}, "
+                f"{score}degree => {self.degree}, "
                 f"hierarchies => {str(self.hierarchies).lower()}, {self._network}"
             )
         return (
@@ -195,7 +208,7 @@ class SyntheticRecord:
     @property
     def _network(self) -> str:
         """The options of a network that are not the usual ones."""
-        said = []
+        said = [] if self.joining is None else list(self.joining.options)
         if self.theta != DEFAULTS.theta:
             said.append(f"theta => {self.theta:.6g}")
         if self.structure_share != DEFAULTS.network_share:
@@ -285,6 +298,7 @@ class SyntheticRecord:
                         values.get("structure_share", DEFAULTS.network_share)
                     ),
                     "groups": tuple(values.get("groups", ())),
+                    "joining": _joining(values.get("joining")),
                     "evaluation": _evaluation(values.get("evaluation")),
                 }
             )
@@ -297,6 +311,10 @@ class SyntheticRecord:
 def new_id() -> str:
     """An id that no other table has."""
     return secrets.token_hex(ID_BYTES)
+
+
+def _joining(values: dict[str, Any] | None) -> Joining | None:
+    return None if values is None else Joining.from_json(values)
 
 
 def _evaluation(values: dict[str, Any] | None) -> Evaluation | None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from cube.query import Scope
 from cube.statistic import N_PARENTS_MAX, Score
+from synthesis import FEDERATED, Smoothing, Structure
 from synthesis.privbayes import DEFAULTS
 
 CONFIDENCE: Final = 0.95  # of the interval of an evaluation
@@ -58,6 +59,71 @@ class Grouping:
         return len(set(self.labels))
 
 
+class Votes(StrEnum):
+    """What a holder's vote for an arc of a network weighs."""
+
+    BY_SIZE = "by_size"  # as much as the holder has rows
+    ONE_EACH = "one_each"
+
+
+class Clip(StrEnum):
+    """Who sets negative counts to 0."""
+
+    COORDINATOR = "coordinator"  # once, in the sum over holders
+    HOLDERS = "holders"  # each in its own counts, as published
+
+
+DEFAULT_STRUCTURE: Final = Structure.VOTES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joining:
+    """How the answers of holders become one network.
+
+    Parameters
+    ----------
+    structure : Structure
+        How parents are chosen.
+    votes : Votes
+        Of `Structure.VOTES`.
+    clip : Clip
+        For noisy tables that are summed, like the next two.
+    smoothing : Smoothing
+    public_rows : int, optional
+        How many rows all holders have, if that is public; a noisy number by default.
+    """
+
+    structure: Structure = DEFAULT_STRUCTURE
+    votes: Votes = Votes.BY_SIZE
+    clip: Clip = Clip.COORDINATOR
+    smoothing: Smoothing = FEDERATED.smoothing
+    public_rows: int | None = None
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> "Joining":
+        """The value of its fields as JSON values."""
+        return cls(
+            structure=Structure(values["structure"]),
+            votes=Votes(values["votes"]),
+            clip=Clip(values["clip"]),
+            smoothing=Smoothing(values["smoothing"]),
+            public_rows=values["public_rows"],
+        )
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The options of an SQL statement that say it, but for the usual ones."""
+        usual, said = Joining(structure=self.structure), [f"structure => '{self.structure}'"]
+        said += [
+            f"{name} => '{getattr(self, name)}'"
+            for name in ("votes", "clip", "smoothing")
+            if getattr(self, name) != getattr(usual, name)
+        ]
+        if self.public_rows is not None:
+            said.append(f"public_rows => {self.public_rows}")
+        return tuple(said)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SynthesisRequest:
     """A request for a synthetic table.
@@ -87,6 +153,8 @@ class SynthesisRequest:
         The share of the budget that the choice of parents may take.
     groups : tuple of Grouping
         Of categories, which may be parents by their groups; the finest groups first.
+    joining : Joining, optional
+        Of a network of a federated table; None of other tables.
     target : tuple of str
         The columns that are to be learned from the others; they come first in what is bought.
     workload : tuple of sorted scopes
@@ -108,6 +176,7 @@ class SynthesisRequest:
     theta: float = DEFAULTS.theta
     structure_share: Fraction = DEFAULTS.network_share
     groups: tuple[Grouping, ...] = ()
+    joining: Joining | None = None
     target: tuple[str, ...] = ()
     workload: tuple[Scope, ...] = ()
     evaluate: Fraction = Fraction(0)

@@ -5,8 +5,9 @@ category's levels: a city is a parent with few levels by its region. Grouping co
 """
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from fractions import Fraction
-from typing import Final, TypedDict
+from typing import Final, TypedDict, TypeVar
 
 import pyarrow as pa
 
@@ -16,17 +17,22 @@ from cube.refusals import InvalidRequest, InvalidTarget, TooLarge, UnknownName
 from cube.schema import Schema
 from cube.statistic import N_PARENTS_MAX, Score
 from planner.planner import workload_scopes
-from planner.sql import CreateSynthetic, listed, shortened, suggestion
+from planner.sql import JOINED_BY, CreateSynthetic, listed, shortened, suggestion
 from proxy.config import SyntheticLimits
 from proxy.sources.public import PublicTable
 from proxy.synthetic_tables.record import SyntheticRecord
 from proxy.synthetic_tables.request import (
+    DEFAULT_STRUCTURE,
     THETA_MAX,
     THETA_MIN,
+    Clip,
     Grouping,
+    Joining,
     Method,
     SynthesisRequest,
+    Votes,
 )
+from synthesis import DEGREES, FEDERATED, NETWORK_SHARES, Smoothing, Structure
 from synthesis.privbayes import DEFAULTS
 
 TEXT_BYTES = 4  # what Arrow stores for a text in addition to its characters
@@ -40,8 +46,20 @@ def request_of(
     schema: Schema,
     limits: SyntheticLimits,
     public: Sequence[PublicTable] = (),
+    *,
+    is_federated: bool = False,
 ) -> SynthesisRequest:
     """The request that an order stands for; public tables say the groups of levels.
+
+    Parameters
+    ----------
+    order : CreateSynthetic
+    schema : Schema
+        What SQL sees of the private table.
+    limits : SyntheticLimits
+    public : sequence of PublicTable
+    is_federated : bool
+        Whether several holders have the private table's rows.
 
     Raises
     ------
@@ -73,6 +91,12 @@ def request_of(
         raise InvalidRequest("A seed cannot be negative.", hint="Use any other whole number.")
     _check_size(order.n_rows, columns, schema, limits)
     target, workload = _purpose(order, method, columns, schema)
+    network = _network_settings(order, method, schema, public)
+    if is_federated:
+        _check_federated(order, columns, schema)
+        network |= _federated_settings(order, method)
+    else:
+        _check_not_joined(order, schema)
     return SynthesisRequest(
         table=schema.table,
         epsilon=order.epsilon,
@@ -84,7 +108,7 @@ def request_of(
         target=target,
         workload=workload,
         evaluate=order.evaluate,
-        **_network_settings(order, method, schema, public),
+        **network,
     )
 
 
@@ -109,6 +133,7 @@ class _NetworkSettings(TypedDict, total=False):
     theta: float
     structure_share: Fraction
     groups: tuple[Grouping, ...]
+    joining: Joining
 
 
 def _network_settings(
@@ -143,6 +168,96 @@ def _network_settings(
     if order.groups:
         asked["groups"] = _groupings(order, schema, public)
     return asked
+
+
+_UNUSED: Final[Mapping[Structure, tuple[str, ...]]] = {
+    Structure.STATISTICS: ("votes", "score", "theta", "structure_share"),
+    Structure.VOTES: (),
+    Structure.MODELS: ("votes", "clip", "smoothing", "public_rows"),
+}
+
+
+def _check_not_joined(order: CreateSynthetic, schema: Schema) -> None:
+    """Refuse what only several holders' answers need."""
+    for name in JOINED_BY:
+        if getattr(order, name) is not None:
+            raise InvalidRequest(
+                f"{name} says how answers of several holders are joined; {schema.table} is no "
+                "federated table.",
+                hint=f"Leave {name} out.",
+            )
+
+
+def _check_federated(order: CreateSynthetic, columns: Sequence[str], schema: Schema) -> None:
+    """Refuse what no holder can be asked for."""
+    if schema.holders is not None and schema.holders in columns:
+        raise InvalidRequest(
+            f"{schema.holders} says which holder has a row, and is no column of synthetic tables.",
+            hint=f"Leave {schema.holders} out of columns; counts by {schema.holders} are answered "
+            "in SQL.",
+        )
+    if order.delta is not None:
+        raise InvalidRequest(
+            f"{schema.table} is a federated table, whose holders draw no Gaussian noise.",
+            hint="Leave delta out: Laplace noise needs none.",
+        )
+    if order.evaluate:
+        raise InvalidRequest(
+            f"{schema.table} is a federated table, and no holder can tell how far rows are from "
+            "those of all holders.",
+            hint="Leave evaluate out; compare the table with rows that were kept out, by tacit "
+            "synth evaluate.",
+        )
+
+
+def _federated_settings(order: CreateSynthetic, method: Method) -> _NetworkSettings:
+    """How a network is joined, and its degree if the order gives none."""
+    given = [name for name in JOINED_BY if getattr(order, name) is not None]
+    if method is not Method.PRIVBAYES:
+        if given:
+            raise InvalidRequest(
+                f"The method {method} has no setting {' or '.join(given)}.",
+                hint="Use method => 'privbayes', or leave the setting out.",
+            )
+        return _NetworkSettings()
+    structure = _one_of("structure", order.structure, Structure, DEFAULT_STRUCTURE)
+    for name in _UNUSED[structure]:
+        if getattr(order, name) is not None:
+            raise InvalidRequest(
+                f"The structure {structure} has no setting {name}.",
+                hint=f"Leave {name} out, or use another structure.",
+            )
+    if order.public_rows is not None and order.public_rows < 1:
+        raise InvalidTarget("public_rows must be at least 1.", hint="Leave it out if unknown.")
+    joining = Joining(
+        structure=structure,
+        votes=_one_of("votes", order.votes, Votes, Votes.BY_SIZE),
+        clip=_one_of("clip", order.clip, Clip, Clip.COORDINATOR),
+        smoothing=_one_of("smoothing", order.smoothing, Smoothing, FEDERATED.smoothing),
+        public_rows=order.public_rows,
+    )
+    settings = _NetworkSettings(joining=joining)
+    if order.degree is None:
+        settings["degree"] = DEGREES[structure]
+    if order.structure_share is None:
+        settings["structure_share"] = NETWORK_SHARES.get(structure, DEFAULTS.network_share)
+    return settings
+
+
+_Named = TypeVar("_Named", bound=StrEnum)
+
+
+def _one_of(name: str, given: str | None, kind: type[_Named], usual: _Named) -> _Named:
+    """The value of an option that a text names."""
+    values = [one.value for one in kind]
+    if given is None:
+        return usual
+    if given.lower() not in values:
+        raise InvalidRequest(
+            f"{name} cannot be {shortened(given)!a}.",
+            hint=suggestion(given, values) or f"It is one of {listed(values)}.",
+        )
+    return kind(given.lower())
 
 
 def _groupings(
@@ -192,7 +307,7 @@ def _purpose(
         )
     target = tuple(dict.fromkeys(_column(name, schema) for name in order.target))
     workload = () if order.workload is None else workload_scopes(order.workload, schema)
-    kept = columns or [axis.name for axis in schema.axes]
+    kept = columns or [axis.name for axis in schema.of_one_holder.axes]
     for name in target:
         if name not in kept:
             raise InvalidRequest(
@@ -230,7 +345,7 @@ def _check_size(
             "here.",
             hint=f"Use rows => {limits.n_rows}.",
         )
-    axes = [axis for axis in schema.axes if not columns or axis.name in columns]
+    axes = [axis for axis in schema.of_one_holder.axes if not columns or axis.name in columns]
     n_rows_max = min(limits.n_rows, schema.n_records_max) if n_rows is None else n_rows
     n_bytes = n_rows_max * sum(_bytes_of(axis.levels) for axis in axes)
     if n_bytes > limits.n_bytes:

@@ -219,7 +219,12 @@ class SyntheticTableService:
             seed=new_seed,
             columns=named_columns(source, table.info.schema),
         )
-        request = request_of(order, table.info.schema, self._store.limits)
+        request = request_of(
+            order,
+            table.info.schema,
+            self._store.limits,
+            is_federated=isinstance(table, ServedTable) and table.is_federated,
+        )
         with self._held(caller, order, source.table) as (free_name, replaced):
             model = self._store.model(source)
             axes = making.checked_axes(table.info.schema, request)
@@ -371,7 +376,13 @@ class SyntheticTableService:
         if isinstance(table, CollectedTable):
             return free_request(order, table.info.schema, self._store.limits)
         check_may_see_history(table, caller)
-        return request_of(order, table.info.schema, self._store.limits, self._public)
+        return request_of(
+            order,
+            table.info.schema,
+            self._store.limits,
+            self._public,
+            is_federated=table.is_federated,
+        )
 
     def _is_served(self, record: SyntheticRecord) -> bool:
         """Whether what a table was made from is served at present."""

@@ -12,7 +12,7 @@ the epsilon buys under the table's terms. Counts are rows of the history, which 
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Final
@@ -70,8 +70,12 @@ class LaplaceSpending:
         """Report that a step begins."""
         self._watch(Progress(name, done, self.spent))
 
-    def buy(self, budgets: Mapping[Partition | None, float | Fraction]) -> None:
-        """Add weight to the counts of partitions.
+    def buy(
+        self,
+        budgets: Mapping[Partition | None, float | Fraction],
+        levels: Collection[int] | None = None,
+    ) -> None:
+        """Add weight to the counts of partitions; with `levels`, of some holders' rows alone.
 
         Raises
         ------
@@ -79,7 +83,9 @@ class LaplaceSpending:
         """
         weights = {partition: _weight(budget) for partition, budget in budgets.items()}
         added = {partition: weight for partition, weight in weights.items() if weight is not None}
-        self.spent += self.table.buy_tables(added, self._payer, epsilon_cap=self._left)
+        self.spent += self.table.buy_tables(
+            added, self._payer, epsilon_cap=self._left, levels=levels
+        )
 
     def ask(self, statistics: Sequence[Statistic], budget: float | Fraction) -> tuple[float, ...]:
         """Noisy statistics, each with a weight of at most `budget`.
@@ -214,12 +220,18 @@ class GaussianSpending(LaplaceSpending):
         bought = GaussianBudget.of(table, epsilon, delta)
         self._terms, self.budget, self._bought = bought.terms, bought.budget, bought
 
-    def buy(self, budgets: Mapping[Partition | None, float | Fraction]) -> None:
+    def buy(
+        self,
+        budgets: Mapping[Partition | None, float | Fraction],
+        levels: Collection[int] | None = None,
+    ) -> None:
         """Add precision to the counts of partitions; see `LaplaceSpending.buy`."""
         precisions = {partition: self._precision(budget) for partition, budget in budgets.items()}
         added = {partition: one for partition, one in precisions.items() if one is not None}
         kind = GaussianKind(self._terms)
-        self.spent += self.table.buy_tables(added, self._payer, epsilon_cap=self._left, kind=kind)
+        self.spent += self.table.buy_tables(
+            added, self._payer, epsilon_cap=self._left, kind=kind, levels=levels
+        )
 
     def ask(self, statistics: Sequence[Statistic], budget: float | Fraction) -> tuple[float, ...]:
         """Noisy distances, each for a part `budget` of ``mu**2``; see `LaplaceSpending.ask`."""

@@ -5,7 +5,7 @@ those of purchases. A caller gets values: a snapshot to plan on, or what it want
 enough. No exact count comes this far: a gate hands out noisy values only.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -124,6 +124,11 @@ class ServedTable:
         """Whether this is what is readable of the table, of its present generation."""
         return self.extent.is_of(self.gate.history)
 
+    @property
+    def is_federated(self) -> bool:
+        """Whether several holders have its rows, and measure them themselves."""
+        return self.extent.holders is not None
+
     def grown(self) -> "ServedTable":
         """The table as it is served now that more of it is readable, or that it was renewed."""
         return self._served(schema=self.extent.whole_schema, gate=self.gate, before=self)
@@ -191,6 +196,19 @@ class ServedTable:
         """Refuse a plan as `buy_plan` would: BudgetExhausted, LimitReached, CostAboveCap."""
         self.gate.check(self.extent.kept(plan), payer, epsilon_cap=epsilon_cap)
 
+    def foresee(self, plan: Sequence[PlannedMeasurement], payer: Payer) -> None:
+        """Have the holders of a federated table refuse a plan, if one would; charges nothing.
+
+        Raises
+        ------
+        BudgetExhausted, LimitReached, TooLarge
+        SourceUnavailable
+            If a holder cannot be asked.
+        """
+        if self.is_federated:
+            for one in self.extent.split(plan):  # each is for one holder
+                self.gate.foresee([one], payer, epsilon_cap=None)
+
     def price_of_tables(self, added: Added) -> Fraction:
         """What `buy_tables` would cost now. Charges nothing."""
         return self._direct.price_of_tables(added)
@@ -202,12 +220,15 @@ class ServedTable:
         *,
         epsilon_cap: Fraction | None,
         kind: NoiseKind = LAPLACE,
+        levels: Collection[int] | None = None,
     ) -> Fraction:
         """Raise the counts of some partitions, each by a weight; what that cost.
 
+        Of a federated table, those of the holders with these levels; of all by default.
+
         Raises as `acquire` does, but for InvalidTarget.
         """
-        return self._direct.buy_tables(added, payer, epsilon_cap, kind)
+        return self._direct.buy_tables(added, payer, epsilon_cap, kind, levels)
 
     def ask_statistics(
         self, statistics: Sequence[Asked], payer: Payer, *, epsilon_cap: Fraction | None

@@ -20,7 +20,7 @@ is being bought already is waited for, and never bought again.
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -163,8 +163,11 @@ class DirectPurchases:
         payer: Payer,
         epsilon_cap: Fraction | None,
         kind: NoiseKind = LAPLACE,
+        levels: Collection[int] | None = None,
     ) -> Fraction:
         """Raise the counts of some partitions, each by a weight; what that cost.
+
+        Of a federated table, those of the holders with these levels; of all by default.
 
         Raises
         ------
@@ -176,7 +179,7 @@ class DirectPurchases:
         if not added:
             return Fraction(0)
         payments = self._carried_out(
-            payer, epsilon_cap, lambda snapshot: _all_raised(snapshot, added, kind)
+            payer, epsilon_cap, lambda snapshot: _all_raised(snapshot, added, kind, levels)
         )
         return epsilon_of(payments)
 
@@ -261,12 +264,34 @@ class DirectPurchases:
                 self._table.gate.refresh()
 
 
-def _all_raised(snapshot: TableSnapshot, added: Added, kind: NoiseKind) -> list[PlannedMeasurement]:
-    return [
-        _raised(snapshot, block, more.units, kind)
-        for partition, more in added.items()
-        for block in snapshot.measured(QueryBlock(counting(), partition))
-    ]
+def _all_raised(
+    snapshot: TableSnapshot,
+    added: Added,
+    kind: NoiseKind,
+    levels: Collection[int] | None = None,
+) -> list[PlannedMeasurement]:
+    """Each partition's rows at larger weights, of a federated table as rows of each holder.
+
+    What one holder had measured before another failed is not bought again: all are raised to the
+    same weight, and a sum over holders is as precise as the least precise of them.
+    """
+    raised = []
+    for partition, more in added.items():
+        blocks = snapshot.measured(QueryBlock(counting(), partition), levels)
+        held = [_units(snapshot, block, kind) for block in blocks]
+        wanted = min(held, default=0) + more.units
+        raised += [
+            _raised(snapshot, block, wanted - units, kind)
+            for block, units in zip(blocks, held, strict=True)
+            if units < wanted
+        ]
+    return raised
+
+
+def _units(snapshot: TableSnapshot, block: QueryBlock, kind: NoiseKind) -> int:
+    """The weight, in units, that the history has of a block."""
+    place = snapshot.history.raisable(block, is_gaussian=kind.is_gaussian)
+    return 0 if place is None else snapshot.history[place].weight.units
 
 
 def _raised(
@@ -274,7 +299,7 @@ def _raised(
 ) -> PlannedMeasurement:
     """The block at a weight that is larger, by so many units, than what the history has."""
     place = snapshot.history.raisable(block, is_gaussian=kind.is_gaussian)
-    units = added if place is None else snapshot.history[place].weight.units + added
+    units = _units(snapshot, block, kind) + added
     if place is None or units > kind.units_max:
         return kind.planned(block, added)
     raised = kind.planned(block, units, place)

@@ -24,7 +24,7 @@ from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement
 from cube.pace import checkpoint
 from cube.query import QueryBlock
 from cube.statistic import PlannedUnitCount, UnitCount
-from inference import Estimator, History, NoisePlaces, RowEstimates, pooled
+from inference import Estimator, History, NoisePlaces, RowEstimates, held_by, pooled
 from planner.batch import BatchPlan, plan_together
 from planner.measuring import (
     CountWanted,
@@ -177,6 +177,11 @@ class TableSnapshot:
         history, holders = self.history, self._extent.holders
         return history if holders is None else pooled(history, holders)
 
+    def held_by(self, level: int) -> History:
+        """What one holder of a federated table has measured, as it has the rows."""
+        holders = self._extent.holders
+        return self.history if holders is None else held_by(self.history, holders, level)
+
     @property
     def n_holders(self) -> int:
         """How many independent noises each value of `pooled` has: one for each holder."""
@@ -188,10 +193,20 @@ class TableSnapshot:
         """Every measurement, of rows and of units; to be looked at only."""
         return NoisePlaces(self._estimator.history, self.charges.unit_counts.measurements)
 
-    def measured(self, block: QueryBlock) -> tuple[QueryBlock, ...]:
-        """The rows that are measured for a block: those of each holder, of a federated table."""
+    def measured(
+        self, block: QueryBlock, levels: Collection[int] | None = None
+    ) -> tuple[QueryBlock, ...]:
+        """The rows that are measured for a block: of a federated table, those of each holder.
+
+        With `levels`, those of some holders.
+        """
         holders = self._extent.holders
-        return (block,) if holders is None else holders.split(block)
+        if holders is None:
+            return (block,)
+        found = holders.split(block)
+        if levels is None:
+            return found
+        return tuple(one for one in found if holders.at_holder(one)[0] in levels)
 
     @property
     def estimator(self) -> Estimator:

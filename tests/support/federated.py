@@ -17,6 +17,7 @@ from cube.refusals import SourceUnavailable
 from cube.schema import Schema
 from proxy.engine.engine import Engine
 from proxy.monitoring import UNWATCHED
+from proxy.synthetic_tables import SyntheticStore
 from proxy.tables import ServedTable
 from proxy.tables.in_flight import Purchases
 from tests.support.fakes import KnownTable
@@ -101,6 +102,7 @@ def federated_engine(  # noqa: PLR0913 - what the holders have, and what is decl
     budgets: Sequence[Fraction] = (),
     budget: Fraction = BUDGET,
     holders_public: bool = False,
+    store: SyntheticStore | None = None,
 ) -> Iterator[Federation]:
     """A coordinator of holders with given counts, each with a ledger of its own in `folder`."""
     schema, own = federated_schema(sizes, list(counts)), schema_of(sizes)
@@ -117,4 +119,4 @@ def federated_engine(  # noqa: PLR0913 - what the holders have, and what is decl
         ledger = stack.enter_context(open_ledger(folder / "coordinator.ledger"))
         gate = open_table(ledger, schema, budget, holders, drawn)
         table = ServedTable(schema, DEFAULT, gate, holders_public=holders_public)
-        yield Federation(Engine({"rows": table}), ledger, holders, ledgers, table)
+        yield Federation(Engine({"rows": table}, store=store), ledger, holders, ledgers, table)

@@ -221,6 +221,11 @@ def _order(request: tacit_pb2.CreateSyntheticRequest) -> CreateSynthetic:
             else None
         ),
         groups=tuple(request.groups),
+        structure=request.structure or None,
+        votes=request.votes or None,
+        clip=request.clip or None,
+        smoothing=request.smoothing or None,
+        public_rows=request.public_rows if request.HasField("public_rows") else None,
         target=tuple(request.target),
         workload=request.workload if request.HasField("workload") else None,
         evaluate=exact_epsilon("evaluate", request.evaluate or "0"),

@@ -55,6 +55,8 @@ WORDS = [
     "target",
     "workload",
     "evaluate",
+    "structure",
+    "public_rows",
     ";",
     "--",
     "/*",
@@ -131,6 +133,21 @@ MALFORMED = {
         (
             'CREATE SYNTHETIC TABLE s FROM t WITH (target => (a, "b c"), workload => $$SELECT 1$$)',
             CreateSynthetic(name="s", table="t", target=("a", "b c"), workload="SELECT 1"),
+        ),
+        (
+            (
+                "CREATE SYNTHETIC TABLE s FROM t WITH (structure => 'Votes', votes => one_each, "
+                "clip => 'holders', smoothing => 'deviation', public_rows => 5e4)"
+            ),
+            CreateSynthetic(
+                name="s",
+                table="t",
+                structure="votes",
+                votes="one_each",
+                clip="holders",
+                smoothing="deviation",
+                public_rows=50_000,
+            ),
         ),
         ("DROP SYNTHETIC TABLE IF EXISTS s -- no more", DropSynthetic(name="s", if_exists=True)),
         ("drop synthetic table if", DropSynthetic(name="if")),

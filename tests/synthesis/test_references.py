@@ -1,0 +1,106 @@
+"""Scores of several holders: their references, and the noise of their sums."""
+
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from synthesis.buckets import Buckets
+from synthesis.choice import GAUSSIAN, LAPLACE, noise_of_sum
+from synthesis.references import HolderMargins, references
+from synthesis.sketch import Candidate, Sketch
+from synthesis.tables import Column, TableEstimate
+
+COLUMNS = [Column("x", 3), Column("y", 4)]
+Counts = NDArray[np.float64]
+LITTLE = np.array(1e-9)  # variance: as good as no noise
+CANDIDATE = Candidate(("x", "y"), (Buckets(np.arange(3)), Buckets(np.arange(4))))
+GROUPED = Candidate(("x", "y"), (Buckets(np.array([0, 0, 1])), Buckets(np.array([0, 1, 1, 1]))))
+
+
+def one_ways(counts: Counts, variance: NDArray[np.float64]) -> dict[str, TableEstimate]:
+    return {
+        name: TableEstimate((name,), counts.sum(axis=1 - axis), variance)
+        for axis, name in enumerate(("x", "y"))
+    }
+
+
+def scored(
+    counts: list[Counts], candidate: Candidate, variance: NDArray[np.float64] = LITTLE
+) -> tuple[Counts, float, Sketch]:
+    """The references of holders of these counts, what lies between them, the sketch of all."""
+    whole = sum(counts, np.zeros((3, 4)))
+    sketch = Sketch.of(COLUMNS, list(one_ways(whole, LITTLE).values()), ())
+    holders = [HolderMargins(float(one.sum()), one_ways(one, variance)) for one in counts]
+    return *references(sketch, candidate, holders), sketch
+
+
+def summed(counts: Counts, candidate: Candidate) -> Counts:
+    first, second = candidate.groups
+    return second.summed(first.summed(counts, 0), 1)
+
+
+def product(counts: Counts) -> Counts:
+    return np.asarray(np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum())
+
+
+NORTH = 900 * np.outer([0.7, 0.2, 0.1], [0.1, 0.2, 0.3, 0.4])
+SOUTH = 600 * np.outer([0.1, 0.1, 0.8], [0.4, 0.4, 0.1, 0.1])
+TIED = np.array([[100.0, 0, 0, 0], [0, 50, 50, 0], [0, 0, 0, 200]])
+
+
+@pytest.mark.parametrize("candidate", [CANDIDATE, GROUPED], ids=["levels", "groups"])
+def test_holders_whose_columns_are_independent_are_as_far_from_it_together_as_they_differ(
+    candidate: Candidate,
+) -> None:
+    # Neither holder tells anything; all dependence is between them, and known from single columns
+    found, between, _ = scored([NORTH, SOUTH], candidate)
+    for one, counts in zip(found, (NORTH, SOUTH), strict=True):
+        np.testing.assert_allclose(one, summed(counts, candidate), rtol=1e-6)
+    together = summed(NORTH + SOUTH, candidate)
+    exact = np.abs(together - summed(product(NORTH + SOUTH), candidate)).sum()
+    assert between == pytest.approx(exact, rel=1e-5)
+    assert between > 100
+
+
+def test_the_score_is_exact_for_like_holders_and_never_less_than_that_of_all_rows() -> None:
+    for counts in ([TIED, 2 * TIED], [TIED, NORTH, SOUTH], [TIED]):
+        found, between, sketch = scored(counts, CANDIDATE)
+        told = sum(float(np.abs(a - b).sum()) for a, b in zip(counts, found, strict=True))
+        whole = sum(counts, np.zeros((3, 4)))
+        exact = float(np.abs(whole - sketch.reference(CANDIDATE)).sum())
+        if len(counts) == 3:
+            assert told + between > exact
+        else:
+            assert told + between == pytest.approx(exact, rel=1e-5)
+
+
+def test_where_noise_hides_how_holders_differ_each_has_its_share_of_all() -> None:
+    found, between, sketch = scored([NORTH, SOUTH], CANDIDATE, np.array(1e9))
+    whole = sketch.reference(CANDIDATE)
+    np.testing.assert_allclose(found[0], 0.6 * whole, rtol=1e-9)
+    np.testing.assert_allclose(found[1], 0.4 * whole, rtol=1e-9)
+    assert between == pytest.approx(0, abs=1e-6)
+
+
+def test_a_holder_of_whom_nothing_is_known_has_an_equal_share() -> None:
+    whole = NORTH + SOUTH
+    sketch = Sketch.of(COLUMNS, list(one_ways(whole, LITTLE).values()), ())
+    found, between = references(sketch, CANDIDATE, [HolderMargins(None, {})] * 2)
+    np.testing.assert_allclose(found[0], sketch.reference(CANDIDATE) / 2)
+    assert between == pytest.approx(0, abs=1e-6)
+
+
+def test_a_sum_over_holders_is_as_noisy_as_its_law_says() -> None:
+    # The mean of |sum| over draws, within 5 of its standard errors; twice the scale is 300 away
+    draw = np.random.default_rng(11)
+    for n_holders in (1, 2, 3, 10):
+        sums = np.abs(draw.laplace(size=(n_holders, 400_000)).sum(axis=0))
+        error = sums.std() / math.sqrt(sums.size)
+        assert abs(sums.mean() - noise_of_sum(n_holders)) < 5 * error
+    assert LAPLACE.of_holders(1) == LAPLACE
+    sizes = np.array([3, 40])
+    for cost in (LAPLACE, GAUSSIAN):
+        more = cost.of_holders(3)
+        assert more.least_l1(sizes, 2.0) == pytest.approx(1.875 * cost.least_l1(sizes, 2.0))
