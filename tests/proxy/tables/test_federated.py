@@ -280,3 +280,19 @@ def test_any_holders_are_named_where_they_are_public(tmp_path: Path) -> None:
         federation.holders.down = {0, 1, 2}
         with pytest.raises(SourceUnavailable):
             ask(federation, ANY.replace("COUNT(*)", "SUM(CASE a WHEN 'a1' THEN 2 END)"))
+
+
+def test_a_holder_that_cannot_answer_is_not_asked_where_something_is_known(
+    federation: Federation,
+) -> None:
+    """The rows of each holder are as good a plan as the query; they must not be those of all."""
+    ask(federation, ANY)
+    before = federation.spent()
+    federation.holders.down = {2}
+    found = ask(federation, ANY.replace("(holders", "(half_width => 10, holders"))
+    assert found.receipt is not None
+    assert any("1 of 3" in note for note in found.receipt.warnings)
+    assert [now > then for now, then in zip(federation.spent(), before, strict=True)] == [
+        *(True, True),
+        False,
+    ]
