@@ -320,10 +320,19 @@ class Weighing:
         return 0 if place is None else history[place].weight.units
 
     def _measured(self, candidate: Candidate) -> list[tuple[QueryBlock, ...]]:
-        """What is measured for each block: itself, or the rows of each holder."""
+        """What is measured for each block: itself, or the rows of each holder that is asked about.
+
+        Rows of other holders say nothing about the query, and would cost these holders budget.
+        """
         if self.holders is None:
             return [(block,) for block in candidate.blocks]
-        return [self.holders.split(block) for block in candidate.blocks]
+        split, place_of = self.holders.split, self.holders.at_holder
+        asked = {place_of(one)[0] for one in split(self.block)}
+        found = [
+            tuple(one for one in split(block) if place_of(one)[0] in asked)
+            for block in candidate.blocks
+        ]
+        return [one for one in found if one]
 
     def _refined(
         self, block: QueryBlock, kind: NoiseKind, units: int, place: int

@@ -36,7 +36,7 @@ _OPTIONS: Final = (
     ("grpc.keepalive_time_ms", 60_000),  # finds out that a holder's machine is gone
     ("grpc.keepalive_timeout_ms", 20_000),
     ("grpc.enable_retries", 0),  # what is asked again is decided by the ledger
-    ("grpc.max_reconnect_backoff_ms", 5_000),
+    ("grpc.use_local_subchannel_pool", 1),  # a new connection does not wait as an old one would
 )
 _NUMBER: Final = re.compile(r"\d{1,60}(\.\d{1,120}|/\d{1,60})?", re.ASCII)
 
@@ -141,6 +141,7 @@ class HolderCalls:
                 left = seconds_left(seconds)
                 return getattr(stub, method)(request, timeout=left, metadata=metadata)
             except grpc.RpcError as error:
+                self._let_go(error)
                 refusal = self._meant(error)
             finally:
                 self._places.release()
@@ -193,11 +194,21 @@ class HolderCalls:
             self._channel.close()
         self._channel = self._made_of = self._token = None
 
+    def _let_go(self, error: grpc.RpcError) -> None:
+        """Connect anew for the next call if there is no connection.
+
+        Else gRPC refuses calls for seconds after a holder that was down is back. Calls that are
+        under way keep their connection, which is why it is not closed here.
+        """
+        if error.code() is grpc.StatusCode.UNAVAILABLE and not _code_of(error):
+            with self._lock:
+                self._channel = None
+
     def _meant(self, error: grpc.RpcError) -> Refused:
         """The refusal that a failed call stands for."""
         status: grpc.StatusCode = error.code()
-        trailers = {one.key: one.value for one in error.trailing_metadata() or ()}
-        code = str(trailers.get(CODE_KEY, ""))
+        trailers = _trailers(error)
+        code = _code_of(error)
         said = _plain(str(error.details() or "")).removeprefix(f"[{code}] ").rstrip(".")
         if code in _FOR_GOOD:
             return _FOR_GOOD[code](
@@ -225,6 +236,15 @@ class HolderCalls:
             )
         except ValueError:
             return None
+
+
+def _trailers(error: grpc.RpcError) -> dict[str, Any]:
+    return {one.key: one.value for one in error.trailing_metadata() or ()}
+
+
+def _code_of(error: grpc.RpcError) -> str:
+    """The code of a refusal by Tacit; empty if it is another failure."""
+    return str(_trailers(error).get(CODE_KEY, ""))
 
 
 def exact_number(text: str) -> Fraction:

@@ -86,6 +86,17 @@ def test_it_starts_without_a_holder_that_it_has_met(both: list[Hospital], tmp_pa
         assert north.spent() > paid or south.spent() > 0
 
 
+def test_a_holder_that_is_back_is_reached_at_once(both: list[Hospital], tmp_path: Path) -> None:
+    with coordinating(tmp_path, coordinates(both)) as service:
+        count(service)
+        both[1].stop()
+        for _ in range(3):
+            with pytest.raises(SourceUnavailable, match="south of patients cannot be reached"):
+                ask(service, COUNT, half_width=20)
+        both[1].start()
+        assert narrowed(service)
+
+
 def narrowed(service: Service) -> bool:
     try:
         return bool(abs(ask(service, COUNT, half_width=20)[0]["n"] - N_PATIENTS) < SURE)

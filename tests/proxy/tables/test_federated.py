@@ -362,3 +362,19 @@ def test_people_at_several_holders_lose_the_sum(tmp_path: Path) -> None:
         (verdict,) = verify(federation.ledger.entries()).tables
         assert verdict.recomputed == made.spent
         assert_all_agree(federation)
+
+
+def test_a_holder_that_cannot_answer_is_not_asked_where_something_is_known(
+    federation: Federation,
+) -> None:
+    """The rows of each holder are as good a plan as the query; they must not be those of all."""
+    ask(federation, ANY)
+    before = federation.spent()
+    federation.holders.down = {2}
+    found = ask(federation, ANY.replace("(holders", "(half_width => 10, holders"))
+    assert found.receipt is not None
+    assert any("1 of 3" in note for note in found.receipt.warnings)
+    assert [now > then for now, then in zip(federation.spent(), before, strict=True)] == [
+        *(True, True),
+        False,
+    ]
