@@ -1,4 +1,4 @@
-"""Holders in memory, behind the ports of synthesis: each tells noisy numbers, and costs are added up.
+"""Holders in memory, behind the ports of synthesis: they tell noisy numbers and add up their costs.
 
 `RowsHolder` is one holder of a network. `SummedHolders` is all of them as one measurer of the
 method `pairwise`: every count is the sum of the holders' own noisy counts, so that its noise is a
