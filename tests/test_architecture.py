@@ -46,6 +46,8 @@ FLOORS = {
         "noise_law history",
     ),
     "synthesis": (
+        "holders",
+        "merging",
         "strata",
         "drawing pairwise published",
         "model",

@@ -5,12 +5,23 @@ Reads choices and noisy tables only, through a port. Draws no noise that protect
 
 from synthesis.privbayes.answering import exact_law, law_given
 from synthesis.privbayes.greedy import FALSE_ODDS, greedy_network, n_simulations, parents_worth
-from synthesis.privbayes.learning import DEFAULTS, LearningSettings, learned_network
+from synthesis.privbayes.learning import (
+    DEFAULTS,
+    ChoiceMeasurer,
+    LearningSettings,
+    bought_tables,
+    check_affords,
+    chosen_nodes,
+    learned_network,
+    views_of,
+)
 from synthesis.privbayes.network import (
     Attribute,
     BayesianNetwork,
     Node,
     Parent,
+    draw_rows,
+    fitted_network,
     grouped_attribute,
     layered_attribute,
     network_json,
@@ -23,10 +34,16 @@ __all__ = [
     "FALSE_ODDS",
     "Attribute",
     "BayesianNetwork",
+    "ChoiceMeasurer",
     "LearningSettings",
     "Node",
     "Parent",
+    "bought_tables",
+    "check_affords",
+    "chosen_nodes",
+    "draw_rows",
     "exact_law",
+    "fitted_network",
     "greedy_network",
     "grouped_attribute",
     "law_given",
@@ -37,4 +54,5 @@ __all__ = [
     "network_of",
     "parents_worth",
     "plain_attribute",
+    "views_of",
 ]

@@ -276,7 +276,29 @@ def learned_network(  # noqa: PLR0913 - what to buy, from whom, and how, which i
     .. [1] J. Zhang, G. Cormode, C. Procopiuc, D. Srivastava, X. Xiao, "PrivBayes: Private Data
        Release via Bayesian Networks", ACM Transactions on Database Systems 42, 2017.
     """
-    _check(attributes, budget)
+    nodes, measured = bought_tables(
+        attributes, measurer, rng, budget=budget, n_rows=n_rows, settings=settings
+    )
+    return fitted_network(attributes, nodes, measured)
+
+
+def bought_tables(  # noqa: PLR0913 - what to buy, from whom, and how, which is by keyword
+    attributes: Sequence[Attribute],
+    measurer: ChoiceMeasurer,
+    rng: np.random.Generator,
+    *,
+    budget: Fraction,
+    n_rows: float,
+    settings: LearningSettings = DEFAULTS,
+) -> tuple[list[Node], Sequence[Floats]]:
+    """The nodes of a network and a noisy table for each; see `learned_network`.
+
+    Returns
+    -------
+    nodes : list of Node
+    tables : sequence of (n_classes of child, n_classes of parent, ...) ndarray of float64
+    """
+    check_affords(attributes, budget)
     tables = budget * (1 - settings.network_share)
     n_useful = useful_cells(float(tables), len(attributes), n_rows, settings.theta)
     n_cells_max = min(n_useful, N_GROUPS_MAX)
@@ -288,20 +310,19 @@ def learned_network(  # noqa: PLR0913 - what to buy, from whom, and how, which i
         n_paid += 1
         return measurer.choose(choice, price)
 
-    nodes = _chosen_nodes(attributes, choose, rng, n_cells_max, settings)
+    nodes = chosen_nodes(attributes, choose, rng, n_cells_max, settings)
     by_name = {attribute.name: attribute for attribute in attributes}
-    views = [_views(by_name, node) for node in nodes]
-    measured = measurer.tables(views, (budget - n_paid * price) / len(views))
-    return fitted_network(attributes, nodes, measured)
+    views = [views_of(by_name, node) for node in nodes]
+    return nodes, measurer.tables(views, (budget - n_paid * price) / len(views))
 
 
-def _views(by_name: Mapping[str, Attribute], node: Node) -> tuple[Partition, ...]:
+def views_of(by_name: Mapping[str, Attribute], node: Node) -> tuple[Partition, ...]:
     """The views of a node's table: its child's finest view, and its parents' chosen views."""
     parents = (by_name[parent.column].views[parent.level] for parent in node.parents)
     return (by_name[node.child].views[0], *parents)
 
 
-def _check(attributes: Sequence[Attribute], budget: Fraction) -> None:
+def check_affords(attributes: Sequence[Attribute], budget: Fraction) -> None:
     """Raise ValueError, before anything is bought, if no network can be learned."""
     check_distinct(attributes)
     if len(attributes) > N_COLUMNS_MAX:
@@ -312,15 +333,31 @@ def _check(attributes: Sequence[Attribute], budget: Fraction) -> None:
         raise ValueError("a budget must be positive")
 
 
-def _chosen_nodes(
+def chosen_nodes(  # noqa: PLR0913, PLR0917 - what to choose from, who chooses, and the limits
     attributes: Sequence[Attribute],
     choose: Callable[[Choice], int],
     rng: np.random.Generator,
     n_cells_max: float,
     settings: LearningSettings,
+    n_candidates_max: int = N_CANDIDATES_MAX,
 ) -> list[Node]:
     """Columns in the order of the network, with their parents.
 
+    Parameters
+    ----------
+    attributes : sequence of Attribute
+    choose : callable
+        The place of the chosen candidate.
+    rng : numpy.random.Generator
+        For what is drawn without data: the first column, for example.
+    n_cells_max : float
+        The most cells of a table of a column and its parents.
+    settings : LearningSettings
+    n_candidates_max : int
+        While a step has more, it allows one parent less.
+
+    Notes
+    -----
     If no remaining column has a useful table with those before it, one of `possible_roots` comes
     next, without parents.
 
@@ -331,7 +368,9 @@ def _chosen_nodes(
     nodes: list[Node] = []
     before: list[int] = []
     while len(nodes) < len(attributes):
-        pairs, degree = candidate_pairs(attributes, before, n_cells_max, settings.degree)
+        pairs, degree = candidate_pairs(
+            attributes, before, n_cells_max, settings.degree, n_candidates_max
+        )
         if not pairs:
             roots = possible_roots(attributes, before, n_cells_max)
             pairs = [(roots[int(rng.integers(len(roots)))], ())]

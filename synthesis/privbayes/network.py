@@ -178,7 +178,12 @@ class BayesianNetwork:
 
 
 def fitted_network(
-    attributes: Sequence[Attribute], nodes: Sequence[Node], tables: Sequence[Floats]
+    attributes: Sequence[Attribute],
+    nodes: Sequence[Node],
+    tables: Sequence[Floats],
+    *,
+    total: float | None = None,
+    pseudo_counts: Sequence[float] | None = None,
 ) -> BayesianNetwork:
     """The network with the laws estimated from noisy tables.
 
@@ -188,19 +193,28 @@ def fitted_network(
     nodes : sequence of Node
     tables : sequence of (n_classes of child, n_classes of parent, ...) ndarray of float64
         Noisy counts, one table for each node. Where sums differ, all have the same noise scale.
+    total : float, optional
+        The number of rows, if it is known otherwise.
+    pseudo_counts : sequence of float, optional
+        For each node, what is added to every count before shares are taken; nothing by default.
 
     Notes
     -----
-    The number of rows is the mean of the tables' sums, each weighted by one over its number of
-    cells, which is right where each cell has the same noise. Each table is then replaced by the
-    nearest non-negative one with this sum. The published method sets negative cells to 0, which
-    raises every empty cell by half the scale of the noise on average: tables of many cells then
-    consist mostly of that.
+    Where it is not given, the number of rows is the mean of the tables' sums, each weighted by one
+    over its number of cells, which is right where each cell has the same noise. Each table is then
+    replaced by the nearest non-negative one with this sum. The published method sets negative cells
+    to 0, which raises every empty cell by half the scale of the noise on average: tables of many
+    cells then consist mostly of that.
     """
-    weights = np.array([1 / table.size for table in tables])
-    sums = np.array([table.sum() for table in tables])
-    total = max(0.0, float(weights @ sums / weights.sum()))
-    laws = [conditional_law(np.moveaxis(nearest_counts(table, total), 0, -1)) for table in tables]
+    if total is None:
+        weights = np.array([1 / table.size for table in tables])
+        sums = np.array([table.sum() for table in tables])
+        total = max(0.0, float(weights @ sums / weights.sum()))
+    added = [0.0] * len(nodes) if pseudo_counts is None else pseudo_counts
+    laws = [
+        conditional_law(np.moveaxis(nearest_counts(table, total) + more, 0, -1))
+        for table, more in zip(tables, added, strict=True)
+    ]
     return BayesianNetwork(tuple(attributes), tuple(nodes), tuple(laws), total)
 
 
