@@ -9,11 +9,11 @@
     flaim       FLAIM and AugFLAIM beside `pairwise`, at the same epsilon and delta
 
 Networks are learned for one row replaced by another, everything else for one row added or removed
-(federation_ways.py). Noise here is a textbook generator's, from seeds that figures do not depend on.
+(federation_ways.py). Noise here is a textbook generator's.
 
-A bar that says *no worse* holds if the difference of the means is not worse by more than three of its
-standard errors: its value is the difference less these, the worst of all epsilons. A bar that says
-*at most* or *better* has three standard errors on its other side. Accuracies need the extra `bench`.
+A bar that says *no worse* holds if the difference of two means is not above 0 by more than three of
+its standard errors: its value is the difference less these, the largest over all epsilons. A bar
+that says *at most* has them on its other side. Accuracies need the extra `bench`.
 """
 
 import math
@@ -63,7 +63,7 @@ VARIANTS: Final = {
 }
 NOT_HERE: Final = {
     "heart": "no package at hand has the Heart Disease data of the seeds",
-    "diabetes": "no package at hand has the 130 hospitals; scikit-learn's Diabetes is another table",
+    "diabetes": "no package at hand has the table of 130 hospitals (scikit-learn's is another)",
 }
 
 Found: TypeAlias = dict[tuple[object, ...], dict[str, float]]
@@ -311,15 +311,15 @@ def pairwise_bars(means: Means) -> Iterator[Bar]:
 
 
 def flaim_bars(means: Means) -> Iterator[Bar]:
-    """By class, `pairwise` beside the better of FLAIM and AugFLAIM, the noise of each holder's own."""
+    """By class, `pairwise` beside the better of FLAIM and AugFLAIM; each holder adds its noise."""
     for name, epsilon in product(("adult", "poker"), OF_FLAIM):
         key = (name, Division.CLASS, epsilon)
         own = means[*key, "pairwise, delta"]["pairs"]
         best = min(
             (means[*key, one]["pairs"] for one in ("FLAIM", "AugFLAIM")), key=lambda one: one.mean
         )
-        more = (own - best).at_most
-        title = f"pairwise, {name} by class, epsilon {epsilon:g}: distance less FLAIM's, better"
+        more = (own - best).at_least
+        title = f"pairwise, {name} by class, epsilon {epsilon:g}: distance less FLAIM's, no worse"
         yield Bar(title, more, 0.0, more <= 0)
 
 

@@ -2,6 +2,7 @@
 
 Networks are about one row replaced by another, as the seeds have it, and so are their epsilons.
 Ours are about one row added or removed, for which the same guarantee costs half: they get half.
+The numbers of rows are public to both.
 """
 
 from collections.abc import Sequence
@@ -55,7 +56,11 @@ def learned(  # noqa: PLR0913, PLR0917 - a cell of the table of figures
         rng,
         budget=budget,
         structure=Structure(way),
-        settings=HoldersSettings(degree=degree, smoothing=Smoothing.DEVIATION),
+        settings=HoldersSettings(
+            degree=degree,
+            n_rows=float(sum(len(one.rows) for one in holders)),
+            smoothing=Smoothing.DEVIATION,
+        ),
     )
     if max(one.spent for one in measurers) > budget:
         raise RuntimeError("a holder spent more than its budget")

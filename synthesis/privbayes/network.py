@@ -23,6 +23,7 @@ Coarser views of columns with ordered levels: neighbours are merged in pairs.
 Public values only. The meaning of levels is not known here, nor which columns need such views.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -196,7 +197,9 @@ def fitted_network(
     total : float, optional
         The number of rows, if it is known otherwise.
     pseudo_counts : sequence of float, optional
-        For each node, what is added to every count before shares are taken; nothing by default.
+        For each node, what is added to a count on average, before shares are taken; nothing by
+        default. It is added in proportion to the child's own law, so that parents of whom little is
+        known leave the child as it is by itself.
 
     Notes
     -----
@@ -212,10 +215,23 @@ def fitted_network(
         total = max(0.0, float(weights @ sums / weights.sum()))
     added = [0.0] * len(nodes) if pseudo_counts is None else pseudo_counts
     laws = [
-        conditional_law(np.moveaxis(nearest_counts(table, total) + more, 0, -1))
+        conditional_law(_backed_off(np.moveaxis(nearest_counts(table, total), 0, -1), more))
         for table, more in zip(tables, added, strict=True)
     ]
     return BayesianNetwork(tuple(attributes), tuple(nodes), tuple(laws), total)
+
+
+def _backed_off(counts: Floats, added: float) -> Floats:
+    """Counts with so much added to each on average, in the shares of the child, which is last.
+
+    The child's sums have more noise than a cell has, by the root of how many are summed: so much
+    more is added to each of them first, and all shares are positive.
+    """
+    if not added:
+        return counts
+    n_levels = counts.shape[-1]
+    own = counts.reshape(-1, n_levels).sum(axis=0) + added * math.sqrt(counts.size / n_levels)
+    return np.asarray(counts + added * n_levels * own / own.sum())
 
 
 def nearest_counts(table: Floats, total: float) -> Floats:
