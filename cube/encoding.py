@@ -10,14 +10,16 @@ over products of classes. The encoding is canonical: equal blocks have equal tex
 `fingerprint` an identity.
 
 The public declaration of a table is written as JSON text, so that a ledger can be read without its
-server. It is for readers only: nothing depends on it, and this package never reads it back.
+server. It is for readers only: nothing of a ledger depends on it. Of a column it is read back, from
+the files of models.
 """
 
+import datetime as dt
 import hashlib
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, Final, TypeAlias
 from weakref import WeakKeyDictionary, WeakValueDictionary
@@ -361,7 +363,7 @@ def declare(schema: Schema, *, version: str, separate_budget: str = "") -> str:
             "n_records_max": schema.n_records_max,
             "unit": schema.unit,
             "version": version,
-            "columns": [_column(axis) for axis in schema.axes],
+            "columns": [declared_column(axis) for axis in schema.axes],
             **_bounds(schema),
             **({"separate_budget": separate_budget} if separate_budget else {}),
         }
@@ -379,7 +381,8 @@ def _bounds(schema: Schema) -> dict[str, Any]:
     }
 
 
-def _column(axis: Axis) -> dict[str, Any]:
+def declared_column(axis: Axis) -> dict[str, Any]:
+    """The declaration of a column as JSON values."""
     return {
         "name": axis.name,
         "kind": AXIS_KINDS[type(axis)],
@@ -409,3 +412,45 @@ def _regular(axis: Axis) -> dict[str, Any]:
             return {"low": str(axis.low), "high": str(axis.high), "step": axis.step, **zone}
         case _:
             raise TypeError(f"a column has the unknown kind {type(axis).__name__}")
+
+
+def axis_declared(column: Mapping[str, Any]) -> Axis:
+    """The axis of a column that `declared_column` wrote.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError
+        If it is no such declaration.
+    """
+    kind, other = column["kind"], column["other"]
+    of_type = {name: kind for kind, name in AXIS_KINDS.items()}[kind]
+    common: dict[str, Any] = {"name": str(column["name"]), "null": bool(column["null"])}
+
+    def ends(read: Callable[[str], Any]) -> dict[str, Any]:
+        found = None if other is None else read(other)
+        return {"low": read(column["low"]), "high": read(column["high"]), "other": found}
+
+    match kind:
+        case "category":
+            found: Axis = CategoryAxis(values=tuple(column["levels"]), other=other, **common)
+        case "boolean":
+            found = BooleanAxis(**common)
+        case "numeric":
+            edges = tuple(map(float, column["edges"]))
+            found = NumericAxis(
+                edges=edges, other=None if other is None else float(other), **common
+            )
+        case "integer":
+            found = IntegerAxis(**ends(int), **common)
+        case "date":
+            found = DateAxis(**ends(dt.date.fromisoformat), **common)
+        case "timestamp":
+            zone = column.get("time_zone")
+            found = TimestampAxis(
+                **ends(dt.datetime.fromisoformat), step=column["step"], time_zone=zone, **common
+            )
+        case _:
+            raise ValueError(f"{of_type.__name__} has no levels that rows are drawn of")
+    if found.size != column["size"]:
+        raise ValueError(f"{found.name} has {found.size} levels, not {column['size']}")
+    return found

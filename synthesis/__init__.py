@@ -7,6 +7,7 @@ from synthesis.choice import GAUSSIAN, LAPLACE, NoiseCost, score_share, tells_mo
 from synthesis.drawing import controlled_counts
 from synthesis.fitting import projected
 from synthesis.known import KnownEstimates, Stratum
+from synthesis.merging import Model, distances, drawn_levels, merged_model, model_sizes
 from synthesis.model import PairwiseModel, model_json, model_of
 from synthesis.pairwise import (
     TOTAL_SHARE,
@@ -21,7 +22,6 @@ from synthesis.sketch import Candidate, Sketch
 from synthesis.strata import (
     SCORE_SHARE,
     StratifiedModel,
-    draw_stratified_rows,
     known_strata,
     measured_strata,
     scopes_of,
@@ -42,6 +42,7 @@ __all__ = [
     "Floats",
     "Integers",
     "KnownEstimates",
+    "Model",
     "NoiseCost",
     "PairwiseModel",
     "Sketch",
@@ -51,14 +52,17 @@ __all__ = [
     "Wishes",
     "combined",
     "controlled_counts",
-    "draw_stratified_rows",
+    "distances",
+    "drawn_levels",
     "known_model",
     "known_sketch",
     "known_strata",
     "measured_model",
     "measured_strata",
+    "merged_model",
     "model_json",
     "model_of",
+    "model_sizes",
     "one_way_budgets",
     "projected",
     "scopes_of",

@@ -18,7 +18,7 @@ import numpy as np
 
 from cube.query import N_GROUPS_MAX, Partition
 from cube.statistic import Choice, Score
-from synthesis.merging import merged_network
+from synthesis.merging import merged_model
 from synthesis.networks import mutual_information
 from synthesis.privbayes import (
     DEFAULTS,
@@ -57,6 +57,11 @@ NETWORK_SHARES: Final[Mapping[Structure, Fraction]] = MappingProxyType(
     {Structure.VOTES: Fraction(3, 10), Structure.MODELS: Fraction(3, 10)}
 )
 
+# Of statistics, one: there are many times as many tables of three columns as of two, each so noisy.
+DEGREES: Final[Mapping[Structure, int]] = MappingProxyType(
+    {Structure.STATISTICS: 1, Structure.VOTES: DEFAULTS.degree, Structure.MODELS: DEFAULTS.degree}
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldersSettings:
@@ -66,8 +71,8 @@ class HoldersSettings:
     ----------
     score : Score
         By which holders choose.
-    degree : int
-        The most parents of a column.
+    degree : int, optional
+        The most parents of a column; `DEGREES` by default.
     theta : float
         The least usefulness of a table; see `LearningSettings`.
     network_share : Fraction, optional
@@ -84,20 +89,24 @@ class HoldersSettings:
     """
 
     score: Score = DEFAULTS.score
-    degree: int = 2
+    degree: int | None = None
     theta: float = DEFAULTS.theta
     network_share: Fraction | None = None
     votes_by_size: bool = True
     holders_clip: bool = False
     n_rows: float | None = None
-    smoothing: Smoothing = Smoothing.NONE
+    smoothing: Smoothing = Smoothing.DEVIATION
+
+    def degree_of(self, structure: Structure) -> int:
+        """The most parents of a column in this way."""
+        return DEGREES[structure] if self.degree is None else self.degree
 
     def learning(self, structure: Structure) -> LearningSettings:
         """The settings of a network that one measurer learns."""
         share = self.network_share
         return LearningSettings(
             score=self.score,
-            degree=self.degree,
+            degree=self.degree_of(structure),
             theta=self.theta,
             network_share=NETWORK_SHARES[structure] if share is None else share,
         )
@@ -270,7 +279,9 @@ def _from_models(  # noqa: PLR0913, PLR0917 - as above
         )
         for holder, size in zip(holders, rows.tolist(), strict=True)
     ]
-    return merged_network(networks, rows.tolist(), rng)
+    merged = merged_model(networks, rows.tolist(), rng)
+    assert isinstance(merged, BayesianNetwork)  # noqa: S101 - so are those that are joined
+    return merged
 
 
 NOISE_COUNTED: Final = 2.0  # how many times its own noise parents must show
@@ -381,7 +392,7 @@ def _from_statistics(
     settings: HoldersSettings,
 ) -> BayesianNetwork:
     by_name = {one.name: one for one in attributes}
-    degree = min(settings.degree, len(attributes) - 1)
+    degree = min(settings.degree_of(Structure.STATISTICS), len(attributes) - 1)
     scopes = list(combinations(sorted(by_name), degree + 1))
     for scope in scopes:
         if math.prod(by_name[name].size for name in scope) > N_GROUPS_MAX:

@@ -8,27 +8,25 @@ import json
 import math
 from collections.abc import Callable, Iterable
 from enum import StrEnum
-from itertools import combinations
+from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeAlias
+from types import ModuleType
+from typing import Annotated, Final, TypeAlias
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import typer
-from numpy.typing import NDArray
-from pyarrow import csv
 from rich.console import Console, Group, RenderableType
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
-from cube.refusals import InvalidRequest, TooLarge
+from cube.refusals import InvalidRequest
 from cube.statistic import N_PARENTS_MAX, Score
+from proxy.cli.models.held_out import held_out_scores, kept_out_rows
 from proxy.cli.shared import synth_client
 from proxy.cli.shared.client import ServerAddress
-from proxy.cli.shared.files import table_writer, write_bytes
+from proxy.cli.shared.files import check_folder, is_model, table_writer, write_bytes
 from proxy.cli.shared.options import (
     SpreadsheetOption,
     TableOrJson,
@@ -38,7 +36,6 @@ from proxy.cli.shared.options import (
 from proxy.cli.shared.rendering import after_cost, console, general, plain
 from proxy.cli.shared.statements import statements_in
 from proxy.protocol import tacit_pb2
-from synthesis.networks.comparison import cross_entropy, total_variation
 
 N_SHARES_SHOWN: Final = 40  # of a law; a file has all of them
 
@@ -171,6 +168,14 @@ class MethodOption(StrEnum):
 
 NameArgument: TypeAlias = Annotated[
     str, typer.Argument(metavar="NAME", help="A synthetic table, like adult_1 or adult.adult_1.")
+]
+ModelArgument: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME",
+        help="A synthetic table, like adult_1 or adult.adult_1; or the file of a model, "
+        "like adult.model.",
+    ),
 ]
 NewNameOption: TypeAlias = Annotated[
     str,
@@ -368,20 +373,34 @@ def get(
     name: NameArgument,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="FILE", help="The file; ends in .parquet or .csv."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The file; ends in .parquet or .csv, or in .model for the model of the rows.",
+        ),
     ],
     spreadsheet: SpreadsheetOption = False,
     *,
     server: ServerAddress,
 ) -> None:
-    """Write the rows of a synthetic table to a file. Free."""
+    """Write the rows of a synthetic table to a file, or the model that they are drawn from. Free.
+
+    A model is made of noisy answers and public names alone: whoever may read the rows may have it.
+    `resample`, `law` and `evaluate` use its file without a server, and `merge` joins several.
+    """
+    if is_model(output):
+        check_folder(output)
+        write_bytes(output, synth_client.model(server, name))
+        typer.echo(f"Wrote {output}")
+        return
     _writer(output, is_for_spreadsheets=spreadsheet)(lambda: synth_client.rows(server, name))
 
 
 @app.command(epilog="Example: tacit synth resample adult_1 --rows 1000 --seed 7 -o small.csv")
 @asks_server
 def resample(  # noqa: PLR0913, PLR0917 - one parameter per option
-    table: NameArgument,
+    table: ModelArgument,
     rows: RowsOption = None,
     seed: SeedOption = None,
     name: NewNameOption = "",
@@ -390,8 +409,19 @@ def resample(  # noqa: PLR0913, PLR0917 - one parameter per option
     *,
     server: ServerAddress,
 ) -> None:
-    """Draw new rows from the model of a synthetic table. Free."""
+    """Draw new rows from the model of a synthetic table, or of a .model file. Free.
+
+    Rows of a file are drawn here, and are no table of a server: write them with --output.
+    """
     write = _writer(output, is_for_spreadsheets=spreadsheet)
+    if is_model(table):
+        if name or output is None:
+            raise InvalidRequest(
+                "Rows of a model's file are not kept on a server.",
+                hint="Leave --name out, and write them: --output rows.csv.",
+            )
+        write(lambda: _from_files().rows_of(Path(table), rows, seed))
+        return
     request = tacit_pb2.ResampleSyntheticRequest(table=table, name=name, rows=rows, seed=seed)
     made = synth_client.resample(server, request)
     console().print(Text(f"Made {made.name}: {made.rows} rows like those of {table}. Free."))
@@ -423,7 +453,7 @@ def report(
 )
 @asks_server
 def law(
-    name: NameArgument,
+    name: ModelArgument,
     of: Annotated[str, typer.Option(metavar="A,B,..", help="The columns whose law is requested.")],
     given: Annotated[
         list[str] | None,
@@ -444,20 +474,16 @@ def law(
     request = tacit_pb2.SyntheticLawRequest(
         name=name, of=_names(of), given=[_given(text) for text in given or []]
     )
-    data, basis = synth_client.law(server, request)
+    asked = _from_files().law_of if is_model(name) else partial(synth_client.law, server)
+    data, basis = asked(request)
     console().print(law_table(data, basis))
     write(lambda: data)
-
-
-N_EVALUATED_BYTES_MAX: Final = 2**28
-N_EVALUATED_COLUMNS_MAX: Final = 64
-N_GROUPS: Final = 32  # of a column's values
 
 
 @app.command(epilog="Example: tacit synth evaluate adult_1 --rows kept_out.csv")
 @asks_server
 def evaluate(
-    name: NameArgument,
+    name: ModelArgument,
     rows: Annotated[
         Path,
         typer.Option(
@@ -476,8 +502,12 @@ def evaluate(
     and the distance (the share of rows that lie elsewhere, from 0 to 1). Columns of more than 32
     values are compared in 32 groups.
     """
-    made = synth_client.rows(server, name)
-    kept_out = _kept_out(rows, made.schema)
+    made = (
+        _from_files().rows_of(Path(name), None, None)
+        if is_model(name)
+        else synth_client.rows(server, name)
+    )
+    kept_out = kept_out_rows(rows, made.schema)
     found = held_out_scores(kept_out, made)
     if shown_as is TableOrJson.JSON:
         typer.echo(json.dumps({"rows": kept_out.num_rows, "scores": found}, ensure_ascii=False))
@@ -500,94 +530,70 @@ def evaluate(
     console().print(shown)
 
 
-def held_out_scores(kept_out: pa.Table, made: pa.Table) -> list[dict[str, Any]]:
-    """The scores of every column and pair of columns, as JSON values.
+@app.command(
+    epilog="Example: tacit synth merge north.model south.model --weights sizes -o both.model"
+)
+def merge(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE..", help="Models, as `tacit synth get -o FILE.model` writes."),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write; ends in .model.")
+    ],
+    weights: Annotated[
+        str,
+        typer.Option(
+            metavar="WHAT",
+            help="sizes: what each model estimates as its number of rows; equal; or a number for "
+            "each model, like 3,1.",
+        ),
+    ] = "sizes",
+    degree: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=0,
+            max=N_PARENTS_MAX,
+            help="For networks: the most columns that one column depends on; default: one more "
+            "than in the models.",
+        ),
+    ] = None,
+    by_rows: Annotated[
+        bool,
+        typer.Option(
+            "--by-rows",
+            help="Learn a network from rows drawn of the models, even where tables of the joined "
+            "model could be computed exactly.",
+        ),
+    ] = False,
+) -> None:
+    """Join models of separate tables into one model of all their rows. Free.
 
-    Parameters
-    ----------
-    kept_out, made : pyarrow.Table
-        With the same columns; neither is empty.
+    Hospitals or branches that may not show each other their rows each make a synthetic table of
+    their own, and give away its model: noisy numbers alone. The joined model is what a model of
+    all rows together would be, as far as the models know. No server is asked, no budget is spent,
+    and no guarantee changes.
+
+    A model counts for as many rows as it estimates, with noise; no exact size is in it. What it
+    says beyond its own noise stays: a small table's model is noisier, and should count for less.
+
+    The models must be of the same columns with the same levels, and a row in one table only.
+    Pairwise models are joined table by table, networks by the network that is nearest to their
+    mixture. `tacit synth resample`, `law` and `evaluate` take the result.
     """
-    codes, sizes = {}, {}
-    for name in made.column_names:
-        codes[name], sizes[name] = _groups(kept_out.column(name), made.column(name))
-    n = kept_out.num_rows
-    scores = []
-    for names in (*combinations(made.column_names, 1), *combinations(made.column_names, 2)):
-        shape = tuple(sizes[name] for name in names)
-        cells = np.ravel_multi_index(tuple(codes[name] for name in names), shape)
-        own, model = (
-            np.bincount(part, minlength=math.prod(shape)).astype(np.float64)
-            for part in (cells[:n], cells[n:])
-        )
-        bits, divergence = cross_entropy(own, model)
-        scores.append(
-            {
-                "columns": list(names),
-                "cross_entropy": bits,
-                "divergence": divergence,
-                "distance": total_variation(own, model),
-            }
-        )
-    return scores
+    if not is_model(output):
+        raise InvalidRequest(f"The name {output} does not end in .model.", hint="Rename it.")
+    check_folder(output)
+    merged = _from_files().merge_files(files, weights, degree=degree, by_rows=by_rows)
+    write_bytes(output, merged.content)
+    console().print(merged.told)
+    typer.echo(f"Wrote {output}")
 
 
-def _groups(kept_out: pa.ChunkedArray, made: pa.ChunkedArray) -> tuple[NDArray[np.int64], int]:
-    """The group of every value, the kept-out ones first, and how many groups there are.
-
-    Numbers and dates are cut where the synthetic rows are; of other values, the most frequent
-    ones are apart, and the rest together. NULL is always a group of its own.
-    """
-    both = pa.chunked_array([*kept_out.chunks, *made.chunks], type=made.type)
-    encoded = both.combine_chunks().dictionary_encode("encode")
-    codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    values = encoded.dictionary
-    if len(values) <= N_GROUPS:
-        return codes, len(values)
-    of_made = np.bincount(codes[len(kept_out) :], minlength=len(values))
-    groups = np.empty(len(values), dtype=np.int64)
-    if pa.types.is_string(values.type):
-        order = np.argsort(-of_made, kind="stable")
-        groups[order] = np.minimum(np.arange(len(values)), N_GROUPS - 2)
-    else:
-        order = pc.sort_indices(values).to_numpy()
-        before = np.cumsum(of_made[order]) - of_made[order]
-        groups[order] = np.minimum(before * (N_GROUPS - 1) // max(1, len(made)), N_GROUPS - 2)
-    groups[values.is_null().to_numpy(zero_copy_only=False)] = N_GROUPS - 1
-    return groups[codes], N_GROUPS
-
-
-def _kept_out(path: Path, schema: pa.Schema) -> pa.Table:
-    """The rows of a file, in the types of the synthetic table.
-
-    Raises
-    ------
-    InvalidRequest, TooLarge
-    """
-    if len(schema) > N_EVALUATED_COLUMNS_MAX:
-        raise TooLarge(f"Tables of at most {N_EVALUATED_COLUMNS_MAX} columns are evaluated.")
-    try:
-        if path.stat().st_size > N_EVALUATED_BYTES_MAX:
-            raise TooLarge(
-                f"{path} has more than {N_EVALUATED_BYTES_MAX} bytes.", hint="Keep fewer rows."
-            )
-        if path.suffix.lower() == ".parquet":
-            found = pq.read_table(path, columns=schema.names).cast(schema)
-        else:
-            options = csv.ConvertOptions(
-                column_types=schema, include_columns=schema.names, strings_can_be_null=True
-            )
-            found = csv.read_csv(path, convert_options=options)
-    except (OSError, ValueError, KeyError, pa.ArrowException) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else None
-        # The library's own text may quote a row.
-        raise InvalidRequest(
-            f"{path} {'cannot be read: ' + reason if reason else 'does not have these columns'}.",
-            hint=f"The columns are {', '.join(schema.names)}, with values as SQL shows them.",
-        ) from None
-    if not found.num_rows:
-        raise InvalidRequest(f"{path} has no rows.")
-    return found
+def _from_files() -> ModuleType:
+    """What is done with files of models; loads the engine's libraries, so only if it is needed."""
+    return import_module("proxy.cli.models.files")
 
 
 @app.command(epilog="Example: tacit synth drop adult_1")

@@ -599,16 +599,20 @@ class ListSyntheticReply(_message.Message):
     def __init__(self, tables: _Optional[_Iterable[_Union[SyntheticTable, _Mapping]]] = ...) -> None: ...
 
 class ReadSyntheticRequest(_message.Message):
-    __slots__ = ("name",)
+    __slots__ = ("name", "model")
     NAME_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
     name: str
-    def __init__(self, name: _Optional[str] = ...) -> None: ...
+    model: bool
+    def __init__(self, name: _Optional[str] = ..., model: bool = ...) -> None: ...
 
 class ReadSyntheticReply(_message.Message):
-    __slots__ = ("ipc",)
+    __slots__ = ("ipc", "model")
     IPC_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
     ipc: bytes
-    def __init__(self, ipc: _Optional[bytes] = ...) -> None: ...
+    model: bytes
+    def __init__(self, ipc: _Optional[bytes] = ..., model: _Optional[bytes] = ...) -> None: ...
 
 class ReportSyntheticRequest(_message.Message):
     __slots__ = ("name",)

@@ -33,10 +33,9 @@ from cube.axis import (
 from cube.refusals import InvalidRequest, TooLarge, UnknownName
 from planner.sql import listed, shortened, suggestion
 from proxy.api import describe_levels
-from proxy.synthetic_tables.models import Model, arrow_type, levels_of
-from proxy.synthetic_tables.record import SyntheticRecord
+from proxy.synthetic_tables.models import arrow_type, levels_of
 from proxy.synthetic_tables.resolve import named
-from synthesis import Floats
+from synthesis import Floats, Model
 from synthesis.privbayes import BayesianNetwork, law_given
 
 NULL_TEXT: Final = "NULL"
@@ -153,32 +152,35 @@ class _Resolved:
     given: Mapping[str, int]
 
 
-def asked_law(
-    record: SyntheticRecord,
+def asked_law(  # noqa: PLR0913 - what is asked, and of what
+    name: str,
     axes: Sequence[Axis],
     question: LawQuestion,
     model: Model,
     rows: Callable[[], pa.Table],
+    *,
+    seed: int,
 ) -> ModelLaw:
     """The law of some columns given values of others, by a synthetic table's model.
 
     Parameters
     ----------
-    record : SyntheticRecord
-        The table's record. Rows for a question are drawn from its seed, so the same question has
-        the same answer.
+    name : str
+        Of the table.
     axes : sequence of Axis
         The axes of its columns.
     rows : callable
         Reads the table's rows.
+    seed : int
+        Rows for a question are drawn from it, so the same question has the same answer.
 
     Raises
     ------
     UnknownName, InvalidRequest, TooLarge, StoreUnavailable
     """
-    asked = _resolved(record.name, axes, question)
+    asked = _resolved(name, axes, question)
     if isinstance(model, BayesianNetwork):
-        return _of_network(model, asked, record.seed)
+        return _of_network(model, asked, seed)
     return _counted(rows(), asked, axes)
 
 

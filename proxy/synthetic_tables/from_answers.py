@@ -27,7 +27,7 @@ from proxy.collections import N_SIMULATED_MAX, CollectedTable
 from proxy.config import SyntheticLimits
 from proxy.synthetic_tables.make import SEED_BITS, checked_axes, columns_of
 from proxy.synthetic_tables.measurers import attributes_of
-from proxy.synthetic_tables.models import Model, drawn, encoded
+from proxy.synthetic_tables.models import drawn, encoded
 from proxy.synthetic_tables.request import (
     MadeTable,
     Method,
@@ -42,6 +42,7 @@ from synthesis import (
     Column,
     Floats,
     KnownEstimates,
+    Model,
     TableEstimate,
     combined,
     known_model,

@@ -40,7 +40,7 @@ from proxy.synthetic_tables.measurers import (
     known_now,
     settings_of,
 )
-from proxy.synthetic_tables.models import Model, decoded_model, drawn, drawn_parts, encoded
+from proxy.synthetic_tables.models import decoded_model, drawn, drawn_parts, encoded
 from proxy.synthetic_tables.request import MadeTable, Method, PlannedStep, SynthesisRequest, Watch
 from proxy.synthetic_tables.spending import GaussianBudget, GaussianSpending, LaplaceSpending
 from proxy.tables import ServedTable
@@ -51,6 +51,7 @@ from synthesis import (
     TOTAL_SHARE,
     Column,
     KnownEstimates,
+    Model,
     NoiseCost,
     Stratum,
     Wishes,

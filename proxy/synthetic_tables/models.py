@@ -8,10 +8,14 @@ public schema.
 Values as levels: from the rows of a synthetic table back to the drawn levels.
 
 Used to compare synthetic rows with the history's estimates for levels. These rows are public.
+
+A model as a file, with its columns: what one Tacit hands out, and another reads.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -27,20 +31,21 @@ from cube.axis import (
     NumericAxis,
     TimestampAxis,
 )
+from cube.encoding import axis_declared, declared_column
 from synthesis import (
+    Model,
     PairwiseModel,
     StratifiedModel,
-    draw_stratified_rows,
-    drawing,
+    drawn_levels,
     model,
     model_json,
     model_of,
+    model_sizes,
     strata,
     strata_json,
     strata_model_of,
 )
-from synthesis.privbayes import BayesianNetwork, network_json, network_of
-from synthesis.privbayes import network as network_drawing
+from synthesis.privbayes import network_json, network_of
 
 
 def arrow_type(axis: Axis) -> pa.DataType:
@@ -136,8 +141,7 @@ def _no_level(axis: Axis) -> ValueError:
     return ValueError(f"{axis.name} has a value without a level")
 
 
-Model: TypeAlias = PairwiseModel | StratifiedModel | BayesianNetwork
-
+N_ROWS_MAX: Final = 2**40  # of a model in a file
 N_ROWS_AT_ONCE: Final = 2**20  # so that memory does not grow with the rows
 
 
@@ -188,15 +192,99 @@ def drawn_parts(
     for n_parts in range(max(1, -(-n_left // N_ROWS_AT_ONCE)), 0, -1):
         n_drawn = -(-n_left // n_parts)
         n_left -= n_drawn
-        yield decoded(axes, _levels(model, rng, n_drawn), rng)
+        yield decoded(axes, drawn_levels(model, rng, n_drawn), rng)
 
 
-def _levels(model: Model, rng: np.random.Generator, n_rows: int) -> NDArray[np.int32]:
-    """Rows drawn from a model, as positions of levels."""
-    match model:
+FORMAT: Final = 1  # of a file with a model; a reader of another format refuses it
+N_BYTES_MAX: Final = 2**28  # of such a file
+
+
+@dataclass(frozen=True, eq=False)
+class ModelFile:
+    """A model, and the columns that its levels are of.
+
+    Parameters
+    ----------
+    axes : tuple of Axis
+        The columns of rows, in order.
+    model : Model
+    """
+
+    axes: tuple[Axis, ...]
+    model: Model
+
+    @classmethod
+    def of(cls, encoded_model: Mapping[str, Any], axes: Iterable[Axis]) -> "ModelFile":
+        """A model that a store keeps; the seed of its rows is left out."""
+        return cls(tuple(axes), decoded_model(encoded_model))
+
+    def to_bytes(self) -> bytes:
+        """The content of the file: JSON, in which everything is public or noisy."""
+        content = {
+            "tacit_model": FORMAT,
+            "columns": [declared_column(axis) for axis in self.axes],
+            "model": encoded(self.model),
+        }
+        return json.dumps(content, ensure_ascii=False).encode()
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> "ModelFile":
+        """The model in a file.
+
+        Raises
+        ------
+        ValueError
+            With what is wrong, if the content is no such file, or its numbers are no model.
+        """
+        try:
+            values: Any = json.loads(content.decode("utf-8-sig"))
+            if values["tacit_model"] != FORMAT:
+                raise ValueError("its format is another one")
+            axes = tuple(axis_declared(one) for one in values["columns"])
+        except (KeyError, TypeError, AttributeError, RecursionError, UnicodeDecodeError):
+            raise ValueError(
+                "it is not a file that `tacit synth get -o FILE.model` writes"
+            ) from None
+        except json.JSONDecodeError:
+            raise ValueError("it is not JSON, or a part of it is missing") from None
+        return cls(axes, _checked(values.get("model"), axes))
+
+
+def _checked(values: Any, axes: Sequence[Axis]) -> Model:
+    """The model in a file that anybody may have written.
+
+    Raises
+    ------
+    ValueError
+    """
+    total = values.get("total") if isinstance(values, dict) else None
+    if total is None or type(total) not in {int, float}:
+        raise ValueError("its model does not say how many rows it is of")
+    if not 0 <= total < N_ROWS_MAX:
+        raise ValueError(f"its model is of {total} rows, which no table has")
+    try:
+        found = decoded_model(values)
+        sizes = model_sizes(found)
+    except (KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError):
+        raise ValueError("its model lacks a part, or has one of another kind") from None
+    if sizes != {axis.name: axis.size for axis in axes} or len(sizes) != len(axes):
+        raise ValueError("its model is of other columns or levels than the file declares")
+    for one in _pairwise_parts(found):
+        arrays = (
+            *one.shares.values(),
+            *one.parts.values(),
+            *(t.counts for t in one.pairs.values()),
+        )
+        if not all(np.isfinite(own).all() and (own >= 0).all() for own in arrays):
+            raise ValueError("a share or a count of its model is negative or no number")
+    return found
+
+
+def _pairwise_parts(found: Model) -> Iterable[PairwiseModel]:
+    match found:
         case PairwiseModel():
-            return drawing.draw_rows(model, rng, n_rows=n_rows)
+            return (found,)
         case StratifiedModel():
-            return draw_stratified_rows(model, rng, n_rows=n_rows)
+            return found.models.values()
         case _:
-            return network_drawing.draw_rows(model, rng, n_rows=n_rows)
+            return ()

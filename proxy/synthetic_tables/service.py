@@ -51,7 +51,7 @@ from proxy.synthetic_tables.conditional_law import LawQuestion, ModelLaw, asked_
 from proxy.synthetic_tables.evaluation import planned_evaluation, scored
 from proxy.synthetic_tables.from_answers import free_request, make_of_answers, planned
 from proxy.synthetic_tables.make import preview
-from proxy.synthetic_tables.models import decoded_model, n_rows_of
+from proxy.synthetic_tables.models import ModelFile, decoded_model, n_rows_of
 from proxy.synthetic_tables.record import SyntheticRecord, new_id
 from proxy.synthetic_tables.report import make_report
 from proxy.synthetic_tables.request import MadeTable, PlannedStep, Progress, SynthesisRequest, Watch
@@ -295,7 +295,21 @@ class SyntheticTableService:
         schema = self._source(caller, record.table).info.schema
         axes = [schema.by_name[column] for column in named_columns(record, schema)]
         model = decoded_model(self._store.model(record))
-        return asked_law(record, axes, question, model, lambda: self.rows(record))
+        return asked_law(
+            record.name, axes, question, model, lambda: self.rows(record), seed=record.seed
+        )
+
+    def model_file(self, caller: Caller, name: str) -> bytes:
+        """The model of a table as a file, with the levels of its columns. Free.
+
+        Raises
+        ------
+        Refused
+        """
+        record = self.find(caller, name)
+        schema = self._source(caller, record.table).info.schema
+        axes = [schema.by_name[column] for column in named_columns(record, schema)]
+        return ModelFile.of(self._store.model(record), axes).to_bytes()
 
     def drop(self, caller: Caller, name: str, *, if_exists: bool = False) -> SyntheticRecord | None:
         """Drop a table that the caller made, or whose source they own; None if it does not exist.

@@ -12,6 +12,8 @@ from cube.refusals import ConfigurationInvalid
 from proxy.api.clean_arrow import clean_table
 from proxy.cli.shared.rendering import no_formula
 
+MODEL_SUFFIX: Final = ".model"
+
 _WRITERS: Final[dict[str, Callable[[pa.Table, Path], object]]] = {
     ".parquet": pq.write_table,
     ".csv": pa_csv.write_csv,
@@ -66,6 +68,11 @@ def write_bytes(output: Path, content: bytes) -> None:
         output.write_bytes(content)
     except OSError as error:
         raise not_written(output, error) from None
+
+
+def is_model(name: str | Path) -> bool:
+    """Whether a name is that of a file with a model, and not of a table."""
+    return str(name).lower().endswith(MODEL_SUFFIX)
 
 
 def check_folder(output: Path) -> None:

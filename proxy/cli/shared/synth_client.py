@@ -39,6 +39,13 @@ def rows(server: ServerAddress, name: str) -> pa.Table:
     return ipc_table(b"".join(pieces))
 
 
+def model(server: ServerAddress, name: str) -> bytes:
+    """The model of a table, as the content of a file."""
+    with calling(server) as stub:
+        request = tacit_pb2.ReadSyntheticRequest(name=name, model=True)
+        return b"".join(one.model for one in stub.ReadSynthetic(request, metadata=server.metadata))
+
+
 def report(server: ServerAddress, name: str) -> bytes:
     """The page that compares a table with what is known, as HTML."""
     with calling(server) as stub:

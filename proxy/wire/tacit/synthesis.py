@@ -108,7 +108,13 @@ class SyntheticMethods(tacit_pb2_grpc.TacitServicer):
     def ReadSynthetic(
         self, request: tacit_pb2.ReadSyntheticRequest, context: grpc.ServicerContext
     ) -> Iterator[tacit_pb2.ReadSyntheticReply]:
-        """The rows of a table."""
+        """The rows of a table, or the model that they were drawn from."""
+        if request.model:
+            content = self._synthetic.model_file(caller_of(context), request.name)
+            for start in range(0, len(content), REPORT_CHUNK_BYTES):
+                chunk = content[start : start + REPORT_CHUNK_BYTES]
+                yield tacit_pb2.ReadSyntheticReply(model=chunk)
+            return
         record = self._synthetic.find(caller_of(context), request.name)
         for chunk in stream_chunks(self._synthetic.rows(record)):
             yield tacit_pb2.ReadSyntheticReply(ipc=chunk)

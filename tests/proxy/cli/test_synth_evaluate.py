@@ -13,7 +13,7 @@ import structlog
 from pyarrow import csv
 from scipy.stats import entropy
 
-from proxy.cli.synth import N_GROUPS, held_out_scores
+from proxy.cli.models.held_out import N_GROUPS, held_out_scores
 from proxy.engine.engine import Engine
 from proxy.monitoring.logs import configure_logs
 from tests.support.commands import Run

@@ -7,7 +7,8 @@ import pytest
 from cube.axis import CategoryAxis, IntegerAxis
 from proxy.synthetic_tables import models as module
 from proxy.synthetic_tables.make import columns_of
-from proxy.synthetic_tables.models import Model, drawn, drawn_parts
+from proxy.synthetic_tables.models import drawn, drawn_parts
+from synthesis import Model
 from synthesis.pairwise import measured_model
 from synthesis.privbayes.network import Attribute, Node, fitted_network
 from tests.support.made_up_rows import MadeUpRows
