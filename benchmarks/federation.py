@@ -38,12 +38,12 @@ from benchmarks.federation_scores import (
     accuracy,
     exact_cross_entropy,
     majority,
-    pairs_distance,
     scored,
 )
 from benchmarks.federation_seed import WAYS, Holder, Sent, greedy, independent
 from benchmarks.federation_tables import Division, Table, divided
 from benchmarks.federation_ways import OURS, SEED, learned, pairwise_rows
+from benchmarks.marginal_distance import pairs_distance
 from benchmarks.report import Bar, progress, run, wants_quick
 
 DEGREES: Final = (1, 2)
@@ -151,7 +151,8 @@ def networks(task: Task, rng: np.random.Generator) -> Found:
 
 def of_tables(task: Task, rng: np.random.Generator) -> Found:
     """All scores of all ways on a table, by how it is divided."""
-    table, found = table_named(task.table), {}
+    table = table_named(task.table)
+    found: Found = {}
     for division, n_holders in _divisions(task.sizes):
         holders = parts_of(task.table, division, n_holders, task.seed)
         is_main = division is Division.EQUAL and n_holders == N_HOLDERS
@@ -186,7 +187,8 @@ def _numbers(scores: Scores, sent: Sent) -> dict[str, float]:
 
 def pairwise(task: Task, rng: np.random.Generator) -> Found:
     """The method `pairwise` with one holder, three and ten."""
-    table, found = table_named(task.table), {}
+    table = table_named(task.table)
+    found: Found = {}
     of = {1: Division.CENTRAL, N_HOLDERS: Division.EQUAL, MORE_HOLDERS: Division.EQUAL}
     for (n_holders, division), epsilon in product(of.items(), OF_PAIRWISE):
         holders = parts_of(task.table, division, n_holders, task.seed)
@@ -201,7 +203,8 @@ def pairwise(task: Task, rng: np.random.Generator) -> Found:
 
 def of_flaim(task: Task, rng: np.random.Generator) -> Found:
     """FLAIM, AugFLAIM and `pairwise` on two divisions."""
-    table, found = table_named(task.table), {}
+    table = table_named(task.table)
+    found: Found = {}
     for division, epsilon in product((Division.CLASS, Division.EQUAL), OF_FLAIM):
         holders = parts_of(task.table, division, N_HOLDERS, task.seed)
         made = {
@@ -282,13 +285,10 @@ def seed_bars(means: Means) -> Iterator[Bar]:
         yield Bar(title, max(worse), 0.0, max(worse) <= 0)
     for name, degree, way in product(("adult", "poker"), DEGREES, WAYS):
         wanted = (name, Division.EQUAL, N_HOLDERS)
-        epsilons = sorted(
-            {key[3] for key in means if key[:3] == wanted and "accuracy" in means[key]}
-        )
-        if epsilons:
-            found = [
-                _difference(means, (*wanted, one, way, degree), "accuracy") for one in epsilons
-            ]
+        keys = ((*wanted, one, way, degree) for one in OF_TABLES)
+        learned_from = [key for key in keys if "accuracy" in means.get((*key, OURS), {})]
+        if learned_from:
+            found = [_difference(means, key, "accuracy") for key in learned_from]
             errors = math.sqrt(sum(one.error**2 for one in found)) / len(found)
             less = Mean(-float(np.mean([one.mean for one in found])), errors).at_least
             title = f"{way}, {name}, k = {degree}: mean accuracy less than the seed's, no worse"

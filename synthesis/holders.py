@@ -363,17 +363,24 @@ class _Superset:
         `synthesis.privbayes.greedy` says why twice its mean is taken off.
         """
         counts, variances = self.seen(child, parents)
-        own, others = counts.sum(axis=tuple(range(1, counts.ndim))), counts.sum(axis=0)
         total = max(self.total, 1.0)
-        independent = np.multiply.outer(own, others) / total
-        deviations = np.sqrt(variances + np.maximum(independent, 0.0))
-        noise = math.sqrt(2 / math.pi) * deviations.sum()
-        if np.abs(counts - independent).sum() <= NOISE_COUNTED * noise:
+        independent = _independent(counts) / total
+        noise = np.sqrt(2 / np.pi * (variances + np.maximum(independent, 0.0)))
+        if np.abs(counts - independent).sum() <= NOISE_COUNTED * noise.sum():
             return 0.0
-        drawn = self._rng.normal(independent, deviations, (N_SIMULATED, *counts.shape))
-        shares = [nearest_counts(one, total) / total for one in (counts, *drawn)]
-        found, *by_chance = mutual_information(np.stack(shares), 0)
-        return float(found - 2 * np.mean(by_chance))
+        nearest = nearest_counts(counts, total)
+        by_chance = _independent(nearest) / total  # its sum is the total, which noise has moved
+        deviations = np.sqrt(variances + by_chance)
+        drawn = self._rng.normal(by_chance, deviations, (N_SIMULATED, *counts.shape))
+        shares = [nearest / total, *(nearest_counts(one, total) / total for one in drawn)]
+        found, *of_noise = mutual_information(np.stack(shares), 0)
+        return float(found - 2 * np.mean(of_noise))
+
+
+def _independent(counts: Floats) -> Floats:
+    """The product of the child's sums, which come first, and the parents'."""
+    own = counts.sum(axis=tuple(range(1, counts.ndim)))
+    return np.multiply.outer(own, counts.sum(axis=0))
 
 
 def _merged(values: Floats, classes: np.ndarray, axis: int) -> Floats:
