@@ -7,7 +7,7 @@ holder: a record is in one of them, and each holder's records have the whole gua
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from itertools import combinations, product
@@ -46,7 +46,7 @@ class Structure(StrEnum):
 
 
 class Smoothing(StrEnum):
-    """What is added to every count of a table before shares are taken."""
+    """What is added to a cell on average before shares are taken, spread as a column's own law."""
 
     NONE = "none"
     ONE = "one"
@@ -86,6 +86,7 @@ class HoldersSettings:
     n_rows : float, optional
         The public number of rows of all holders; by default the noisy one.
     smoothing : Smoothing
+        Of joined models at most `ONE`: joining them averages their noise.
     """
 
     score: Score = DEFAULTS.score
@@ -153,13 +154,16 @@ def federated_network(  # noqa: PLR0913 - what to buy, from whom, and how, which
     """
     check_affords(attributes, budget)
     rows = _sizes(holders, sizes)
+    checked = [
+        _Holder(place, one, clips=settings.holders_clip) for place, one in enumerate(holders)
+    ]
     match structure:
         case Structure.STATISTICS:
-            return _from_statistics(attributes, holders, rng, budget, settings)
+            return _from_statistics(attributes, checked, rng, budget, settings)
         case Structure.VOTES:
-            return _from_votes(attributes, holders, rows, rng, budget, settings)
+            return _from_votes(attributes, checked, rows, rng, budget, settings)
         case _:
-            return _from_models(attributes, holders, rows, rng, budget, settings)
+            return _from_models(attributes, checked, rows, rng, budget, settings)
 
 
 def _sizes(holders: Sequence[ChoiceMeasurer], sizes: Sequence[float]) -> Floats:
@@ -180,57 +184,81 @@ def noise_of_sum(n_holders: int) -> float:
     return 2 * n_holders * math.comb(2 * n_holders, n_holders) / 4.0**n_holders
 
 
+class _Holder:
+    """A holder whose answers are checked: what is no answer is refused, and names it.
+
+    Parameters
+    ----------
+    place : int
+    clips : bool
+        Whether negative counts become 0 where the rows are.
+    """
+
+    def __init__(self, place: int, measurer: ChoiceMeasurer, *, clips: bool) -> None:
+        self._place = place
+        self._measurer = measurer
+        self._clips = clips
+
+    def choose(self, choice: Choice, budget: Fraction) -> int:
+        """The place of a candidate."""
+        chosen: object = self._measurer.choose(choice, budget)
+        if not isinstance(chosen, int | np.integer) or not 0 <= chosen < len(choice.candidates):
+            raise ValueError(f"holder {self._place} chose a candidate that does not exist")
+        return int(chosen)
+
+    def tables(self, views: Sequence[tuple[Partition, ...]], budget: Fraction) -> list[Floats]:
+        """Noisy counts in the shape of the views."""
+        found = self._measurer.tables(views, budget)
+        if len(found) != len(views):
+            raise ValueError(f"holder {self._place} sent {len(found)} tables, not {len(views)}")
+        return [self._checked(*one) for one in zip(found, views, strict=True)]
+
+    def _checked(self, table: object, views: tuple[Partition, ...]) -> Floats:
+        shape = tuple(view.n_groups for view in views)
+        if not isinstance(table, np.ndarray) or table.dtype.kind != "f" or table.shape != shape:
+            raise ValueError(f"holder {self._place} sent a table that was not asked for")
+        if not np.isfinite(table).all():
+            raise ValueError(f"holder {self._place} sent counts that are no numbers")
+        return np.maximum(table, 0.0) if self._clips else table
+
+
 class _Committee:
     """Several holders as one measurer: they vote, and their noisy tables are summed."""
 
     def __init__(
-        self,
-        holders: Sequence[ChoiceMeasurer],
-        weights: Floats,
-        rng: np.random.Generator,
-        *,
-        holders_clip: bool,
+        self, holders: Sequence[_Holder], weights: Floats, rng: np.random.Generator
     ) -> None:
         self._holders = holders
         self._weights = weights
         self._rng = rng
-        self._holders_clip = holders_clip
 
     def choose(self, choice: Choice, budget: Fraction) -> int:
         """The candidate with the most votes; a coin decides between equals."""
         votes = np.zeros(len(choice.candidates))
-        for place, (holder, weight) in enumerate(zip(self._holders, self._weights, strict=True)):
-            voted = holder.choose(choice, budget)
-            if not 0 <= voted < votes.size:
-                raise ValueError(f"holder {place} voted for a candidate that does not exist")
-            votes[voted] += weight
+        for holder, weight in zip(self._holders, self._weights.tolist(), strict=True):
+            votes[holder.choose(choice, budget)] += weight
         best = np.flatnonzero(votes == votes.max())
         return int(best[0] if best.size == 1 else self._rng.choice(best))
 
     def tables(self, views: Sequence[tuple[Partition, ...]], budget: Fraction) -> list[Floats]:
         """The sum of the holders' noisy counts."""
         summed = [np.zeros([view.n_groups for view in own]) for own in views]
-        for place, holder in enumerate(self._holders):
-            found = holder.tables(views, budget)
-            if len(found) != len(summed):
-                raise ValueError(f"holder {place} sent {len(found)} tables, not {len(summed)}")
-            for whole, own in zip(summed, found, strict=True):
-                if own.shape != whole.shape or not np.isfinite(own).all():
-                    raise ValueError(f"holder {place} sent a table that was not asked for")
-                whole[...] += np.maximum(own, 0.0) if self._holders_clip else own
+        for holder in self._holders:
+            for whole, own in zip(summed, holder.tables(views, budget), strict=True):
+                whole += own  # noqa: PLW2901 - in place
         return summed
 
 
 def _from_votes(  # noqa: PLR0913, PLR0917 - as above
     attributes: Sequence[Attribute],
-    holders: Sequence[ChoiceMeasurer],
+    holders: Sequence[_Holder],
     rows: Floats,
     rng: np.random.Generator,
     budget: Fraction,
     settings: HoldersSettings,
 ) -> BayesianNetwork:
     weights = rows if settings.votes_by_size else np.ones_like(rows)
-    committee = _Committee(holders, weights, rng, holders_clip=settings.holders_clip)
+    committee = _Committee(holders, weights, rng)
     nodes, tables = bought_tables(
         attributes,
         committee,
@@ -239,14 +267,10 @@ def _from_votes(  # noqa: PLR0913, PLR0917 - as above
         n_rows=float(rows.sum()) / noise_of_sum(len(holders)),
         settings=settings.learning(Structure.VOTES),
     )
-    price = float(budget * (1 - settings.learning(Structure.VOTES).network_share) / len(nodes))
-    deviation = math.sqrt(2 * len(holders)) / price
+    price = budget * (1 - settings.learning(Structure.VOTES).network_share) / len(nodes)
+    added = _added(settings.smoothing, math.sqrt(2 * len(holders)) / float(price))
     return fitted_network(
-        attributes,
-        nodes,
-        tables,
-        total=settings.n_rows,
-        pseudo_counts=[_added(settings.smoothing, deviation)] * len(nodes),
+        attributes, nodes, tables, total=settings.n_rows, pseudo_counts=[added] * len(nodes)
     )
 
 
@@ -262,7 +286,7 @@ def _added(smoothing: Smoothing, deviation: float) -> float:
 
 def _from_models(  # noqa: PLR0913, PLR0917 - as above
     attributes: Sequence[Attribute],
-    holders: Sequence[ChoiceMeasurer],
+    holders: Sequence[_Holder],
     rows: Floats,
     rng: np.random.Generator,
     budget: Fraction,
@@ -279,9 +303,10 @@ def _from_models(  # noqa: PLR0913, PLR0917 - as above
         )
         for holder, size in zip(holders, rows.tolist(), strict=True)
     ]
-    merged = merged_model(networks, rows.tolist(), rng)
+    added = 0.0 if settings.smoothing is Smoothing.NONE else 1.0
+    merged = merged_model(networks, rows.tolist(), rng, pseudo_count=added)
     assert isinstance(merged, BayesianNetwork)  # noqa: S101 - so are those that are joined
-    return merged
+    return merged if settings.n_rows is None else replace(merged, total=settings.n_rows)
 
 
 NOISE_COUNTED: Final = 2.0  # how many times its own noise parents must show
@@ -393,7 +418,7 @@ def _merged(values: Floats, classes: np.ndarray, axis: int) -> Floats:
 
 def _from_statistics(
     attributes: Sequence[Attribute],
-    holders: Sequence[ChoiceMeasurer],
+    holders: Sequence[_Holder],
     rng: np.random.Generator,
     budget: Fraction,
     settings: HoldersSettings,
@@ -407,7 +432,7 @@ def _from_statistics(
                 f"the table of {', '.join(scope)} has more than {N_GROUPS_MAX} cells, which "
                 "nobody measures: fewer parents have smaller tables"
             )
-    committee = _Committee(holders, np.ones(len(holders)), rng, holders_clip=settings.holders_clip)
+    committee = _Committee(holders, np.ones(len(holders)), rng)
     price = budget / len(scopes)
     views = [tuple(by_name[name].views[0] for name in scope) for scope in scopes]
     tables = dict(zip(scopes, committee.tables(views, price), strict=True))

@@ -23,7 +23,6 @@ Coarser views of columns with ordered levels: neighbours are merged in pairs.
 Public values only. The meaning of levels is not known here, nor which columns need such views.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -197,9 +196,8 @@ def fitted_network(
     total : float, optional
         The number of rows, if it is known otherwise.
     pseudo_counts : sequence of float, optional
-        For each node, what is added to a count on average, before shares are taken; nothing by
-        default. It is added in proportion to the child's own law, so that parents of whom little is
-        known leave the child as it is by itself.
+        For each node, what is added to a cell on average before shares are taken, spread as the
+        child's own law (`smoothed`); nothing by default.
 
     Notes
     -----
@@ -215,29 +213,47 @@ def fitted_network(
         total = max(0.0, float(weights @ sums / weights.sum()))
     added = [0.0] * len(nodes) if pseudo_counts is None else pseudo_counts
     laws = [
-        conditional_law(_backed_off(np.moveaxis(nearest_counts(table, total), 0, -1), more))
+        conditional_law(np.moveaxis(smoothed(nearest_counts(table, total), more), 0, -1))
         for table, more in zip(tables, added, strict=True)
     ]
     return BayesianNetwork(tuple(attributes), tuple(nodes), tuple(laws), total)
-
-
-def _backed_off(counts: Floats, added: float) -> Floats:
-    """Counts with so much added to each on average, in the shares of the child, which is last.
-
-    The child's sums have more noise than a cell has, by the root of how many are summed: so much
-    more is added to each of them first, and all shares are positive.
-    """
-    if not added:
-        return counts
-    n_levels = counts.shape[-1]
-    own = counts.reshape(-1, n_levels).sum(axis=0) + added * math.sqrt(counts.size / n_levels)
-    return np.asarray(counts + added * n_levels * own / own.sum())
 
 
 def nearest_counts(table: Floats, total: float) -> Floats:
     """The nearest non-negative table with this sum."""
     cells = table.reshape(1, -1)
     return projected(cells, np.array([total]), np.ones_like(cells)).reshape(table.shape)
+
+
+def smoothed(counts: Floats, pseudo_count: float) -> Floats:
+    """Counts of a child and its parents, moved towards a child that depends on nothing.
+
+    Parameters
+    ----------
+    counts : (n_classes of child, n_classes of parent, ...) ndarray of float64
+        Not negative.
+    pseudo_count : float
+        What is added to a cell on average; nothing is changed if it is 0.
+
+    Notes
+    -----
+    Equal pseudo-counts, as published, move a law towards equal shares, which is far from every law
+    with rare classes. A column without parents, and the law that others are moved to, has 1 added
+    to each count, so that no share is 0.
+
+    Examples
+    --------
+    >>> smoothed(np.array([[3.0, 0.0], [3.0, 0.0]]), 1.0)
+    array([[4., 1.],
+           [4., 1.]])
+    """
+    if not pseudo_count:
+        return counts
+    own = counts.reshape(len(counts), -1).sum(axis=1) + 1.0
+    if counts.ndim == 1:
+        return np.asarray(own)
+    spread = pseudo_count * len(counts) * own / own.sum()
+    return np.asarray(counts + spread.reshape(-1, *[1] * (counts.ndim - 1)))
 
 
 def conditional_law(counts: Floats) -> Floats:
