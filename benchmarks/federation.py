@@ -81,7 +81,7 @@ class Sizes:
     epsilons: tuple[float, ...] = OF_TABLES
 
 
-FULL: Final = Sizes(networks=40, tables=4, pairwise=8, flaim=4)
+FULL: Final = Sizes(networks=40, tables=3, pairwise=8, flaim=3)
 QUICK: Final = Sizes(
     networks=8, tables=1, pairwise=2, flaim=1, kinds=(Division.EQUAL,), epsilons=(0.5, 20.0)
 )

@@ -304,7 +304,8 @@ def _from_models(  # noqa: PLR0913, PLR0917 - as above
         for holder, size in zip(holders, rows.tolist(), strict=True)
     ]
     added = 0.0 if settings.smoothing is Smoothing.NONE else 1.0
-    merged = merged_model(networks, rows.tolist(), rng, pseudo_count=added)
+    degree = settings.degree_of(Structure.MODELS)  # as of each: what a mixture adds is diluted
+    merged = merged_model(networks, rows.tolist(), rng, degree=degree, pseudo_count=added)
     assert isinstance(merged, BayesianNetwork)  # noqa: S101 - so are those that are joined
     return merged if settings.n_rows is None else replace(merged, total=settings.n_rows)
 
@@ -405,7 +406,8 @@ class _Superset:
 def _independent(counts: Floats) -> Floats:
     """The product of the child's sums, which come first, and the parents'."""
     own = counts.sum(axis=tuple(range(1, counts.ndim)))
-    return np.multiply.outer(own, counts.sum(axis=0))
+    product_of_sums: Floats = np.multiply.outer(own, counts.sum(axis=0))
+    return product_of_sums
 
 
 def _merged(values: Floats, classes: np.ndarray, axis: int) -> Floats:
