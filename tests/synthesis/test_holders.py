@@ -262,8 +262,9 @@ def test_models_are_each_holders_own_and_joined_by_size() -> None:
         )
         for one, size in zip(holders_of(GOLDEN, 2, 4), sizes, strict=True)
     ]
-    merged = merged_model(own, sizes, rng, pseudo_count=0.0)
+    merged = merged_model(own, sizes, rng, degree=1, pseudo_count=0.0)
     assert isinstance(merged, BayesianNetwork)
+    assert merged.degree == 1
     assert np.array_equal(joint(found), joint(merged))
 
 
