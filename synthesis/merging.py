@@ -41,7 +41,7 @@ Watch: TypeAlias = Callable[[str, float], None]  # a step, and the share that is
 
 DEGREE: Final = 3  # the most parents, where no model is a network
 DEGREE_MORE: Final = 1  # than the networks have: models differ in what depends on what
-ROWS_OF_A_CELL: Final = 4.0  # on average, in the largest table of a joined network
+ROWS_OF_A_CELL: Final = 16.0  # on average, in the largest table of a joined network
 N_CANDIDATES_REFIT: Final = 2_000  # each is a table of its own: more take minutes
 N_EXACT_MAX: Final = 2**14  # cells of a table on the way to an exact one, which would take long
 N_DRAWN_MAX: Final = 500_000  # rows of one model
