@@ -81,9 +81,9 @@ class Sizes:
     epsilons: tuple[float, ...] = OF_TABLES
 
 
-FULL: Final = Sizes(networks=40, tables=3, pairwise=8, flaim=3)
+FULL: Final = Sizes(networks=24, tables=2, pairwise=4, flaim=2)
 QUICK: Final = Sizes(
-    networks=8, tables=1, pairwise=2, flaim=1, kinds=(Division.EQUAL,), epsilons=(0.5, 20.0)
+    networks=6, tables=1, pairwise=2, flaim=1, kinds=(Division.EQUAL,), epsilons=(0.5, 2.0)
 )
 
 
