@@ -20,6 +20,7 @@ from cube.query import N_GROUPS_MAX, Partition
 from cube.statistic import Choice, Score
 from synthesis.choice import noise_of_sum
 from synthesis.merging import merged_model
+from synthesis.networks import mutual_information
 from synthesis.privbayes import (
     DEFAULTS,
     Attribute,
@@ -32,6 +33,7 @@ from synthesis.privbayes import (
     check_affords,
     fitted_network,
     learned_network,
+    nearest_counts,
 )
 from synthesis.tables import Floats
 
@@ -294,12 +296,14 @@ def _from_models(  # noqa: PLR0913, PLR0917 - as above
         for holder, size in zip(holders, rows.tolist(), strict=True)
     ]
     added = 0.0 if settings.smoothing is Smoothing.NONE else 1.0
-    merged = merged_model(networks, rows.tolist(), rng, pseudo_count=added)
+    degree = settings.degree_of(Structure.MODELS)  # as of each: what a mixture adds is diluted
+    merged = merged_model(networks, rows.tolist(), rng, degree=degree, pseudo_count=added)
     assert isinstance(merged, BayesianNetwork)  # noqa: S101 - so are those that are joined
     return merged if settings.n_rows is None else replace(merged, total=settings.n_rows)
 
 
 NOISE_COUNTED: Final = 2.0  # how many times its own noise parents must show
+N_SIMULATED: Final = 8  # tables, of what noise alone shows
 
 
 class _Superset:
@@ -310,6 +314,8 @@ class _Superset:
     tables : mapping of tuple of str to ndarray of float64
     variance : float
         Of the noise of each cell.
+    rng : numpy.random.Generator
+        Simulates noise; protects nothing.
     """
 
     def __init__(
@@ -317,10 +323,12 @@ class _Superset:
         attributes: Sequence[Attribute],
         tables: Mapping[tuple[str, ...], Floats],
         variance: float,
+        rng: np.random.Generator,
     ) -> None:
         self._attributes = {one.name: one for one in attributes}
         self._tables = tables
         self._variance = variance
+        self._rng = rng
         sums = [(float(table.sum()), table.size) for table in tables.values()]
         weight = math.fsum(1 / size for _, size in sums)
         self.total = max(0.0, math.fsum(value / size for value, size in sums) / weight)
@@ -362,12 +370,36 @@ class _Superset:
         return counts, variances
 
     def worth(self, child: str, parents: Sequence[Parent]) -> float:
-        """How many rows lie elsewhere than if the child depended on none of them, beyond noise."""
+        """The information of parents about a child, less what noise makes of it, in nats.
+
+        0 unless more rows lie elsewhere than if the child depended on none of them, beyond noise.
+
+        Notes
+        -----
+        A law is nearer to the truth by its parents' information, and further by the noise of its
+        table, which costs as much as it shows where there is nothing: `parents_worth` in
+        `synthesis.privbayes.greedy` says why twice its mean is taken off.
+        """
         counts, variances = self.seen(child, parents)
-        own, others = counts.sum(axis=tuple(range(1, counts.ndim))), counts.sum(axis=0)
-        independent = np.multiply.outer(own, others) / max(self.total, 1.0)
+        total = max(self.total, 1.0)
+        independent = _independent(counts) / total
         noise = np.sqrt(2 / np.pi * (variances + np.maximum(independent, 0.0)))
-        return float(np.abs(counts - independent).sum() - NOISE_COUNTED * noise.sum()) / 2
+        if np.abs(counts - independent).sum() <= NOISE_COUNTED * noise.sum():
+            return 0.0
+        nearest = nearest_counts(counts, total)
+        by_chance = _independent(nearest) / total  # its sum is the total, which noise has moved
+        deviations = np.sqrt(variances + by_chance)
+        drawn = self._rng.normal(by_chance, deviations, (N_SIMULATED, *counts.shape))
+        shares = [nearest / total, *(nearest_counts(one, total) / total for one in drawn)]
+        found, *of_noise = mutual_information(np.stack(shares), 0)
+        return float(found - 2 * np.mean(of_noise))
+
+
+def _independent(counts: Floats) -> Floats:
+    """The product of the child's sums, which come first, and the parents'."""
+    own = counts.sum(axis=tuple(range(1, counts.ndim)))
+    product_of_sums: Floats = np.multiply.outer(own, counts.sum(axis=0))
+    return product_of_sums
 
 
 def _merged(values: Floats, classes: np.ndarray, axis: int) -> Floats:
@@ -398,7 +430,7 @@ def _from_statistics(
     price = budget / len(scopes)
     views = [tuple(by_name[name].views[0] for name in scope) for scope in scopes]
     tables = dict(zip(scopes, committee.tables(views, price), strict=True))
-    merged = _Superset(attributes, tables, 2 * len(holders) / float(price) ** 2)
+    merged = _Superset(attributes, tables, 2 * len(holders) / float(price) ** 2, rng)
     nodes = list(_best_nodes(attributes, merged.worth, rng, degree))
     found = [merged.seen(node.child, node.parents) for node in nodes]
     total = merged.total if settings.n_rows is None else settings.n_rows

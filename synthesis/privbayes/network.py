@@ -23,6 +23,7 @@ Coarser views of columns with ordered levels: neighbours are merged in pairs.
 Public values only. The meaning of levels is not known here, nor which columns need such views.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -238,8 +239,9 @@ def smoothed(counts: Floats, pseudo_count: float) -> Floats:
     Notes
     -----
     Equal pseudo-counts, as published, move a law towards equal shares, which is far from every law
-    with rare classes. A column without parents, and the law that others are moved to, has 1 added
-    to each count, so that no share is 0.
+    with rare classes. A column without parents, and the law that others are moved to, have as much
+    added to each count as goes with its noise: sums have that of a cell times the root of how many
+    are added up. So no share is 0, and noise alone gives a law that is nearly even.
 
     Examples
     --------
@@ -249,7 +251,8 @@ def smoothed(counts: Floats, pseudo_count: float) -> Floats:
     """
     if not pseudo_count:
         return counts
-    own = counts.reshape(len(counts), -1).sum(axis=1) + 1.0
+    n_summed = counts.size / len(counts)
+    own = counts.reshape(len(counts), -1).sum(axis=1) + pseudo_count * math.sqrt(n_summed)
     if counts.ndim == 1:
         return np.asarray(own)
     spread = pseudo_count * len(counts) * own / own.sum()

@@ -262,8 +262,9 @@ def test_models_are_each_holders_own_and_joined_by_size() -> None:
         )
         for one, size in zip(holders_of(GOLDEN, 2, 4), sizes, strict=True)
     ]
-    merged = merged_model(own, sizes, rng, pseudo_count=0.0)
+    merged = merged_model(own, sizes, rng, degree=1, pseudo_count=0.0)
     assert isinstance(merged, BayesianNetwork)
+    assert merged.degree == 1
     assert np.array_equal(joint(found), joint(merged))
 
 
@@ -420,10 +421,12 @@ def test_smoothing_leaves_no_share_of_zero(structure: Structure, smoothing: Smoo
 
 def test_smoothing_moves_a_law_to_the_columns_own() -> None:
     counts = np.array([[8.0, 0.0, 1.0], [0.0, 90.0, 1.0]])
-    far = smoothed(counts, 1e9)
-    own = (counts.sum(axis=1) + 1) / (counts.sum() + 2)
-    assert far / far.sum(axis=0) == pytest.approx(np.tile(own[:, np.newaxis], 3), abs=1e-6)
-    assert smoothed(counts, 2.5).sum() == pytest.approx(counts.sum() + 2.5 * counts.size)
+    added = smoothed(counts, 2.5) - counts
+    own = counts.sum(axis=1) + 2.5 * math.sqrt(3)  # of a sum of three cells' noise
+    assert added.sum() == pytest.approx(2.5 * counts.size)
+    assert added / added.sum(axis=0) == pytest.approx(np.tile(own / own.sum(), (3, 1)).T)
+    assert smoothed(counts[:, 0], 2.5) == pytest.approx(counts[:, 0] + 2.5)
+    assert smoothed(counts, 1e9) / 1e9 == pytest.approx(np.ones((2, 3)), abs=1e-6)
     assert smoothed(counts, 0.0) is counts
 
 
