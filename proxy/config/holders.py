@@ -74,8 +74,6 @@ def read_holders(
             problems.add((*keys, name), what)
     if values.get("strategy") == "paper":
         problems.add((*keys, "strategy"), "is not for a federated table")
-    if values.get("rows_per_unit_max", 1) != 1:
-        problems.add((*keys, "rows_per_unit_max"), "must be 1 for a federated table, for now")
     columns = values.get("columns")
     for name in columns if isinstance(columns, Mapping) else ():
         if name.casefold() == HOLDER_AXIS:

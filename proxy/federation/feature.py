@@ -130,8 +130,6 @@ def _check_can_be_held(table: ServedTable) -> None:
         what = "is a federated table itself"
     elif schema.grows is not None:
         what = "grows"
-    elif schema.rows_per_unit_max > 1:
-        what = "has units with several rows"
     elif table.empty_history is not None:
         what = "has a private history, and prices would tell about it"
     if what:

@@ -31,6 +31,7 @@ BYTES_OF_A_VALUE: Final = 24  # the text of a noisy value, at most
 BYTES_BESIDE: Final = 2**12
 _STATE: Final = re.compile(r"[0-9a-f]{16}:[0-9]{1,12}", re.ASCII)
 SHOWN_LENGTH_MAX: Final = 64
+BOUNDS: Final = ("rows_per_unit_max", "rows_per_unit_max_by")  # on which every price depends
 
 
 class GatesOfHolders:
@@ -155,9 +156,10 @@ class GatesOfHolders:
         place = calls.place
         told = calls.describe(min(DESCRIBE_SECONDS, place.timeout))
         schema = replace(self._schema.of_one_holder, table=place.table)
-        if not hmac.compare_digest(told.schema_digest.encode(), schema_digest(schema).encode()):
-            own = json.loads(declare(schema, version=""))
-            what = _difference(own, _declaration_in(told.declaration))
+        own, other = json.loads(declare(schema, version="")), _declaration_in(told.declaration)
+        is_alike = hmac.compare_digest(told.schema_digest.encode(), schema_digest(schema).encode())
+        if not is_alike or any(own.get(name) != other.get(name) for name in BOUNDS):
+            what = _difference(own, other)
             raise calls.unavailable(
                 f"declares its table {place.table} otherwise: {what}",
                 "Both sides must declare the same columns, with the same levels.",
@@ -204,7 +206,8 @@ def _difference(own: Mapping[str, Any], told: Mapping[str, Any]) -> str:
             other = theirs[name].get(key)
             if value != other:
                 return f"{_values(key, value, other)} of its column {_shown(name)} differ"
-    return "its neighbours, or its release of Tacit, differ"
+    bounds = (name for name in BOUNDS if own.get(name) != told.get(name))
+    return f"{next(bounds, 'its neighbours, or its release of Tacit')} differ"
 
 
 def _columns(declaration: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
