@@ -60,6 +60,7 @@ class RowsByLevel:
 
 N_RECORDS_MAX = 2**40  # with COEFFICIENT_MAX keeps every exact answer inside 80 bits
 N_AXES_MAX = 1000
+PERSON = "person"  # who may have rows at several holders, where nothing else is declared
 N_ROWS_PER_UNIT_MAX = 2**20
 
 
@@ -197,11 +198,41 @@ class Schema:
     def of_one_holder(self) -> "Schema":
         """The schema of each holder's table: the same without the axis of the holders."""
         kept = tuple(axis for axis in self.axes if axis.name != self.holders)
-        return replace(self, axes=kept, holders=None, people_overlap=False)
+        if not self.people_overlap:
+            return replace(self, axes=kept, holders=None)
+        return replace(
+            self,
+            axes=kept,
+            holders=None,
+            people_overlap=False,
+            unit=None,
+            rows_per_unit_max=1,
+            rows_per_unit_max_by=None,
+        )
 
     def visible(self, *, holders_public: bool) -> "Schema":
         """The schema that SQL sees: who the holders are, or no more than their table."""
-        return self if self.holders is None or holders_public else self.of_one_holder
+        if self.holders is None or holders_public:
+            return self
+        own = self.of_one_holder
+        return replace(own, unit=self.unit, rows_per_unit_max=self.rows_per_unit_max)
+
+    def with_overlap(self, unit: str | None = None) -> "Schema":
+        """The same table, if a person may have a row at each of its holders.
+
+        Then the loss is a sum over holders: that of a unit with one row at each level of their
+        axis.
+        """
+        n_holders = 1 if self.holders is None else self.by_name[self.holders].size
+        if n_holders == 1 or self.holders is None:
+            return replace(self, people_overlap=self.holders is not None)
+        return replace(
+            self,
+            people_overlap=True,
+            unit=unit or self.unit or PERSON,
+            rows_per_unit_max=n_holders,
+            rows_per_unit_max_by=RowsByLevel(self.holders, 1),
+        )
 
     def per_row(self, epsilon: Fraction) -> Fraction:
         """The most that a row may cost if a unit may cost `epsilon`."""

@@ -210,7 +210,7 @@ def pooled(history: History, holders: Holders) -> History:
 
 
 def _summed(parts: Sequence[Measurement], holders: Holders) -> Measurement:
-    """The sum of the values of all holders, whose weight is that of the least precise of them."""
+    """The sum of the values of all holders, at the weight of the least precise of them."""
     _, block = holders.at_holder(parts[0].block)
     bits = max(one.lattice_bits for one in parts)
     shifted = [

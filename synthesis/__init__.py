@@ -27,7 +27,7 @@ from synthesis.pairwise import (
     one_way_budgets,
     worth_scoring,
 )
-from synthesis.references import HolderMargins, references
+from synthesis.references import HolderMargins, tables_if_independent
 from synthesis.sketch import Candidate, Sketch
 from synthesis.strata import (
     SCORE_SHARE,
@@ -83,12 +83,12 @@ __all__ = [
     "model_sizes",
     "one_way_budgets",
     "projected",
-    "references",
     "scopes_of",
     "score_share",
     "strata_json",
     "strata_model_of",
     "strata_of",
+    "tables_if_independent",
     "tells_more_than_noise",
     "worth_scoring",
 ]

@@ -61,7 +61,7 @@ class NoiseCost:
             raise ValueError("noise must be positive, and must fall as the budget grows")
 
     def of_holders(self, n_holders: int) -> "NoiseCost":
-        """The noise of sums over holders, each of whom spends the budget on Laplace noise."""
+        """The noise of sums over holders that each spend the budget."""
         return replace(self, deviation=self.deviation * noise_of_sum(n_holders))
 
     def split(self, n_cells: Integers | Floats, budget: float) -> Floats:

@@ -1,4 +1,4 @@
-"""Networks of several holders, none of whom shows its rows: three ways, of one port.
+"""Networks of several holders that do not show their rows: three ways, through one port.
 
 Each holder is a `ChoiceMeasurer`: it chooses privately, and counts with noise. So what is learned
 here is made of choices and noisy tables alone, each paid for where the rows are. Budgets are per
@@ -7,7 +7,7 @@ holder: a record is in one of them, and each holder's records have the whole gua
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from itertools import combinations, product
@@ -20,6 +20,7 @@ from cube.query import N_GROUPS_MAX, Partition
 from cube.statistic import Choice, Score
 from synthesis.choice import noise_of_sum
 from synthesis.merging import merged_model
+from synthesis.networks import mutual_information
 from synthesis.privbayes import (
     DEFAULTS,
     Attribute,
@@ -32,6 +33,7 @@ from synthesis.privbayes import (
     check_affords,
     fitted_network,
     learned_network,
+    nearest_counts,
 )
 from synthesis.tables import Floats
 
@@ -45,7 +47,7 @@ class Structure(StrEnum):
 
 
 class Smoothing(StrEnum):
-    """What is added to every count of a table before shares are taken."""
+    """What is added to a cell on average before shares are taken, spread as a column's own law."""
 
     NONE = "none"
     ONE = "one"
@@ -85,6 +87,7 @@ class HoldersSettings:
     n_rows : float, optional
         The public number of rows of all holders; by default the noisy one.
     smoothing : Smoothing
+        Of joined models at most `ONE`: joining them averages their noise.
     """
 
     score: Score = DEFAULTS.score
@@ -152,13 +155,16 @@ def federated_network(  # noqa: PLR0913 - what to buy, from whom, and how, which
     """
     check_affords(attributes, budget)
     rows = _sizes(holders, sizes)
+    checked = [
+        _Holder(place, one, clips=settings.holders_clip) for place, one in enumerate(holders)
+    ]
     match structure:
         case Structure.STATISTICS:
-            return _from_statistics(attributes, holders, rng, budget, settings)
+            return _from_statistics(attributes, checked, rng, budget, settings)
         case Structure.VOTES:
-            return _from_votes(attributes, holders, rows, rng, budget, settings)
+            return _from_votes(attributes, checked, rows, rng, budget, settings)
         case _:
-            return _from_models(attributes, holders, rows, rng, budget, settings)
+            return _from_models(attributes, checked, rows, rng, budget, settings)
 
 
 def _sizes(holders: Sequence[ChoiceMeasurer], sizes: Sequence[float]) -> Floats:
@@ -170,57 +176,81 @@ def _sizes(holders: Sequence[ChoiceMeasurer], sizes: Sequence[float]) -> Floats:
     return rows if rows.sum() > 0 else np.ones_like(rows)
 
 
+class _Holder:
+    """A holder whose answers are checked: what is no answer is refused, and names it.
+
+    Parameters
+    ----------
+    place : int
+    clips : bool
+        Whether negative counts become 0 where the rows are.
+    """
+
+    def __init__(self, place: int, measurer: ChoiceMeasurer, *, clips: bool) -> None:
+        self._place = place
+        self._measurer = measurer
+        self._clips = clips
+
+    def choose(self, choice: Choice, budget: Fraction) -> int:
+        """The place of a candidate."""
+        chosen: object = self._measurer.choose(choice, budget)
+        if not isinstance(chosen, int | np.integer) or not 0 <= chosen < len(choice.candidates):
+            raise ValueError(f"holder {self._place} chose a candidate that does not exist")
+        return int(chosen)
+
+    def tables(self, views: Sequence[tuple[Partition, ...]], budget: Fraction) -> list[Floats]:
+        """Noisy counts in the shape of the views."""
+        found = self._measurer.tables(views, budget)
+        if len(found) != len(views):
+            raise ValueError(f"holder {self._place} sent {len(found)} tables, not {len(views)}")
+        return [self._checked(*one) for one in zip(found, views, strict=True)]
+
+    def _checked(self, table: object, views: tuple[Partition, ...]) -> Floats:
+        shape = tuple(view.n_groups for view in views)
+        if not isinstance(table, np.ndarray) or table.dtype.kind != "f" or table.shape != shape:
+            raise ValueError(f"holder {self._place} sent a table that was not asked for")
+        if not np.isfinite(table).all():
+            raise ValueError(f"holder {self._place} sent counts that are no numbers")
+        return np.maximum(table, 0.0) if self._clips else table
+
+
 class _Committee:
     """Several holders as one measurer: they vote, and their noisy tables are summed."""
 
     def __init__(
-        self,
-        holders: Sequence[ChoiceMeasurer],
-        weights: Floats,
-        rng: np.random.Generator,
-        *,
-        holders_clip: bool,
+        self, holders: Sequence[_Holder], weights: Floats, rng: np.random.Generator
     ) -> None:
         self._holders = holders
         self._weights = weights
         self._rng = rng
-        self._holders_clip = holders_clip
 
     def choose(self, choice: Choice, budget: Fraction) -> int:
         """The candidate with the most votes; a coin decides between equals."""
         votes = np.zeros(len(choice.candidates))
-        for place, (holder, weight) in enumerate(zip(self._holders, self._weights, strict=True)):
-            voted = holder.choose(choice, budget)
-            if not 0 <= voted < votes.size:
-                raise ValueError(f"holder {place} voted for a candidate that does not exist")
-            votes[voted] += weight
+        for holder, weight in zip(self._holders, self._weights.tolist(), strict=True):
+            votes[holder.choose(choice, budget)] += weight
         best = np.flatnonzero(votes == votes.max())
         return int(best[0] if best.size == 1 else self._rng.choice(best))
 
     def tables(self, views: Sequence[tuple[Partition, ...]], budget: Fraction) -> list[Floats]:
         """The sum of the holders' noisy counts."""
         summed = [np.zeros([view.n_groups for view in own]) for own in views]
-        for place, holder in enumerate(self._holders):
-            found = holder.tables(views, budget)
-            if len(found) != len(summed):
-                raise ValueError(f"holder {place} sent {len(found)} tables, not {len(summed)}")
-            for whole, own in zip(summed, found, strict=True):
-                if own.shape != whole.shape or not np.isfinite(own).all():
-                    raise ValueError(f"holder {place} sent a table that was not asked for")
-                whole[...] += np.maximum(own, 0.0) if self._holders_clip else own
+        for holder in self._holders:
+            for whole, own in zip(summed, holder.tables(views, budget), strict=True):
+                whole += own  # noqa: PLW2901 - in place
         return summed
 
 
 def _from_votes(  # noqa: PLR0913, PLR0917 - as above
     attributes: Sequence[Attribute],
-    holders: Sequence[ChoiceMeasurer],
+    holders: Sequence[_Holder],
     rows: Floats,
     rng: np.random.Generator,
     budget: Fraction,
     settings: HoldersSettings,
 ) -> BayesianNetwork:
     weights = rows if settings.votes_by_size else np.ones_like(rows)
-    committee = _Committee(holders, weights, rng, holders_clip=settings.holders_clip)
+    committee = _Committee(holders, weights, rng)
     nodes, tables = bought_tables(
         attributes,
         committee,
@@ -229,14 +259,10 @@ def _from_votes(  # noqa: PLR0913, PLR0917 - as above
         n_rows=float(rows.sum()) / noise_of_sum(len(holders)),
         settings=settings.learning(Structure.VOTES),
     )
-    price = float(budget * (1 - settings.learning(Structure.VOTES).network_share) / len(nodes))
-    deviation = math.sqrt(2 * len(holders)) / price
+    price = budget * (1 - settings.learning(Structure.VOTES).network_share) / len(nodes)
+    added = _added(settings.smoothing, math.sqrt(2 * len(holders)) / float(price))
     return fitted_network(
-        attributes,
-        nodes,
-        tables,
-        total=settings.n_rows,
-        pseudo_counts=[_added(settings.smoothing, deviation)] * len(nodes),
+        attributes, nodes, tables, total=settings.n_rows, pseudo_counts=[added] * len(nodes)
     )
 
 
@@ -252,7 +278,7 @@ def _added(smoothing: Smoothing, deviation: float) -> float:
 
 def _from_models(  # noqa: PLR0913, PLR0917 - as above
     attributes: Sequence[Attribute],
-    holders: Sequence[ChoiceMeasurer],
+    holders: Sequence[_Holder],
     rows: Floats,
     rng: np.random.Generator,
     budget: Fraction,
@@ -269,12 +295,15 @@ def _from_models(  # noqa: PLR0913, PLR0917 - as above
         )
         for holder, size in zip(holders, rows.tolist(), strict=True)
     ]
-    merged = merged_model(networks, rows.tolist(), rng)
+    added = 0.0 if settings.smoothing is Smoothing.NONE else 1.0
+    degree = settings.degree_of(Structure.MODELS)  # as of each: what a mixture adds is diluted
+    merged = merged_model(networks, rows.tolist(), rng, degree=degree, pseudo_count=added)
     assert isinstance(merged, BayesianNetwork)  # noqa: S101 - so are those that are joined
-    return merged
+    return merged if settings.n_rows is None else replace(merged, total=settings.n_rows)
 
 
 NOISE_COUNTED: Final = 2.0  # how many times its own noise parents must show
+N_SIMULATED: Final = 8  # tables, of what noise alone shows
 
 
 class _Superset:
@@ -285,6 +314,8 @@ class _Superset:
     tables : mapping of tuple of str to ndarray of float64
     variance : float
         Of the noise of each cell.
+    rng : numpy.random.Generator
+        Simulates noise; protects nothing.
     """
 
     def __init__(
@@ -292,10 +323,12 @@ class _Superset:
         attributes: Sequence[Attribute],
         tables: Mapping[tuple[str, ...], Floats],
         variance: float,
+        rng: np.random.Generator,
     ) -> None:
         self._attributes = {one.name: one for one in attributes}
         self._tables = tables
         self._variance = variance
+        self._rng = rng
         sums = [(float(table.sum()), table.size) for table in tables.values()]
         weight = math.fsum(1 / size for _, size in sums)
         self.total = max(0.0, math.fsum(value / size for value, size in sums) / weight)
@@ -337,12 +370,36 @@ class _Superset:
         return counts, variances
 
     def worth(self, child: str, parents: Sequence[Parent]) -> float:
-        """How many rows lie elsewhere than if the child depended on none of them, beyond noise."""
+        """The information of parents about a child, less what noise makes of it, in nats.
+
+        0 unless more rows lie elsewhere than if the child depended on none of them, beyond noise.
+
+        Notes
+        -----
+        A law is nearer to the truth by its parents' information, and further by the noise of its
+        table, which costs as much as it shows where there is nothing: `parents_worth` in
+        `synthesis.privbayes.greedy` says why twice its mean is taken off.
+        """
         counts, variances = self.seen(child, parents)
-        own, others = counts.sum(axis=tuple(range(1, counts.ndim))), counts.sum(axis=0)
-        independent = np.multiply.outer(own, others) / max(self.total, 1.0)
+        total = max(self.total, 1.0)
+        independent = _independent(counts) / total
         noise = np.sqrt(2 / np.pi * (variances + np.maximum(independent, 0.0)))
-        return float(np.abs(counts - independent).sum() - NOISE_COUNTED * noise.sum()) / 2
+        if np.abs(counts - independent).sum() <= NOISE_COUNTED * noise.sum():
+            return 0.0
+        nearest = nearest_counts(counts, total)
+        by_chance = _independent(nearest) / total  # its sum is the total, which noise has moved
+        deviations = np.sqrt(variances + by_chance)
+        drawn = self._rng.normal(by_chance, deviations, (N_SIMULATED, *counts.shape))
+        shares = [nearest / total, *(nearest_counts(one, total) / total for one in drawn)]
+        found, *of_noise = mutual_information(np.stack(shares), 0)
+        return float(found - 2 * np.mean(of_noise))
+
+
+def _independent(counts: Floats) -> Floats:
+    """The product of the child's sums, which come first, and the parents'."""
+    own = counts.sum(axis=tuple(range(1, counts.ndim)))
+    product_of_sums: Floats = np.multiply.outer(own, counts.sum(axis=0))
+    return product_of_sums
 
 
 def _merged(values: Floats, classes: np.ndarray, axis: int) -> Floats:
@@ -355,7 +412,7 @@ def _merged(values: Floats, classes: np.ndarray, axis: int) -> Floats:
 
 def _from_statistics(
     attributes: Sequence[Attribute],
-    holders: Sequence[ChoiceMeasurer],
+    holders: Sequence[_Holder],
     rng: np.random.Generator,
     budget: Fraction,
     settings: HoldersSettings,
@@ -367,13 +424,13 @@ def _from_statistics(
         if math.prod(by_name[name].size for name in scope) > N_GROUPS_MAX:
             raise ValueError(
                 f"the table of {', '.join(scope)} has more than {N_GROUPS_MAX} cells, which "
-                "nobody measures: fewer parents have smaller tables"
+                "cannot be measured: fewer parents have smaller tables"
             )
-    committee = _Committee(holders, np.ones(len(holders)), rng, holders_clip=settings.holders_clip)
+    committee = _Committee(holders, np.ones(len(holders)), rng)
     price = budget / len(scopes)
     views = [tuple(by_name[name].views[0] for name in scope) for scope in scopes]
     tables = dict(zip(scopes, committee.tables(views, price), strict=True))
-    merged = _Superset(attributes, tables, 2 * len(holders) / float(price) ** 2)
+    merged = _Superset(attributes, tables, 2 * len(holders) / float(price) ** 2, rng)
     nodes = list(_best_nodes(attributes, merged.worth, rng, degree))
     found = [merged.seen(node.child, node.parents) for node in nodes]
     total = merged.total if settings.n_rows is None else settings.n_rows

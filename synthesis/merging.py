@@ -41,7 +41,7 @@ Watch: TypeAlias = Callable[[str, float], None]  # a step, and the share that is
 
 DEGREE: Final = 3  # the most parents, where no model is a network
 DEGREE_MORE: Final = 1  # than the networks have: models differ in what depends on what
-ROWS_OF_A_CELL: Final = 4.0  # on average, in the largest table of a joined network
+ROWS_OF_A_CELL: Final = 16.0  # on average, in the largest table of a joined network
 N_CANDIDATES_REFIT: Final = 2_000  # each is a table of its own: more take minutes
 N_EXACT_MAX: Final = 2**14  # cells of a table on the way to an exact one, which would take long
 N_DRAWN_MAX: Final = 500_000  # rows of one model
@@ -55,6 +55,7 @@ def merged_model(  # noqa: PLR0913 - what is joined, and how, which is by keywor
     *,
     degree: int | None = None,
     by_rows: bool = False,
+    pseudo_count: float | None = None,
     watch: Watch = lambda _step, _done: None,
 ) -> Model:
     """The model that is nearest to a mixture of models.
@@ -72,6 +73,9 @@ def merged_model(  # noqa: PLR0913 - what is joined, and how, which is by keywor
     by_rows : bool
         Whether the joined model is a network of drawn rows, as published, even where tables of the
         mixture are known.
+    pseudo_count : float, optional
+        What is added to every count of a network's tables; by default 1 to those of drawn rows, in
+        which a cell may be empty by chance.
     watch : callable
         Told of every step.
 
@@ -97,7 +101,10 @@ def merged_model(  # noqa: PLR0913 - what is joined, and how, which is by keywor
         alike = {(one.columns, one.target) for one in strata}
         if len(strata) == len(models) and len(alike) == 1:
             return _merged_strata(strata, shares, rng, watch)
-    return _merged_network(models, shares, rng, degree=degree, by_rows=by_rows, watch=watch)
+    added = float(by_rows) if pseudo_count is None else pseudo_count
+    return _merged_network(
+        models, shares, rng, degree=degree, by_rows=by_rows, pseudo_count=added, watch=watch
+    )
 
 
 def model_sizes(model: Model) -> dict[str, int]:
@@ -162,6 +169,7 @@ def _merged_network(  # noqa: PLR0913 - as above
     *,
     degree: int | None,
     by_rows: bool,
+    pseudo_count: float,
     watch: Watch,
 ) -> BayesianNetwork:
     """The network of the mixture: GreedyBayes [1]_ without noise, by mutual information.
@@ -201,7 +209,8 @@ def _merged_network(  # noqa: PLR0913 - as above
     )
     by_name = {one.name: one for one in mixture.attributes}
     tables = [total * mixture.shares(views_of(by_name, node)) for node in nodes]
-    return fitted_network(mixture.attributes, nodes, tables, total=total)
+    added = [pseudo_count] * len(nodes)
+    return fitted_network(mixture.attributes, nodes, tables, total=total, pseudo_counts=added)
 
 
 class _Mixture:

@@ -31,7 +31,7 @@ class HolderMargins:
     columns: Mapping[str, TableEstimate]
 
 
-def references(
+def tables_if_independent(
     sketch: Sketch, candidate: Candidate, holders: Sequence[HolderMargins]
 ) -> tuple[Floats, float]:
     """A table of a candidate's cells for each holder, and how far their sum is from the sketch's.

@@ -157,7 +157,7 @@ def _asked(entries: Iterable[Entry]) -> Iterator[tuple[str, _Asked]]:
 
 
 def _held(name: str, entries: Iterable[Entry]) -> _Held:
-    """What a holder's ledger says of the requests of others."""
+    """The requests of other ledgers in a holder's ledger."""
     found = _Held(name)
     numbers = set[int]()
     for entry in entries:

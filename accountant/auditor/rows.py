@@ -410,7 +410,7 @@ class BlockReader:
         return labels
 
     def counted_within(self, factor: Json) -> Share:
-        """The share of the count of what a factor of one axis says; Wrong if it is no such."""
+        """The share of a count within one factor; Wrong if the factor is of several axes."""
         share = self._block({"terms": [{"factors": [factor], "scale": "1"}], "constant": "0"}).share
         if any(len(array.axes) != 1 for array in share.arrays):
             raise Wrong("a choice is made within several axes at once")

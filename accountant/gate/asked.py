@@ -6,9 +6,9 @@ by the holder, so nothing that leaves it is exact:
     Asked    rows and statistics, each with the noise that it is to get, under one reference
     Told     the noisy values in lattice steps, and where the holder's ledger records them
 
-Both are JSON values, those of a ledger's entries. A holder takes nobody's word for what something
-costs: it computes the price from the rows (pricing.py), and draws noise only of the scales that it
-would choose itself for the weights. Proof: proofs/federation.md.
+Both are JSON values, those of a ledger's entries. A holder believes no price that it is told: it
+computes the price from the rows (pricing.py), and draws noise only of the scales that it would
+choose itself for the weights. Proof: proofs/federation.md.
 """
 
 import json
@@ -246,13 +246,13 @@ class RemoteGates(Protocol):
     """
 
     def fingerprint(self, key: bytes, like: str = "") -> str:
-        """A digest of which tables of which holders these are."""
+        """A digest of the names of the holders and of their tables."""
         ...
 
     def rows_fingerprint(self, key: bytes, like: str = "") -> str:
         """The holders with the state of the table of each, as text.
 
-        Of a holder that cannot be reached, what `like` says of it is repeated: it is compared when
+        Of a holder that cannot be reached, its state in `like` is repeated: it is compared when
         the holder is asked.
         """
         ...
@@ -315,8 +315,8 @@ def planned_for(
 ) -> tuple[list[PlannedMeasurement], tuple[ChargedBlock, ...], list[PlannedStatistic]]:
     """What a holder pays for a request: the plan to price, and the rows to charge.
 
-    A raise refines the noise of what was measured for the same payer, unless that was raised by
-    somebody else meanwhile. Then the row gets noise that is drawn anew, on the same lattice: it
+    A raise refines noise of a measurement for the same payer, unless somebody else has raised it
+    meanwhile. Then the row gets noise that is drawn anew, on the same lattice: it
     costs the whole weight, and is worth as much.
 
     Raises

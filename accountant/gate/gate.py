@@ -490,7 +490,7 @@ class Gate:
             return self._held.measured(seq, turn, charge, known)
         except SourceUnavailable:
             raise
-        except Refused:  # the holder has charged nothing, and nobody waits for it any more
+        except Refused:  # the holder has charged nothing: it is not waited for
             self._ledger.append(
                 self.schema.table,
                 lambda history: GivenUp(seq) if _is_turn(history, seq, turn) else None,

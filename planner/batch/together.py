@@ -177,6 +177,22 @@ def plan_together(
     return planning.cheapest
 
 
+def of_each_holder(
+    plan: Sequence[PlannedMeasurement], context: PricingContext
+) -> Sequence[PlannedMeasurement]:
+    """A plan as the holders of a federated table measure it, each raising what it has measured."""
+    holders = context.holders
+    if holders is None:
+        return plan
+    history, found = context.forecast.estimator.history, []
+    for one in plan:
+        for block in holders.split(one.block):
+            place = history.raisable(block, is_gaussian=one.is_gaussian)
+            if place is None or history[place].weight.units < one.weight.units:
+                found.append(replace(one, block=block, raised_from=place))
+    return found
+
+
 class _Planning:
     """The cheapest plan for some statements so far."""
 
@@ -200,6 +216,7 @@ class _Planning:
 
     def consider(self, plan: Sequence[PlannedMeasurement]) -> None:
         """Take a plan if it is cheaper than those before, once it keeps its promises."""
+        plan = of_each_holder(plan, self._context)
         if self._price_of(plan) >= self._price:
             return
         with suppress(InvalidTarget, TooLarge):

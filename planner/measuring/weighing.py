@@ -279,7 +279,7 @@ class Weighing:
             if fingerprint(one.block) != fingerprint(block)
             and self.holders.at_holder(one.block)[0] == level
         )
-        units = left * UNITS_PER_EPSILON / self.rows_per_unit - planned
+        units = left * UNITS_PER_EPSILON - planned
         return max(0, int(units / block.query.bound))
 
     def adding(self, candidate: Candidate, kind: NoiseKind) -> Callable[[int], Fraction]:

@@ -72,7 +72,7 @@ def issue(  # noqa: PLR0913 - one parameter per option
         Role,
         typer.Option(
             help="analyst: query; owner: query, set limits, read reports; auditor: read only; "
-            "collector: tell streams who came."
+            "collector: tell streams who came; federation: buy noisy rows for a coordinator."
         ),
     ] = Role.ANALYST,
     expires: Annotated[

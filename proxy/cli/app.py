@@ -131,7 +131,10 @@ class Commands(DeferredGroup):
             "proxy.cli.synth",
             "Make synthetic tables whose counts are close to a private table's.",
         ),
-        "stream": Deferred("proxy.cli.stream", "Tell a server who came, and plan a stream."),
+        "stream": Deferred(
+            "proxy.cli.stream",
+            "Tell a server who came, add up releases of several servers, and plan a stream.",
+        ),
         "network": Deferred(
             "proxy.cli.network", "Learn which columns of a table depend on which, and compare that."
         ),

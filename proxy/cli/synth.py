@@ -35,7 +35,7 @@ from proxy.cli.shared.options import (
 )
 from proxy.cli.shared.rendering import after_cost, console, general, plain
 from proxy.cli.shared.statements import statements_in
-from proxy.cli.synth_options import (
+from proxy.cli.shared.synth_options import (
     ClipOption,
     DeltaOption,
     EpsilonOption,
@@ -540,8 +540,8 @@ def merge(
     all rows together would be, as far as the models know. No server is asked, no budget is spent,
     and no guarantee changes.
 
-    A model counts for as many rows as it estimates, with noise; no exact size is in it. What it
-    says beyond its own noise stays: a small table's model is noisier, and should count for less.
+    A model counts for as many rows as it estimates, with noise; no exact size is in it. A small
+    table's model is noisier, so it had better count for less.
 
     The models must be of the same columns with the same levels, and a row in one table only.
     Pairwise models are joined table by table, networks by the network that is nearest to their

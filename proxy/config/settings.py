@@ -369,7 +369,7 @@ def _build_schema(  # noqa: PLR0913, PLR0917 - what the file says, and where to 
     neighbours = Neighbours.ADD_REMOVE if section is None else Neighbours(section.neighbours)
     unit = None if section is None else section.unit
     try:
-        return Schema(
+        schema = Schema(
             table=name,
             axes=axes if holders is None else (*axes, holders),
             n_records_max=n_records_max,
@@ -382,8 +382,9 @@ def _build_schema(  # noqa: PLR0913, PLR0917 - what the file says, and where to 
                 {} if section is None else section.rows_per_unit_max_by
             ),
             holders=None if holders is None else holders.name,
-            people_overlap=section is not None and holders is not None and section.people_overlap,
         )
+        has_overlap = section is not None and holders is not None and section.people_overlap
+        return schema.with_overlap() if has_overlap else schema
     except ValueError as error:
         problems.add(("tables", name), str(error).removeprefix(f"{name}: "))
         return None

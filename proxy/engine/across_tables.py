@@ -64,6 +64,9 @@ from proxy.outer_sql.postprocessing import OuterSql
 from proxy.tables import SelfAnswering, ServedTable, shown_instead
 
 _EVERYBODY: Final = QueryBlock(counting())
+OVERLAP: Final = (
+    "{}: a person may be at several holders; epsilon is the sum over them, and each row counts."
+)
 _WIDTH_MAX: Final = 0.2  # of the interval of a share that is worth telling
 
 
@@ -82,8 +85,14 @@ def counts_kept_rows(parts: Sequence[Part]) -> bool:
 
 
 def left_out(table: ServedTable, caller: Caller) -> tuple[str, ...]:
-    """What is said about the rows of a table that are left out; nothing if none are."""
+    """What is said about the rows of a table that are left out; nothing if none are.
+
+    Of a federated table none are; but persons at several holders are counted by each of them.
+    """
     schema = table.info.schema
+    if table.extent.holders is not None:
+        overlap = table.extent.schema.people_overlap
+        return (OVERLAP.format(schema.table),) if overlap else ()
     kept = rows_kept(schema)
     if kept is None:
         return ()
@@ -376,7 +385,8 @@ class _OnTable:
             said_of_cost = None
         of_table = (said_of_cost, table.extent.note)
         notes = tuple(one for one in of_table if one)
-        caveats = left_out(table, caller) if counts_kept_rows(parts) else ()
+        is_told = table.extent.holders is not None or counts_kept_rows(parts)
+        caveats = left_out(table, caller) if is_told else ()
         caveats += rows_changed(table, workload.changed, caller)
         warnings = () if missed is None or not settled else (MISSED.format(missed.message),)
         return AnsweredTable(table, tuple(shown), tuple(settled), notes, caveats, warnings)
@@ -385,7 +395,7 @@ class _OnTable:
 def some_holders(
     table: ServedTable, parts: tuple[Part, ...]
 ) -> tuple[tuple[Part, ...], str] | None:
-    """The same parts of the rows of those holders that can answer, and what is said of it.
+    """The same parts over the rows of those holders that can answer, and a sentence about it.
 
     None if the table has no holders, or if all of them can, or none.
     """

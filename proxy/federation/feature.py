@@ -1,7 +1,7 @@
 """The calls of another server's ledger, which has this server's tables in federation.
 
-A request is read, and given to the gate of its table: the gate prices, charges and measures it, for
-whoever the caller is. Who sends what is not logged but as any call is: by method, name and cost.
+A request is read, and given to the gate of its table, which prices, charges and measures it. The
+log has what it has of any call: the method, the caller's name and the cost.
 
 Of a table whose history is private nothing is measured here: a price would tell the coordinator
 what others have asked.
@@ -133,7 +133,7 @@ def _check_can_be_held(table: ServedTable) -> None:
     elif schema.rows_per_unit_max > 1:
         what = "has units with several rows"
     elif table.empty_history is not None:
-        what = "has a private history, of which prices would tell"
+        what = "has a private history, and prices would tell about it"
     if what:
         raise InvalidRequest(
             f"{schema.table} cannot be part of a federated table: it {what}.",

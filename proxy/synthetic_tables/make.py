@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import comb
+from math import comb, prod
 from typing import Any, Final
 
 import numpy as np
@@ -35,6 +35,7 @@ from planner.sql import suggestion
 from proxy.synthetic_tables.measurers import (
     PAIRS,
     GateMeasurer,
+    HoldersTogether,
     NetworkMeasurer,
     Stratified,
     attributes_of,
@@ -78,7 +79,7 @@ from synthesis import (
     strata_of,
     worth_scoring,
 )
-from synthesis.privbayes import BayesianNetwork, learned_network
+from synthesis.privbayes import BayesianNetwork, ChoiceMeasurer, learned_network
 
 N_LEVELS_MAX: Final = N_GROUPS_MAX  # of one column: its counts are one block
 EPSILON_MIN: Final = Fraction(1, 1000)  # divided among a hundred pairs even this is useless
@@ -86,6 +87,7 @@ EPSILON_MAX: Final = 100  # beyond it nothing is private, and a typing error is 
 DRAWN: Final = 0.9
 PLANNED: Final = 1 - 2.0**-30  # of a budget, so that divided and rounded floats stay within it
 SEED_BITS: Final = 63
+N_STATISTICS_MAX: Final = 1_000  # tables; each is in the ledger, with its noisy counts
 
 
 def make(
@@ -107,6 +109,7 @@ def make(
         What was charged is kept, and completed at the next request.
     """
     axes = checked_axes(table.info.schema, request)
+    check_statistics(axes, request)
     check_delta(table, request)
     if request.epsilon:
         check_affordable(table, request.epsilon, payer)
@@ -274,21 +277,30 @@ def _joined(  # noqa: PLR0913, PLR0917 - what to buy, from whom, and how
         spending.buy({None: budget * Fraction(TOTAL_SHARE)}, uncounted)
         budget -= budget * Fraction(TOTAL_SHARE)
         sizes = holder_sizes(spending.table, columns)
-    in_turns = joining.structure is Structure.MODELS
     return federated_network(
         attributes_of(columns, request),
-        [
-            NetworkMeasurer(
-                spending, len(columns), level, turn=(level, len(sizes)) if in_turns else (0, 1)
-            )
-            for level in range(len(sizes))
-        ],
+        _holders(spending, len(columns), joining.structure),
         [size or 0.0 for size in sizes],
         np.random.default_rng(seed),
         budget=budget,
         structure=joining.structure,
         settings=joined_settings_of(request, joining),
     )
+
+
+def _holders(
+    spending: LaplaceSpending, n_columns: int, structure: Structure
+) -> list[ChoiceMeasurer]:
+    """Each holder, asked by itself for a model, and otherwise together with the others."""
+    holders = spending.table.extent.holders
+    if holders is None:
+        raise RuntimeError("no table of several holders")
+    levels = range(holders.n_holders)
+    if structure is Structure.MODELS:
+        n_holders = holders.n_holders
+        return [NetworkMeasurer(spending, n_columns, one, (one, n_holders)) for one in levels]
+    together = HoldersTogether(spending, n_columns, holders)
+    return [together.one(level) for level in levels]
 
 
 def _of_network(network: BayesianNetwork) -> _Fitted:
@@ -345,6 +357,28 @@ def checked_axes(schema: Schema, request: SynthesisRequest) -> tuple[Axis, ...]:
                 hint="Declare it with coarser levels, or leave it out: columns => (..).",
             )
     return axes
+
+
+def check_statistics(axes: Sequence[Axis], request: SynthesisRequest) -> None:
+    """Refuse tables of all sets of columns that are too many or too large.
+
+    Raises
+    ------
+    TooLarge
+    """
+    joining = request.joining
+    if joining is None or joining.structure is not Structure.STATISTICS:
+        return
+    n_together = min(request.degree, len(axes) - 1) + 1
+    n_tables = comb(len(axes), n_together)
+    largest = prod(sorted(axis.size for axis in axes)[-n_together:])
+    if n_tables > N_STATISTICS_MAX or largest > N_GROUPS_MAX:
+        raise TooLarge(
+            f"The structure statistics counts {n_tables} tables of {n_together} columns, the "
+            f"largest of {largest} cells; {N_STATISTICS_MAX} tables of {N_GROUPS_MAX} cells are "
+            "allowed.",
+            hint="Name fewer columns, lower degree, or use structure => 'votes'.",
+        )
 
 
 def columns_of(axes: Sequence[Axis]) -> tuple[Column, ...]:
@@ -408,7 +442,9 @@ def preview(table: ServedTable, request: SynthesisRequest) -> tuple[PlannedStep,
     ------
     UnknownName, TooLarge, InvalidTarget, InvalidRequest
     """
-    columns = columns_of(checked_axes(table.info.schema, request))
+    axes = checked_axes(table.info.schema, request)
+    columns = columns_of(axes)
+    check_statistics(axes, request)
     check_delta(table, request)
     known = known_now(table, columns)
     steps = [PlannedStep(name="reading the history", epsilon=Fraction(0), n_tables=len(known))]
@@ -441,7 +477,7 @@ def preview(table: ServedTable, request: SynthesisRequest) -> tuple[PlannedStep,
     return (*steps, *plan.steps(left, price))
 
 
-def _joined_steps(  # noqa: PLR0913, PLR0917 - of what, how, and at what price
+def _joined_steps(  # noqa: PLR0913, PLR0917 - the order and its price
     table: ServedTable,
     columns: Sequence[Column],
     joining: Joining,

@@ -11,10 +11,10 @@ others exhaust the table's budget meanwhile, buying stops, and the synthetic tab
 is known.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -37,7 +37,7 @@ from synthesis import (
     Sketch,
     Stratum,
     known_sketch,
-    references,
+    tables_if_independent,
 )
 from synthesis.privbayes import (
     Attribute,
@@ -118,42 +118,118 @@ class NetworkMeasurer:
 
     def choose(self, choice: Choice, budget: Fraction) -> int:
         """The index of the chosen candidate."""
-        share = self._n_chosen / self._n_columns
-        self._step("choosing the network", BEGUN + (CHOSEN - BEGUN) * share)
-        self._n_chosen += 1
         holders = self._spending.table.extent.holders
         if holders is not None and self._level is not None:
             choice = holders.choice_of(choice, self._level)
-        (place,) = self._spending.ask([choice], budget)
-        return int(place)
+        (place,) = self.chosen([choice], budget)
+        return place
+
+    def chosen(self, choices: Sequence[Choice], budget: Fraction) -> list[int]:
+        """The index of the chosen candidate of each, which all are asked at once."""
+        share = self._n_chosen / self._n_columns
+        self._step("choosing the network", BEGUN + (CHOSEN - BEGUN) * share)
+        self._n_chosen += 1
+        return [int(place) for place in self._spending.ask(choices, budget)]
 
     def tables(self, views: Sequence[tuple[Partition, ...]], budget: Fraction) -> list[Floats]:
         """Noisy counts over the classes of views, with one axis for each view, in its order."""
+        self.buy(views, budget, None if self._level is None else (self._level,))
+        return self.read(views, self._level)
+
+    def buy(
+        self,
+        views: Sequence[tuple[Partition, ...]],
+        budget: Fraction,
+        levels: Collection[int] | None = None,
+    ) -> None:
+        """Count the classes of views; see `LaplaceSpending.buy`."""
         self._step("measuring tables", CHOSEN)
-        partitions = [_product(of_table) for of_table in views]
-        levels = None if self._level is None else (self._level,)
-        self._spending.buy(dict.fromkeys(partitions, budget), levels)
+        self._spending.buy(dict.fromkeys(map(_product, views), budget), levels)
+
+    def read(
+        self, views: Sequence[tuple[Partition, ...]], level: int | None = None
+    ) -> list[Floats]:
+        """Counts that were bought; those of one holder, or of all."""
         snapshot = self._spending.table.snapshot()
-        history = snapshot.history if self._level is None else snapshot.held_by(self._level)
-        return [
-            self._counts(history, partition, of_table)
-            for partition, of_table in zip(partitions, views, strict=True)
-        ]
+        history = snapshot.pooled if level is None else snapshot.held_by(level)
+        return [_counts(history, of_table) for of_table in views]
 
     def _step(self, name: str, done: float) -> None:
         place, n_networks = self._turn
         self._spending.step(name, CHOSEN * (place + done / CHOSEN) / n_networks)
 
-    @staticmethod
-    def _counts(history: History, partition: Partition, views: Sequence[Partition]) -> Floats:
-        """The most precise counts in the history for a product of views."""
-        place = history.most_precise(QueryBlock(counting(), partition))
-        if place is None:
-            raise RuntimeError("a table that was measured is not in the history")
-        values = history[place].values
-        n_groups = {view.axes[0]: view.n_groups for view in views}
-        counts = values.reshape([n_groups[name] for name in partition.axes])
-        return np.transpose(counts, [partition.axes.index(view.axes[0]) for view in views])
+
+class HoldersTogether:
+    """Asks all holders of a federated table the same at once, when the first of them is asked.
+
+    So all of them are asked, or none if one would refuse, and they work at the same time.
+    """
+
+    def __init__(self, spending: LaplaceSpending, n_columns: int, holders: Holders) -> None:
+        self._measurer = NetworkMeasurer(spending, n_columns)
+        self._holders = holders
+        self._question: object = None
+        self._answers: dict[int, Any] = {}
+
+    def one(self, level: int) -> "OneOfHolders":
+        """What one holder answers."""
+        return OneOfHolders(self, level)
+
+    def choices(self, choice: Choice, budget: Fraction) -> list[int]:
+        """The candidate that each holder chooses."""
+        levels = range(self._holders.n_holders)
+        asked = [self._holders.choice_of(choice, level) for level in levels]
+        return self._measurer.chosen(asked, budget)
+
+    def tables(
+        self, views: Sequence[tuple[Partition, ...]], budget: Fraction
+    ) -> list[list[Floats]]:
+        """The noisy counts of each holder."""
+        self._measurer.buy(views, budget)
+        return [self._measurer.read(views, level) for level in range(self._holders.n_holders)]
+
+    def answer(self, level: int, question: object, ask: Callable[[], Sequence[Any]]) -> Any:
+        """What a holder answers; all are asked if it has answered what they were asked before."""
+        if level not in self._answers:
+            self._answers = dict(enumerate(ask()))
+            self._question = question
+        if self._question is not question:
+            raise RuntimeError("a holder is asked something else than the others")
+        return self._answers.pop(level)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OneOfHolders:
+    """One holder among those that are asked together."""
+
+    together: HoldersTogether
+    level: int
+
+    def choose(self, choice: Choice, budget: Fraction) -> int:
+        """The index of the candidate that the holder chooses."""
+        told = self.together.answer(
+            self.level, choice, lambda: self.together.choices(choice, budget)
+        )
+        return int(told)
+
+    def tables(self, views: Sequence[tuple[Partition, ...]], budget: Fraction) -> list[Floats]:
+        """The holder's noisy counts over the classes of views."""
+        told: list[Floats] = self.together.answer(
+            self.level, views, lambda: self.together.tables(views, budget)
+        )
+        return told
+
+
+def _counts(history: History, views: Sequence[Partition]) -> Floats:
+    """The most precise counts in a history for a product of views."""
+    partition = _product(views)
+    place = history.most_precise(QueryBlock(counting(), partition))
+    if place is None:
+        raise RuntimeError("a table that was measured is not in the history")
+    values = history[place].values
+    n_groups = {view.axes[0]: view.n_groups for view in views}
+    counts = values.reshape([n_groups[name] for name in partition.axes])
+    return np.transpose(counts, [partition.axes.index(view.axes[0]) for view in views])
 
 
 def _product(views: Sequence[Partition]) -> Partition:
@@ -226,7 +302,7 @@ class GateMeasurer:
     def _of_each_holder(self, holders: Holders, sketch: Sketch) -> tuple[list[Distance], Floats]:
         """What each holder is asked, and what the differences of holders add to each sum."""
         margins = holder_margins(self._spending.table, self._columns, self._of.stratum)
-        expected = [references(sketch, one, margins) for one in sketch.candidates]
+        expected = [tables_if_independent(sketch, one, margins) for one in sketch.candidates]
         asked = [
             holders.distance_of(self._distance(candidate, tables[level]), level)
             for level in range(holders.n_holders)
@@ -323,7 +399,7 @@ def holder_sizes(table: ServedTable, columns: Sequence[Column]) -> list[float | 
 def holder_margins(
     table: ServedTable, columns: Sequence[Column], stratum: Stratum = ()
 ) -> list[HolderMargins]:
-    """What the history says of the columns of each holder of a federated table."""
+    """Each holder's own number of rows and counts of columns, as far as the history has them."""
     snapshot, found = table.snapshot(), []
     for level in range(snapshot.n_holders):
         known = KnownEstimates.from_history(snapshot.held_by(level), columns, (), stratum)

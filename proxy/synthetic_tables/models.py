@@ -261,7 +261,7 @@ def _checked(values: Any, axes: Sequence[Axis]) -> Model:
     if total is None or type(total) not in {int, float}:
         raise ValueError("its model does not say how many rows it is of")
     if not 0 <= total < N_ROWS_MAX:
-        raise ValueError(f"its model is of {total} rows, which no table has")
+        raise ValueError("its model is not of a number of rows that a table can have")
     try:
         found = decoded_model(values)
         sizes = model_sizes(found)

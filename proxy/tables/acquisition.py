@@ -40,8 +40,8 @@ from proxy.tables.in_flight import (
     PromisedPurchases,
     Purchase,
     PurchaseQueue,
+    epsilon_of,
 )
-from proxy.tables.parts import epsilon_of
 from proxy.tables.purchasing import Purchasing, Turn
 from proxy.tables.snapshot import Expected, TableSnapshot
 from proxy.tables.table_state import TableState

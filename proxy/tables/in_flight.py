@@ -19,7 +19,7 @@ next request that needs to buy; until then nothing else is charged.
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -29,7 +29,7 @@ from accountant.gate import Asked, Gate, Told, n_come
 from accountant.ledger import Payer
 from accountant.ledger.history import Name, Payment, StalePlan, TableHistory, name_of
 from cube.holders import Holders
-from cube.measurement import Measurement, PlannedMeasurement
+from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement
 from cube.pace import checkpoint, note_paid, seconds_left, waiting
 from cube.refusals import BudgetExhausted, LimitReached, Refused, SourceUnavailable
 from cube.statistic import Asked as AskedStatistic
@@ -37,7 +37,7 @@ from inference import RowEstimates
 from planner.measuring import PurchasePlan, meets
 from planner.workload import Wanted
 from proxy.monitoring import Stage, Watcher
-from proxy.tables.parts import HolderCaps, Part, epsilon_of, holder_of, parts_of
+from proxy.tables.parts import HolderCaps, Part, holder_of, parts_of
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -235,6 +235,11 @@ _NOTHING: Final = PurchasePlan((), ())  # what others wait for, where another le
 StillServes: TypeAlias = Callable[[PromisedPurchases], bool]
 
 
+def epsilon_of(payments: Iterable[Payment]) -> Fraction:
+    """What payments added to a table's cost together."""
+    return Fraction(sum(one.units for one in payments), UNITS_PER_EPSILON)
+
+
 def _at_once(call: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
     """What a call gives for each of some items, all at the same time: each waits for a holder."""
     with ThreadPoolExecutor(len(items), thread_name_prefix="holder") as pool:
@@ -359,8 +364,9 @@ class Purchases:
         """Charge for the rows of each holder, and have all of it measured."""
         payments: list[Payment] = []
         refusal: Refused | StalePlan | None = None
-        parts = parts_of(purchase.plan.planned, purchase.statistics, self._gate.schema)
+        parts = [Part(tuple(purchase.plan.planned), purchase.statistics)]
         if self._gate.schema.holders is not None:
+            parts = parts_of(purchase.plan.planned, purchase.statistics, self._gate.schema)
             self._foresee(parts, payer, epsilon_cap)
         for part in parts:
             cap = None if epsilon_cap is None else epsilon_cap - epsilon_of(payments)

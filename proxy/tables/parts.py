@@ -5,15 +5,14 @@ itself, so that what one has measured is kept whatever another does.
 """
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
 from accountant.ledger import Charge
-from accountant.ledger.history import Payment
 from cube.holders import Holders
-from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
+from cube.measurement import PlannedMeasurement
 from cube.refusals import InvalidRequest
 from cube.schema import Schema
 from cube.statistic import Asked, Choice, Distance, PlannedStatistic
@@ -31,10 +30,10 @@ class Part:
 def parts_of(
     planned: Sequence[PlannedMeasurement], statistics: Sequence[Asked], schema: Schema
 ) -> list[Part]:
-    """The parts of a purchase, in the order of the holders."""
+    """The parts of a purchase on a federated table, in the order of the holders."""
     holders = Holders.of(schema)
     if holders is None:
-        return [Part(tuple(planned), tuple(statistics))]
+        raise TypeError(f"{schema.table} has no holders")
     rows: dict[int, list[PlannedMeasurement]] = {}
     asked: dict[int, list[Asked]] = {}
     for one in planned:
@@ -73,11 +72,6 @@ def holder_of(charge: Charge, holders: Holders) -> int:
     for one in charge.blocks:
         return holders.at_holder(one.block)[0]
     return _level(charge.statistics[0].statistic, holders)
-
-
-def epsilon_of(payments: Iterable[Payment]) -> Fraction:
-    """What payments added to a table's cost together."""
-    return Fraction(sum(one.units for one in payments), UNITS_PER_EPSILON)
 
 
 def _holder_of_statistic(asked: Asked, holders: Holders) -> int:

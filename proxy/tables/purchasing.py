@@ -36,8 +36,7 @@ from cube.refusals import TooLarge
 from cube.statistic import Asked
 from planner.measuring import LAPLACE, NoiseKind, PurchasePlan
 from proxy.monitoring import Watcher
-from proxy.tables.in_flight import PromisedPurchases, Purchase, Purchases
-from proxy.tables.parts import epsilon_of
+from proxy.tables.in_flight import PromisedPurchases, Purchase, Purchases, epsilon_of
 from proxy.tables.snapshot import TableSnapshot
 from proxy.tables.table_state import TableState
 
@@ -231,7 +230,7 @@ class DirectPurchases:
             is_busy = self._table.in_flight.promises().rows
             if is_busy or len(self._table.gate.measurements()) != n_measurements:
                 raise StalePlan("something was bought while the batch was planned")
-            everything = PurchasePlan(tuple(self._table.state.extent.split(plan)), ())
+            everything = PurchasePlan(tuple(plan), ())
             purchase = self._table.begin(everything, promises)
         payments = self._table.in_flight.carry_out(purchase, payer, epsilon_cap=epsilon_cap)
         return epsilon_of(payments)

@@ -321,7 +321,8 @@ class TableSnapshot:
     def plan_together(self, statements: Sequence[Sequence[Wanted]]) -> BatchPlan:
         """What to buy for a declared batch of statements."""
         with self._watcher.stage(Stage.PRICE):
-            history = self._extent.served(self.charges.measurements)
+            is_whole = self._extent.holders is None  # holders' rows say nothing of a sum alone
+            history = self._extent.served(self.charges.measurements) if is_whole else ()
             return plan_together(statements, self._context, history)
 
     def price(

@@ -120,7 +120,7 @@ class TableState:
                 charges, self._estimator.snapshot(), self._ski_rental.copy(), self._hindsight
             )
         checkpoint()
-        caps = self._caps.now()
+        caps = {} if self.extent.holders is None else self._caps.now()
         return TableSnapshot(
             self.extent, self._strategy, known, self._watcher, self._gaussian, caps
         )

@@ -23,6 +23,7 @@ Coarser views of columns with ordered levels: neighbours are merged in pairs.
 Public values only. The meaning of levels is not known here, nor which columns need such views.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -196,7 +197,8 @@ def fitted_network(
     total : float, optional
         The number of rows, if it is known otherwise.
     pseudo_counts : sequence of float, optional
-        For each node, what is added to every count before shares are taken; nothing by default.
+        For each node, what is added to a cell on average before shares are taken, spread as the
+        child's own law (`smoothed`); nothing by default.
 
     Notes
     -----
@@ -212,7 +214,7 @@ def fitted_network(
         total = max(0.0, float(weights @ sums / weights.sum()))
     added = [0.0] * len(nodes) if pseudo_counts is None else pseudo_counts
     laws = [
-        conditional_law(np.moveaxis(nearest_counts(table, total) + more, 0, -1))
+        conditional_law(np.moveaxis(smoothed(nearest_counts(table, total), more), 0, -1))
         for table, more in zip(tables, added, strict=True)
     ]
     return BayesianNetwork(tuple(attributes), tuple(nodes), tuple(laws), total)
@@ -222,6 +224,39 @@ def nearest_counts(table: Floats, total: float) -> Floats:
     """The nearest non-negative table with this sum."""
     cells = table.reshape(1, -1)
     return projected(cells, np.array([total]), np.ones_like(cells)).reshape(table.shape)
+
+
+def smoothed(counts: Floats, pseudo_count: float) -> Floats:
+    """Counts of a child and its parents, moved towards a child that depends on nothing.
+
+    Parameters
+    ----------
+    counts : (n_classes of child, n_classes of parent, ...) ndarray of float64
+        Not negative.
+    pseudo_count : float
+        What is added to a cell on average; nothing is changed if it is 0.
+
+    Notes
+    -----
+    Equal pseudo-counts, as published, move a law towards equal shares, which is far from every law
+    with rare classes. A column without parents, and the law that others are moved to, have as much
+    added to each count as goes with its noise: sums have that of a cell times the root of how many
+    are added up. So no share is 0, and noise alone gives a law that is nearly even.
+
+    Examples
+    --------
+    >>> smoothed(np.array([[3.0, 0.0], [3.0, 0.0]]), 1.0)
+    array([[4., 1.],
+           [4., 1.]])
+    """
+    if not pseudo_count:
+        return counts
+    n_summed = counts.size / len(counts)
+    own = counts.reshape(len(counts), -1).sum(axis=1) + pseudo_count * math.sqrt(n_summed)
+    if counts.ndim == 1:
+        return np.asarray(own)
+    spread = pseudo_count * len(counts) * own / own.sum()
+    return np.asarray(counts + spread.reshape(-1, *[1] * (counts.ndim - 1)))
 
 
 def conditional_law(counts: Floats) -> Floats:

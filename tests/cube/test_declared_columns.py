@@ -27,6 +27,13 @@ AXES: tuple[Axis, ...] = (
     DateAxis(name="day", low=dt.date(2026, 1, 1), high=dt.date(2026, 2, 1), null=True),
     DateAxis(name="d", low=dt.date(1, 1, 1), high=dt.date(1, 1, 2), other=dt.date(9999, 12, 31)),
     TimestampAxis(name="at", low=NOON, high=NOON + dt.timedelta(hours=3), step="hour"),
+    TimestampAxis(
+        name="zoned",
+        low=NOON,
+        high=NOON + dt.timedelta(days=3),
+        step="day",
+        time_zone="Europe/Oslo",
+    ),
 )
 
 

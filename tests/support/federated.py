@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.gate import Asked, Gate, Told, open_table
+from accountant.gate import Asked, Funds, Gate, Told, open_table, renew_table
 from accountant.ledger import Ledger, Payer, open_ledger
 from accountant.noise import NoiseSource, SystemNoise
 from cube.axis import CategoryAxis
@@ -102,10 +102,13 @@ def federated_engine(  # noqa: PLR0913 - what the holders have, and what is decl
     budgets: Sequence[Fraction] = (),
     budget: Fraction = BUDGET,
     holders_public: bool = False,
+    renewed: bool = False,
+    overlap: bool = False,
     store: SyntheticStore | None = None,
 ) -> Iterator[Federation]:
     """A coordinator of holders with given counts, each with a ledger of its own in `folder`."""
     schema, own = federated_schema(sizes, list(counts)), schema_of(sizes)
+    schema = schema.with_overlap() if overlap else schema
     drawn = SystemNoise() if noise is None else noise
     with ExitStack() as stack:
         ledgers, gates = [], []
@@ -117,6 +120,8 @@ def federated_engine(  # noqa: PLR0913 - what the holders have, and what is decl
             ledgers.append(ledger)
         holders = HoldersHere(gates, list(counts))
         ledger = stack.enter_context(open_ledger(folder / "coordinator.ledger"))
+        if renewed:
+            assert renew_table(ledger, schema, Funds(budget), holders, "owner")
         gate = open_table(ledger, schema, budget, holders, drawn)
         table = ServedTable(schema, DEFAULT, gate, holders_public=holders_public)
         yield Federation(Engine({"rows": table}, store=store), ledger, holders, ledgers, table)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from synthesis.buckets import Buckets
 from synthesis.choice import GAUSSIAN, LAPLACE, noise_of_sum
-from synthesis.references import HolderMargins, references
+from synthesis.references import HolderMargins, tables_if_independent
 from synthesis.sketch import Candidate, Sketch
 from synthesis.tables import Column, TableEstimate
 
@@ -33,7 +33,7 @@ def scored(
     whole = sum(counts, np.zeros((3, 4)))
     sketch = Sketch.of(COLUMNS, list(one_ways(whole, LITTLE).values()), ())
     holders = [HolderMargins(float(one.sum()), one_ways(one, variance)) for one in counts]
-    return *references(sketch, candidate, holders), sketch
+    return *tables_if_independent(sketch, candidate, holders), sketch
 
 
 def summed(counts: Counts, candidate: Candidate) -> Counts:
@@ -87,7 +87,7 @@ def test_where_noise_hides_how_holders_differ_each_has_its_share_of_all() -> Non
 def test_a_holder_of_whom_nothing_is_known_has_an_equal_share() -> None:
     whole = NORTH + SOUTH
     sketch = Sketch.of(COLUMNS, list(one_ways(whole, LITTLE).values()), ())
-    found, between = references(sketch, CANDIDATE, [HolderMargins(None, {})] * 2)
+    found, between = tables_if_independent(sketch, CANDIDATE, [HolderMargins(None, {})] * 2)
     np.testing.assert_allclose(found[0], sketch.reference(CANDIDATE) / 2)
     assert between == pytest.approx(0, abs=1e-6)
 

@@ -6,8 +6,8 @@ limits (limits.py) and budgets that renew count what was spent in a window of ti
 
 The charges for which other ledgers asked are known by their requests, and what was told of each: a
 holder of a federated table measures for the ledger of a coordinator. Each request has a name, the
-`reference`, under the name of the analyst who pays. Asked again, it is not charged again: it is
-told what it was told.
+`reference`, under the name of the analyst who pays. Asked again, it is not charged
+again, and the same values are told.
 
 Values only: a history (table_history.py) consists of them, and the gate returns some. Proofs:
 proofs/gate.md, "Limits", "Statistics" and "Budgets that renew"; proofs/federation.md.

@@ -90,7 +90,7 @@ class HolderCalls:
         self._token: str | None = None
 
     def describe(self, seconds: float) -> tacit_pb2.HolderDescription:
-        """What the holder says of its table; raises as `measure`."""
+        """The holder's description of its table; raises as `measure`."""
         request = tacit_pb2.DescribeHolderRequest(table=self.place.table)
         found: tacit_pb2.HolderDescription = self._call("DescribeHolder", request, seconds)
         return found

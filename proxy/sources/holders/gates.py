@@ -52,7 +52,7 @@ class GatesOfHolders:
         self._states: dict[int, str] = {}  # on which everything is agreed
 
     def fingerprint(self, key: bytes, like: str = "") -> str:  # noqa: ARG002 - of the port
-        """A keyed digest of which tables of which holders these are, in their order."""
+        """A keyed digest of the names of the holders and of their tables, in their order."""
         named = [[one.name, one.table] for one in self._held.holders]
         text = canonical_json(["holders", named])
         return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()

@@ -126,6 +126,16 @@ def test_whatever_was_bought_before_no_holder_pays_more_than_an_order_says(
             assert spent - earlier <= Fraction(epsilon)
 
 
+@pytest.mark.parametrize("way", ["pairwise", "votes", "models"])
+def test_where_a_person_may_be_at_several_holders_an_order_is_for_all_of_them(
+    tmp_path: Path, way: str
+) -> None:
+    with federated_engine(tmp_path, SIZES, ALIKE, overlap=True) as federation:
+        made = make(federation.table, request(3, **WAYS[way]), ANN)
+        assert made.epsilon_spent == sum(federation.spent()) <= 3
+        assert all(0.99 < spent <= 1 for spent in federation.spent())
+
+
 def test_one_holders_counts_are_bought_alone_and_the_others_only_catch_up(
     alike: Federation,
 ) -> None:
@@ -161,6 +171,7 @@ def test_after_a_holder_failed_half_way_the_next_order_goes_on(alike: Federation
         make(alike.table, order, ANN, fail_later)
     assert steps[0] == "counting rows"
     assert all(0 < spent < 1 for spent in alike.spent())
+    assert way == "models" or len(set(alike.spent())) == 1  # all were asked, or none
     before = alike.spent()
     alike.holders.down.clear()
     steps.clear()
@@ -223,6 +234,7 @@ MAKE = "CREATE SYNTHETIC TABLE s FROM rows"
         (f"{NETWORK}, smoothing => 'much'", "invalid_request"),
         (f"{NETWORK}, public_rows => 0", "invalid_target"),
         ("method => 'privbayes'", "invalid_request"),
+        ("method => 'privbayes', structure => 'models'", "invalid_request"),
         ("epsilon => 1, delta => 1e-9", "invalid_request"),
         ("epsilon => 1, evaluate => 0.1", "invalid_request"),
         ("epsilon => 1, columns => (a, holder)", "unknown_name"),
@@ -259,3 +271,18 @@ def test_the_record_says_how_answers_were_joined_and_orders_the_same_again(
     assert SyntheticRecord.from_json(record.to_json()) == record
     again = asked(alike.engine, f"CREATE SYNTHETIC TABLE t FROM rows WITH ({record.options})")
     assert again[0]["n_rows"] == 50
+
+
+def test_statistics_of_too_many_or_too_large_sets_are_refused_unpaid(tmp_path: Path) -> None:
+    many, large = {f"c{place}": 1 for place in range(30)}, {"a": 400, "b": 400}
+    for sizes, joined in ((many, "2"), (large, "1")):
+        counts = np.zeros(tuple(sizes.values()), dtype=np.int64)
+        counts.flat[0] = 9
+        store = SyntheticStore(tmp_path / joined, DEFAULT_LIMITS)
+        (tmp_path / joined).mkdir(exist_ok=True)
+        with federated_engine(tmp_path / joined, sizes, {"north": counts}, store=store) as found:
+            order = f"{MAKE} WITH ({NETWORK}, structure => 'statistics', degree => {joined})"
+            told = refused(found.engine, order)
+            assert told.code == "too_large"
+            assert "votes" in str(told.hint)
+            assert found.spent() == [0]

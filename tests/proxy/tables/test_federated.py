@@ -13,10 +13,21 @@ from accountant.auditor.compare import compared
 from accountant.auditor.verify import verify
 from accountant.gate import Told
 from accountant.ledger import BudgetSet
-from cube.refusals import BudgetExhausted, SourceUnavailable, UnknownName
-from proxy.api import LOCAL, QueryRequest, QueryResult
+from cube.query import QueryBlock, counting
+from cube.refusals import BudgetExhausted, DataChanged, SourceUnavailable, UnknownName
+from inference import Posterior
+from planner.workload import RequestedTarget, Wanted
+from proxy.api import (
+    LOCAL,
+    BatchRequest,
+    MadeMarginals,
+    MarginalSet,
+    MarginalsRequest,
+    QueryRequest,
+    QueryResult,
+)
 from tests.support.federated import Federation, federated_engine
-from tests.support.square_tables import square_engine
+from tests.support.square_tables import DEFAULT, square_engine
 
 SIZES = {"a": 4, "b": 3, "c": 5}
 NAMES = ("north", "south", "east")
@@ -280,6 +291,77 @@ def test_any_holders_are_named_where_they_are_public(tmp_path: Path) -> None:
         federation.holders.down = {0, 1, 2}
         with pytest.raises(SourceUnavailable):
             ask(federation, ANY.replace("COUNT(*)", "SUM(CASE a WHEN 'a1' THEN 2 END)"))
+
+
+def test_a_batch_keeps_its_promises(federation: Federation) -> None:
+    statements = (
+        BY_A,
+        "SELECT b, COUNT(*) AS n FROM rows GROUP BY b",
+        "SELECT COUNT(*) AS n FROM rows WHERE c IN ('c1', 'c2')",
+        "SELECT COUNT(*) AS n FROM rows WHERE c = 'c1' AND a = 'a2'",
+    )
+    target = RequestedTarget(half_width=20.0)
+    plan = BatchRequest(sql=";".join(statements), target=target, buy=True, caller=LOCAL)
+    report = federation.engine.plan_batch(plan)
+    assert report.is_bought
+    assert federation.spent() == [report.epsilon] * 3
+    for sql in statements:
+        request = QueryRequest(sql=sql, target=target, caller=LOCAL)
+        found = federation.engine.answer(request)
+        assert found.receipt is not None
+        assert found.receipt.epsilon_spent == 0
+    assert_all_agree(federation)
+
+
+def test_marginals_have_the_half_widths_of_sums_of_noises(federation: Federation) -> None:
+    """Reconciled pairs: the same law as a sum of three Laplace variables per cell gives."""
+    target = RequestedTarget(half_width=25.0)
+    sets = (MarginalSet(("a", "b")), MarginalSet(("b", "c")))
+    request = MarginalsRequest(table="rows", sets=sets, target=target)
+    *_, made = federation.engine.marginals(request, LOCAL)
+    assert isinstance(made, MadeMarginals)
+    rows = [row for row in made.data.to_pylist() if row["marginal"] == 1]
+    assert made.epsilon_spent == federation.spent()[0]
+    widths = {(row["high"] - row["low"]) / 2 for row in rows}
+    assert max(widths) <= 25.0 * (1 + 1e-5)
+    again = federation.engine.marginals(request, LOCAL)
+    assert [one.epsilon_spent for one in again if isinstance(one, MadeMarginals)] == [0]
+
+
+def test_holders_join_and_leave_with_a_generation(tmp_path: Path) -> None:
+    """What was bought before answers AS OF that day, of the holders of that day."""
+    with federated_engine(tmp_path, SIZES, COUNTS) as federation:
+        ask(federation, BY_A)
+    fewer = {name: COUNTS[name] for name in ("north", "east")}
+    with pytest.raises(DataChanged), federated_engine(tmp_path, SIZES, fewer):
+        pass
+    with federated_engine(tmp_path, SIZES, fewer, renewed=True) as federation:
+        found = ask(federation, BY_A)
+        without = np.sum(list(fewer.values()), axis=0).sum(axis=(1, 2))
+        assert abs(np.array(numbers(found)) - without).max() < 3 * 30
+        assert found.receipt is not None
+        assert found.receipt.epsilon_spent > 0
+        history = federation.table.gate.history
+        assert history.generations.number == 2
+        before = federation.table.earlier(0, "rows before")
+        assert before.extent.schema.by_name["holder"].levels == NAMES
+        earlier = before.look([Wanted(QueryBlock(counting()), DEFAULT)])[0][0]
+        assert isinstance(earlier, Posterior)
+        assert abs(earlier.value - TOTAL.sum()) < 6 * 30
+
+
+def test_people_at_several_holders_lose_the_sum(tmp_path: Path) -> None:
+    with federated_engine(tmp_path, SIZES, COUNTS, overlap=True) as federation:
+        found = ask(federation, BY_A)
+        assert found.receipt is not None
+        spent = federation.spent()
+        assert found.receipt.epsilon_spent == sum(spent) == 3 * spent[0]
+        assert any("several holders" in note for note in found.receipt.notes)
+        made = federation.table.gate.budget()
+        assert made.spent == sum(spent)
+        (verdict,) = verify(federation.ledger.entries()).tables
+        assert verdict.recomputed == made.spent
+        assert_all_agree(federation)
 
 
 def test_a_holder_that_cannot_answer_is_not_asked_where_something_is_known(
