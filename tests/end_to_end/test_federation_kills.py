@@ -8,6 +8,7 @@ from fractions import Fraction
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from accountant.auditor.compare import compared
@@ -116,7 +117,7 @@ def assert_answered(folder: Path) -> None:
     answers = json.loads((folder / "answers.json").read_text())
     assert len(answers) == len(SESSION)
     assert all(epsilon == 0 for _, epsilon in answers)
-    truth = sum(COUNTS[name] for name in NAMES)
+    truth = np.sum([COUNTS[name] for name in NAMES], axis=0)
     (count,), by_b, (again,) = (numbers for numbers, _ in answers)
     assert count == again
     assert abs(count - truth[0].sum()) < 20 * 6  # beyond it once in 10**7 runs
