@@ -454,8 +454,13 @@ class Gate:
         history = self.history
         waiting = sorted(history.pending)
         for seq in waiting:
-            if self.take_over(seq, history.turns.get(seq, 0)) is not None:
+            if self.take_over(seq, history.turns.get(seq, 0)) is None:
+                continue
+            try:
                 self.complete(seq)
+            except Refused:
+                if seq in self.history.pending:
+                    raise  # else its holder has refused it for good: nothing is left to be done
         return len(waiting)
 
     def _rows(self, history: TableHistory) -> Source | ReadRows | RemoteGates:

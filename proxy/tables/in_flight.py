@@ -392,13 +392,14 @@ class Purchases:
         Raises
         ------
         StalePlan
-            If a holder has less left than was thought: a plan with less of it may do.
+            If a holder has less left than was thought, or has measured meanwhile what waited for
+            it: a plan with less of it may do.
         """
 
         def ask(part: Part) -> Refused | StalePlan | None:
             try:
-                if part.level is not None:
-                    self._complete_of(part.level)
+                if part.level is not None and self._complete_of(part.level):
+                    return StalePlan("what a holder was charged for before is measured only now")
                 self._gate.foresee(
                     part.planned, payer, epsilon_cap=epsilon_cap, statistics=part.statistics
                 )
@@ -465,8 +466,10 @@ class Purchases:
             )
         return told
 
-    def _complete_of(self, level: int) -> None:
+    def _complete_of(self, level: int) -> bool:
         """Complete what a holder was charged for before, so that nothing is bought of it twice.
+
+        Whether there was anything.
 
         Raises
         ------
@@ -474,13 +477,19 @@ class Purchases:
             If it does not measure it.
         """
         holders, at_work = Holders.of(self._gate.schema), self._at_work()
-        history = self._gate.history
+        history, found = self._gate.history, False
         for seq, charge in history.pending.items():
             if seq in at_work or holders is None or holder_of(charge, holders) != level:
                 continue
+            found = True
             new = self._gate.take_over(seq, history.turns.get(seq, 0))
-            if new is not None:
-                self._completed(seq, new)
+            try:
+                if new is not None:
+                    self._completed(seq, new)
+            except Refused:
+                if seq in self._gate.history.pending:
+                    raise  # else the holder has refused it for good
+        return found
 
     def _at_work(self) -> set[int]:
         """The charges that this process is measuring."""
@@ -541,7 +550,7 @@ class Purchases:
                     continue
                 try:
                     self._completed(seq, new)
-                except SourceUnavailable:
+                except Refused:
                     if self._gate.schema.holders is None:
                         raise  # else the others go on without this holder
 

@@ -50,6 +50,8 @@ _FOR_GOOD: Final[dict[str, type[Refused]]] = {
         refusals.UnknownName,
     )
 }
+_NO_ENTRY: Final = (refusals.NotAllowed, refusals.NotAuthenticated, refusals.UnknownName)
+_ADMIT: Final = "Once its token is good again, what was paid for is told, and not charged again."
 _NOT_COVERED: Final[dict[str, type[refusals.NotCovered]]] = {
     one.code: one for one in (refusals.BudgetExhausted, refusals.LimitReached)
 }
@@ -105,9 +107,14 @@ class HolderCalls:
         Refused
             As the holder refuses it for good.
         SourceUnavailable
-            If it cannot be reached, does not reply in time, or fails.
+            If it cannot be reached, does not let the caller in, does not reply in time, or fails.
         """
-        told: str = self._call("MeasureForLedger", self._request(asked), self.place.timeout).told
+        try:
+            told: str = self._call(
+                "MeasureForLedger", self._request(asked), self.place.timeout
+            ).told
+        except _NO_ENTRY as refusal:  # whoever was not let in was not told what is charged
+            raise SourceUnavailable(refusal.message, hint=_ADMIT) from None
         return told
 
     def unavailable(self, what: str, hint: str = "") -> SourceUnavailable:

@@ -171,7 +171,11 @@ def test_numbers_of_a_refusal_are_read_strictly(tmp_path: Path, needed: str) -> 
         ask(service, COUNT)
 
 
-@pytest.mark.parametrize("code", ["data_changed", "too_slow", "stale", "", "ledger_unavailable"])
+NOT_FOR_GOOD = ("data_changed", "too_slow", "stale", "", "ledger_unavailable")
+NOT_LET_IN = ("not_authenticated", "not_allowed", "unknown_name")  # it may have charged before
+
+
+@pytest.mark.parametrize("code", [*NOT_FOR_GOOD, *NOT_LET_IN])
 def test_a_refusal_that_is_not_for_good_leaves_the_charge(tmp_path: Path, code: str) -> None:
     hostile = Hostile(refusing(code))
     with held_by(hostile, tmp_path) as service:
@@ -192,6 +196,18 @@ def test_a_refusal_for_good_gives_the_charge_up(tmp_path: Path) -> None:
         before = spent(service)
         ask(service, COUNT)
         assert spent(service) > before  # what was given up stays spent
+
+
+def test_a_charge_that_is_refused_at_the_start_is_given_up(tmp_path: Path) -> None:
+    hostile = Hostile(lambda _: "")
+    with held_by(hostile, tmp_path) as service, pytest.raises(SourceUnavailable):
+        ask(service, COUNT)
+    hostile.tell = refusing("limit_reached", epsilon_needed="0.1", epsilon_left="0")
+    with held_by(hostile, tmp_path) as service:
+        hostile.tell = lambda _: json.dumps(GOOD)
+        n_asked = hostile.n_asked
+        ask(service, COUNT)
+        assert hostile.n_asked == n_asked + 1
 
 
 @pytest.mark.parametrize(
