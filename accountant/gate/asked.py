@@ -19,6 +19,7 @@ from fractions import Fraction
 from typing import Any, Final, Protocol, runtime_checkable
 from urllib.parse import quote, unquote
 
+from accountant.exact import answer_bound
 from accountant.gate.pricing import check_fits, check_statistic
 from accountant.ledger import (
     ChargedBlock,
@@ -33,7 +34,7 @@ from accountant.ledger import (
     write_statistic,
 )
 from accountant.ledger.history import TableHistory
-from accountant.noise import LatticeNoise, rounded_up
+from accountant.noise import SCALE_IN_STEPS_MIN, LatticeNoise, rounded_up
 from cube.encoding import canonical_json
 from cube.measurement import PlannedMeasurement
 from cube.refusals import InvalidRequest
@@ -332,7 +333,8 @@ def planned_for(
         statistics = [_statistic_for(one, history, schema) for one in asked.statistics]
         for one in rows:
             check_fits(one.block, schema)
-    except ValueError as error:
+            one.laplace_noise.lattice_bound(answer_bound(one.block, schema))
+    except (ValueError, TypeError) as error:
         raise InvalidRequest(
             f"The request does not fit {schema.table}: {error}.",
             hint="The coordinator must declare the columns of the holder's table alike.",
@@ -348,15 +350,17 @@ def _charged_for(asked: AskedRows, analyst: str, history: TableHistory) -> Charg
     noise = charged.laplace_noise
     if noise != LatticeNoise(noise.weight, noise.lattice_bits, _scale(noise)):
         raise ValueError("the scale of the noise is not that of its weight")
+    if noise.scale_in_steps <= SCALE_IN_STEPS_MIN:
+        raise ValueError("the lattice is too coarse for the noise")
     if asked.raised is None:
         return charged
     seq = history.for_others.charges.get((analyst, asked.raised.reference))
     if seq is None:
         raise ValueError("it raises a row that was not measured for this ledger")
-    places = [place for place, by in enumerate(history.paid_by) if by == seq]
-    if not 0 <= asked.raised.place < len(places):
+    first = next((place for place, by in enumerate(history.paid_by) if by == seq), None)
+    place = None if first is None else first + asked.raised.place
+    if place is None or asked.raised.place < 0 or history.paid_by[place : place + 1] != (seq,):
         raise ValueError("it raises a row that was not measured for this ledger")
-    place = places[asked.raised.place]
     if place in history.superseded:
         return charged
     planned = PlannedMeasurement(charged.block, noise.weight, place)

@@ -295,7 +295,7 @@ class Gate:
         _ = self._ledger_name  # it is read here, and not where entries are decided
 
         def charged(history: TableHistory) -> Charge | None:
-            if request in history.for_others.charges:
+            if history.for_others.charges.get(request) is not None:
                 return None
             if isinstance(self._source, Snapshot):
                 self._source.rows(history)
@@ -313,9 +313,11 @@ class Gate:
         if seq is not None:
             self._turns[seq] = 0
             return seq
-        seq = self.history.for_others.charges[request]
-        found = next(one.charge for one in reversed(self.payments()) if one.seq == seq)
-        if _content(found) != _content_asked(asked):
+        seq = self.history.for_others.charges.get(request)
+        found = next((one for one in reversed(self.payments()) if one.seq == seq), None)
+        if seq is None or found is None:
+            raise RuntimeError("a request that was charged is not in the history")
+        if _content(found.charge) != _content_asked(asked):
             raise InvalidRequest(
                 "Something else was asked for under the name of this request.",
                 hint="A coordinator whose ledger was replaced needs a token of its own.",

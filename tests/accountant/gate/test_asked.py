@@ -14,10 +14,16 @@ from accountant.gate import Asked, Gate, open_table
 from accountant.gate.asked import AskedRows, Raised
 from accountant.ledger import ChargedBlock, Ledger, Limit, Payer, Subject, SubjectKind, open_ledger
 from accountant.ledger.entries import LimitSet
-from accountant.noise import LatticeNoise, SystemNoise
-from cube.measurement import UNITS_PER_EPSILON, Weight
+from accountant.noise import GaussianNoise, LatticeNoise, SystemNoise, rounded_up
+from cube.measurement import UNITS_PER_EPSILON, Precision, Weight
 from cube.query import Factor, Partition, QueryBlock, counting
-from cube.refusals import BudgetExhausted, InvalidRequest, LimitReached, TooLarge
+from cube.refusals import (
+    BudgetExhausted,
+    InvalidRequest,
+    LimitReached,
+    SourceUnavailable,
+    TooLarge,
+)
 from tests.support.fakes import KnownTable
 from tests.support.square_tables import records_of, schema_of
 
@@ -54,7 +60,8 @@ def request(
 
 
 def told(gate: Gate, asked: Asked, payer: Payer = ONE) -> tuple[tuple[int, ...], ...]:
-    seq = gate.charge_for(Asked.read(asked.text), payer)
+    agreed = replace(asked, generation=gate.state)
+    seq = gate.charge_for(Asked.read(agreed.text), payer)
     gate.complete(seq)
     found = gate.told(seq)
     assert found is not None
@@ -130,6 +137,11 @@ def test_a_row_that_somebody_else_raised_is_measured_anew(gate: Gate) -> None:
     assert gate.history.measurements[-1].supersedes is None
 
 
+FINE = Precision.at_least(Fraction(1, 8))
+LIGHT, HEAVY = Weight.at_least(0.5), Weight.at_least(64.0)
+FINEST = LatticeNoise(LIGHT, 32, rounded_up(2**32 / LIGHT.exact))
+COARSE = LatticeNoise(HEAVY, 0, rounded_up(1 / HEAVY.exact))
+WIDE = QueryBlock(counting([Factor(("b",), np.array([1, 2**30]))]))  # no room on that lattice
 HOSTILE = [
     request("r1", QueryBlock(counting([Factor(("z",), np.array([0, 1]))]))),
     request("r1", QueryBlock(counting(), Partition(("a",), np.arange(7)))),
@@ -138,6 +150,9 @@ HOSTILE = [
         "now",
         (AskedRows(ChargedBlock(BY_A, replace(noise_of(0.5), scale_in_steps=2.0**60))),),
     ),
+    Asked("r1", "now", (AskedRows(ChargedBlock(BY_A, GaussianNoise.for_precision(FINE))),)),
+    Asked("r1", "now", (AskedRows(ChargedBlock(WIDE, FINEST)),)),
+    Asked("r1", "now", (AskedRows(ChargedBlock(BY_A, COARSE)),)),
     request("r1", BY_A, raised=Raised("never", 0)),
     request("r1", BY_A, raised=Raised("never", -1)),
 ]
@@ -178,6 +193,11 @@ def test_damaged_requests_are_refused(text: str) -> None:
         Asked.read(text)
 
 
+def test_what_was_agreed_on_other_data_is_refused(gate: Gate) -> None:
+    with pytest.raises(SourceUnavailable, match="was replaced"):
+        gate.charge_for(request("r1", BY_A), ONE)
+
+
 def test_budget_and_limits_hold(gate: Gate, ledger: Ledger) -> None:
     limit = Limit(Subject(SubjectKind.ANALYST, "one"), Fraction(3, 4))
     ledger.append(SCHEMA.table, lambda _: LimitSet(limit, "owner"))
@@ -193,10 +213,11 @@ def test_budget_and_limits_hold(gate: Gate, ledger: Ledger) -> None:
 
 def test_of_many_calls_at_once_one_charges(gate: Gate) -> None:
     start, found = threading.Barrier(8), []
+    agreed = replace(request("r1", BY_A), generation=gate.state)
 
     def call() -> None:
         start.wait()
-        found.append(gate.charge_for(request("r1", BY_A), ONE))
+        found.append(gate.charge_for(agreed, ONE))
 
     threads = [threading.Thread(target=call) for _ in range(8)]
     for thread in threads:
@@ -214,7 +235,8 @@ def test_it_is_told_the_same_after_a_restart(tmp_path: Path) -> None:
     with open_ledger(file) as ledger:
         gate = open_table(ledger, SCHEMA, Fraction(2), source, SystemNoise())
         first = told(gate, request("r1", BY_A))
-        gate.charge_for(request("r2", EVERYTHING), ONE)  # and is killed before it measures
+        waiting = replace(request("r2", EVERYTHING), generation=gate.state)
+        gate.charge_for(waiting, ONE)  # and is killed before it measures
     with open_ledger(file) as ledger:
         gate = open_table(ledger, SCHEMA, Fraction(2), source, SystemNoise())
         assert told(gate, request("r1", BY_A)) == first

@@ -168,7 +168,7 @@ def _fail_once(federation: Federation, name: str) -> None:
         level = NAMES.index(name)
         is_its = any(
             told.values == one.lattice_values
-            for one in federation.holders.gates[level].history.for_others.answers.values()
+            for _, one in federation.holders.gates[level].history.for_others.answers.pairs
         )
         if is_its and not failed:
             failed.append(told)
