@@ -42,6 +42,7 @@ from cube.schema import Schema
 from cube.statistic import PlannedStatistic
 
 VALUE_MAX: Final = 2**63 - 1  # of a noisy value: what the clamp of the noise leaves
+N_BLOCKS_MAX: Final = 2**13  # of one request; each takes a tenth of a millisecond and more
 N_ROWS_MAX: Final = 2**20  # of one request, in all of its blocks
 N_STATISTICS_MAX: Final = 2**12
 N_NUMBERS_MAX: Final = 2**25  # in all arrays of one request, once they are written out
@@ -136,7 +137,7 @@ class Asked:
     def _read(cls, fields: Any) -> "Asked":
         reference = typed(fields["reference"], str)
         check_reference(reference)
-        if len(fields["statistics"]) > N_STATISTICS_MAX or len(fields["rows"]) > N_ROWS_MAX:
+        if len(fields["statistics"]) > N_STATISTICS_MAX or len(fields["rows"]) > N_BLOCKS_MAX:
             raise ValueError("too much is asked at once")
         if _n_numbers(fields) > N_NUMBERS_MAX:  # a short text may stand for very many
             raise ValueError("too large arrays are asked for at once")

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +12,7 @@ import grpc
 import pytest
 from google.rpc.status_pb2 import Status
 
+from accountant.auditor.verify import verify
 from accountant.gate import schema_digest
 from cube.refusals import InvalidRequest, Refused, SourceUnavailable
 from proxy.bootstrap import Service
@@ -19,9 +20,10 @@ from proxy.config.settings import load
 from proxy.protocol import tacit_pb2
 from proxy.protocol.tacit_pb2_grpc import FederationServicer, add_FederationServicer_to_server
 from proxy.shared.refusal_details import CODE_KEY, DETAILS_KEY
+from proxy.sources.holders.calls import REPLY_BYTES_MAX
 from tests.proxy.federation.test_coordinator import coordinating
 from tests.support.configured import ask, spent
-from tests.support.hospitals import COUNT, columns
+from tests.support.hospitals import COUNT, Hospital, columns, hospitals
 
 GOOD = {
     "values": [[2**20]],
@@ -69,10 +71,33 @@ class Hostile(FederationServicer):
         return tacit_pb2.MeasureForLedgerReply(told=self.tell(context))
 
 
+class Garbage(grpc.GenericRpcHandler):
+    """Measures by sending bytes that are no message; all else is another's to answer."""
+
+    def __init__(self, sent: bytes) -> None:
+        self._sent = sent
+
+    def service(self, called: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
+        if not called.method.endswith("/MeasureForLedger"):
+            return None
+        return grpc.unary_unary_rpc_method_handler(lambda _request, _context: self._sent)
+
+
 @contextmanager
-def held_by(hostile: Hostile, folder: Path, timeout: float = 5.0) -> Iterator[Service]:
-    """A coordinator of this one holder."""
-    server = grpc.server(futures.ThreadPoolExecutor(4))
+def held_by(
+    hostile: Hostile,
+    folder: Path,
+    timeout: float = 5.0,
+    *,
+    garbage: bytes | None = None,
+    others: Sequence[Hospital] = (),
+) -> Iterator[Service]:
+    """A coordinator of this holder, and perhaps of others."""
+    server = grpc.server(
+        futures.ThreadPoolExecutor(4), options=[("grpc.max_send_message_length", -1)]
+    )
+    if garbage is not None:
+        server.add_generic_rpc_handlers((Garbage(garbage),))
     add_FederationServicer_to_server(hostile, server)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
@@ -80,7 +105,12 @@ def held_by(hostile: Hostile, folder: Path, timeout: float = 5.0) -> Iterator[Se
     holder = (
         f'{{name = "h", address = "127.0.0.1:{port}", token_file = "a.token", timeout = {timeout}}}'
     )
-    text = f'[ledger]\npath = "c.ledger"\n[tables.patients]\nholders = [{holder}]\n{columns()}'
+    told = [
+        f'{{name = "{one.name}", address = "{one.address}", token_file = "{one.token_file}"}}'
+        for one in others
+    ]
+    listed = ", ".join([holder, *told])
+    text = f'[ledger]\npath = "c.ledger"\n[tables.patients]\nholders = [{listed}]\n{columns()}'
     file = folder / "coordinator.toml"
     file.write_text(text)
     hostile.digest = hostile.digest or schema_digest(load(file).tables[0].schema.of_one_holder)
@@ -122,6 +152,39 @@ def test_nonsense_is_refused_by_its_holder_s_name(tmp_path: Path, kind: str) -> 
         del told[0]
         ask(service, COUNT)
         assert spent(service) == paid  # nothing is bought twice
+
+
+GARBAGE: dict[str, bytes] = {
+    "no message": b"\xff\xfe\x00damaged",
+    "no text": b"\x0a\x02\xff\xff",
+    "a message without an end": b"\x0a\xff\xff\xff\xff\x07",
+    "more than may be sent": b"x" * (REPLY_BYTES_MAX + 1),
+}
+
+
+@pytest.mark.parametrize("kind", GARBAGE)
+def test_bytes_that_are_no_reply_are_refused_by_name(tmp_path: Path, kind: str) -> None:
+    with held_by(Hostile(lambda _: ""), tmp_path, garbage=GARBAGE[kind]) as service:
+        for _ in range(2):
+            with pytest.raises(SourceUnavailable, match="The holder h of patients"):
+                ask(service, COUNT)
+        assert spent(service) > 0
+
+
+def test_what_another_holder_measured_is_kept(tmp_path: Path) -> None:
+    told = [NONSENSE["NaN"], json.dumps(GOOD)]
+    with (
+        hospitals(tmp_path, north=700) as (north,),
+        held_by(Hostile(lambda _: told[0]), tmp_path, others=[north]) as service,
+    ):
+        with pytest.raises(SourceUnavailable, match="The holder h of patients"):
+            ask(service, COUNT)
+        paid = north.spent(), spent(service)
+        assert min(paid) > 0
+        del told[0]
+        ask(service, COUNT)
+        assert (north.spent(), spent(service)) == paid
+        assert verify(service.ledger.entries()).problem is None
 
 
 def test_a_holder_that_hangs_is_named_in_time(tmp_path: Path) -> None:
