@@ -335,6 +335,10 @@ def planned_for(
         for one in rows:
             check_fits(one.block, schema)
             one.laplace_noise.lattice_bound(answer_bound(one.block, schema))
+        if history.growth is not None:
+            history.growth.check_within(
+                (one.block for one in rows), (one.statistic for one in statistics)
+            )
     except (ValueError, TypeError) as error:
         raise InvalidRequest(
             f"The request does not fit {schema.table}: {error}.",

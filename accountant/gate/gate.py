@@ -106,7 +106,9 @@ class Gate:
         return self._state_of(self.history)
 
     def _state_of(self, history: TableHistory) -> str:
-        return f"{self._ledger_name[:STATE_DIGITS]}:{history.generations.number}"
+        growth = history.growth
+        number = history.generations.number if growth is None else 1 + growth.n_accepted
+        return f"{self._ledger_name[:STATE_DIGITS]}:{number}"
 
     def measurements(self) -> Sequence[Measurement]:
         """All measurements, in the order of purchase; the sequence only grows at its end."""
@@ -247,6 +249,7 @@ class Gate:
         """
         if self._held is not None:
             known = self.history_now()
+            self._rows(known)  # of a table that grows, what the holders have is compared
             self._held.check(self._charged(known, plan, statistics, payer, epsilon_cap), known)
 
     def left_at_holders(self) -> list[Fraction | None]:
@@ -342,7 +345,8 @@ class Gate:
         Parameters
         ----------
         horizon : int
-            How many levels of its axis are readable from now on; nothing is done if they are.
+            How many levels of its axis are readable from now on; nothing is done if they are. Of a
+            federated table, no more than at each of its holders.
         by : str
             Who asked for it; recorded in the ledger.
 
@@ -355,6 +359,9 @@ class Gate:
         growth = self.history.growth
         source = self._source
         if growth is None or not isinstance(source, ClosedPeriods) or horizon <= growth.horizon:
+            return False
+        horizon = source.within_reach(horizon)
+        if horizon <= growth.horizon:
             return False
         body = HorizonAdvanced(source.read_on(growth, horizon), by)
         seq = self._ledger.append(

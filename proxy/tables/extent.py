@@ -72,7 +72,8 @@ class Extent:
             return cls(schema, schema, None, (), generations.number, ended_on, holders)
         size = schema.by_name[growth.axis].size
         horizon = Horizon(growth.axis, size, growth.horizon)
-        return cls(schema, horizon.cut_schema(schema), horizon, growth.dropped)
+        cut, holders = horizon.cut_schema(schema), Holders.of(schema)
+        return cls(schema, cut, horizon, growth.dropped, holders=holders)
 
     @property
     def name(self) -> ExtentName:
@@ -181,10 +182,10 @@ class Extent:
 
         Each holder is charged for its own rows, mostly for the same ones: the first stands for all.
         """
-        holders = self.holders
+        served, holders = self.served_charges(charges), self.holders
         if holders is None:
-            return self.served_charges(charges)
-        return [replace(one, blocks=_of_first(one.blocks, holders)) for one in charges]
+            return served
+        return [replace(one, blocks=_of_first(one.blocks, holders)) for one in served]
 
     def _kept_place(self, place: int) -> int:
         """The place in the ledger of a measurement of the served rows."""

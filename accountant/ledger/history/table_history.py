@@ -77,6 +77,8 @@ class Growth:
         The closed periods, in order; together they are all readable levels.
     dropped : tuple of int
         Places of measurements of rows that have changed since, ascending.
+    n_accepted : int
+        How often changed rows were accepted.
     """
 
     axis: str
@@ -84,6 +86,7 @@ class Growth:
     horizon: int = 0
     periods: tuple[Period, ...] = ()
     dropped: tuple[int, ...] = ()
+    n_accepted: int = 0
 
     def advanced(self, body: HorizonAdvanced) -> Self:
         """The growth after the horizon moved on; ValueError if that leaves a gap, or goes back."""
@@ -103,7 +106,8 @@ class Growth:
         if len(new) < len(periods) or not new.keys() <= known:
             raise ValueError("the changes name a period that was never closed, or one period twice")
         kept = tuple(new.get((one.start, one.end), one) for one in self.periods)
-        return replace(self, periods=kept, dropped=tuple(sorted({*self.dropped, *dropped})))
+        all_dropped = tuple(sorted({*self.dropped, *dropped}))
+        return replace(self, periods=kept, dropped=all_dropped, n_accepted=self.n_accepted + 1)
 
     def check_within(
         self,

@@ -181,7 +181,6 @@ def test_what_is_no_request_is_refused(north: Hospital, stub: FederationStub) ->
 
 CANNOT_BE_HELD = {
     "has a private history": 'history = "private"',
-    "grows": 'grows = {axis = "ward", closed_through = 3}',
 }
 
 
