@@ -26,7 +26,7 @@ from typing import Final
 
 from accountant.cost import Price
 from accountant.gate.asked import Asked as AskedByOther
-from accountant.gate.asked import RemoteGates, Told, planned_for
+from accountant.gate.asked import PlannedForOther, RemoteGates, Told, planned_for
 from accountant.gate.holders import HeldRows
 from accountant.gate.known_rows import ClosedPeriods, Snapshot
 from accountant.gate.pricing import Pricing, charged_statistic, terms_of
@@ -34,6 +34,7 @@ from accountant.gate.release import Release
 from accountant.ledger import (
     Charge,
     ChargedBlock,
+    ChargedUnitCount,
     GivenUp,
     HorizonAdvanced,
     Ledger,
@@ -508,8 +509,8 @@ class Gate:
 
     def _priced_for(
         self, history: TableHistory, asked: AskedByOther, payer: Payer
-    ) -> tuple[Price, tuple[ChargedBlock, ...]]:
-        """The price of a request of another ledger, and the rows to charge; or its refusal."""
+    ) -> tuple[Price, PlannedForOther]:
+        """The price of a request of another ledger, and what to charge; or its refusal."""
         if self._held is not None:
             raise InvalidRequest(
                 f"{self.schema.table} is a federated table: its holders measure it.",
@@ -520,20 +521,20 @@ class Gate:
                 f"The data of {self.schema.table} was replaced since the coordinator agreed on it.",
                 hint="The coordinator's owner accepts it with `tacit table renew`.",
             )
-        plan, blocks, statistics = planned_for(asked, payer.analyst, history, self.schema)
+        found = planned_for(asked, payer.analyst, history, self.schema)
         pricing = Pricing(self.schema, history)
-        price = pricing.price(plan, statistics)
+        price = pricing.price(found.plan, found.asked)
         pricing.refuse(price, payer, None)
-        return price, blocks
+        return price, found
 
     def _charged_for(self, history: TableHistory, asked: AskedByOther, payer: Payer) -> Charge:
-        price, blocks = self._priced_for(history, asked, payer)
+        price, found = self._priced_for(history, asked, payer)
         return Charge(
             payer,
-            blocks,
+            found.rows,
             price.units_before,
             price.units_after,
-            asked.statistics,
+            found.statistics,
             reference=asked.reference,
         )
 
@@ -575,13 +576,17 @@ def _held_rows(
 def _content(charge: Charge) -> list[object]:
     """What a charge for another ledger is for."""
     alone = (ChargedBlock(one.block, one.noise) for one in charge.blocks)
-    return [*map(write_charged, alone), *map(write_statistic, charge.statistics)]
+    statistics = (
+        ChargedUnitCount(one.count, one.noise) if isinstance(one, ChargedUnitCount) else one
+        for one in charge.statistics
+    )
+    return [*map(write_charged, alone), *map(write_statistic, statistics)]
 
 
 def _content_asked(asked: AskedByOther) -> list[object]:
     """What another ledger asks for."""
     rows = (write_charged(one.charged) for one in asked.rows)
-    return [*rows, *map(write_statistic, asked.statistics)]
+    return [*rows, *(write_statistic(one.charged) for one in asked.statistics)]
 
 
 def _checked(

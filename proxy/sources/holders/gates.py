@@ -274,7 +274,7 @@ def _periods_in(told: Sequence[Any]) -> Periods:
 def _read(text: str, asked: Asked) -> Told:
     """What a holder tells; ValueError if it is nothing, or more than was asked for."""
     n_values = sum(one.charged.block.n_rows for one in asked.rows)
-    n_values += sum(one.n_released for one in asked.statistics)
+    n_values += sum(one.charged.n_released for one in asked.statistics)
     if len(text) > BYTES_BESIDE + BYTES_OF_A_VALUE * n_values:
         raise ValueError("the reply of a holder is too long")
     return Told.read(text)

@@ -11,8 +11,17 @@ import pytest
 
 from accountant.auditor.verify import verify
 from accountant.gate import Asked, Gate, open_table
-from accountant.gate.asked import AskedRows, Raised
-from accountant.ledger import ChargedBlock, Ledger, Limit, Payer, Subject, SubjectKind, open_ledger
+from accountant.gate.asked import AskedRows, AskedStatistic, Raised
+from accountant.ledger import (
+    ChargedBlock,
+    ChargedUnitCount,
+    Ledger,
+    Limit,
+    Payer,
+    Subject,
+    SubjectKind,
+    open_ledger,
+)
 from accountant.ledger.entries import LimitSet
 from accountant.noise import GaussianNoise, LatticeNoise, SystemNoise, rounded_up
 from cube.measurement import UNITS_PER_EPSILON, Precision, Weight
@@ -24,6 +33,7 @@ from cube.refusals import (
     SourceUnavailable,
     TooLarge,
 )
+from cube.statistic import UnitCount
 from tests.support.fakes import KnownTable
 from tests.support.square_tables import records_of, schema_of
 
@@ -105,7 +115,7 @@ def test_other_rows_under_a_known_reference_are_refused(gate: Gate) -> None:
 
 
 def test_a_raise_costs_the_difference(gate: Gate) -> None:
-    (before,) = told(gate, request("r1", BY_A, epsilon=0.5))
+    told(gate, request("r1", BY_A, epsilon=0.5))
     raised = Asked(
         "r2",
         "now",
@@ -116,9 +126,8 @@ def test_a_raise_costs_the_difference(gate: Gate) -> None:
             ),
         ),
     )
-    (after,) = told(gate, raised)
+    told(gate, raised)
     assert gate.budget().spent == Weight.at_least(0.75).exact
-    assert before != after
     assert gate.history.measurements[-1].supersedes == 0
 
 
@@ -135,6 +144,50 @@ def test_a_row_that_somebody_else_raised_is_measured_anew(gate: Gate) -> None:
     told(gate, Asked("r2", "now", (AskedRows(ChargedBlock(first.block, higher), Raised("r1", 0)),)))
     assert gate.budget().spent - before == Weight.at_least(0.5).exact
     assert gate.history.measurements[-1].supersedes is None
+
+
+def of_units(
+    name: str, noise: LatticeNoise, raised: Raised | None = None, *, groups_max: int = 1
+) -> Asked:
+    charged = ChargedUnitCount(UnitCount(BY_A, groups_max), noise)
+    return Asked(name, "now", (), (AskedStatistic(charged, raised),))
+
+
+def test_units_are_counted_and_a_raise_of_their_count_costs_the_difference(gate: Gate) -> None:
+    told(gate, request("r1", BY_A, epsilon=0.5))
+    before = gate.budget().spent
+    told(gate, of_units("r2", noise_of(0.25)))
+    higher = noise_of(0.25).refined_to(Weight.at_least(0.5))
+    told(gate, of_units("r3", higher, Raised("r2", 0)))
+    told(gate, of_units("r3", higher, Raised("r2", 0)))
+    assert gate.budget().spent - before == Weight.at_least(0.5).exact
+    counted = gate.history.unit_counts
+    assert 0 in counted.superseded
+    assert abs(counted.measurements[1].values - COUNTS.sum(axis=1)).max() < 200
+
+
+def test_nothing_else_is_raised_than_what_was_measured_for_the_payer(gate: Gate) -> None:
+    told(gate, request("r1", BY_A, epsilon=0.5))
+    told(gate, of_units("r2", noise_of(0.25)))
+    higher = noise_of(0.25).refined_to(Weight.at_least(0.75))
+    hostile = [
+        request("r3", EVERYTHING, epsilon=0.75, raised=Raised("r1", 0)),
+        of_units("r3", higher, Raised("r1", 0)),
+        of_units("r3", higher, Raised("r2", 1)),
+        of_units("r3", higher, Raised("r2", -1)),
+        of_units("r3", higher, Raised("r2", 0), groups_max=2),
+        of_units("r3", replace(higher, scale_in_steps=2.0**60), Raised("r2", 0)),
+        request("r3", BY_A, epsilon=0.75, raised=Raised("r2", 0)),
+    ]
+    before = gate.position
+    for one in hostile:
+        with pytest.raises(InvalidRequest):
+            told(gate, one)
+        with pytest.raises(InvalidRequest):
+            gate.price_for(replace(one, generation=gate.state), ONE)
+    with pytest.raises(InvalidRequest):
+        told(gate, of_units("r3", higher, Raised("r2", 0)), OTHER)
+    assert gate.position == before
 
 
 FINE = Precision.at_least(Fraction(1, 8))
