@@ -22,6 +22,7 @@ has exact values or recovered noise. Proof: proofs/gate.md.
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from typing import Final
 
 from accountant.cost import Price
@@ -570,7 +571,8 @@ def _held_rows(
         )
     if holders is None or not isinstance(source, RemoteGates):
         return None
-    return HeldRows(schema, source, lambda: next(ledger.entries()).digest, holders)
+    # Every request has the ledger's name in its own: it is read from the file once.
+    return HeldRows(schema, source, cache(lambda: next(ledger.entries()).digest), holders)
 
 
 def _content(charge: Charge) -> list[object]:
