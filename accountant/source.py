@@ -139,6 +139,21 @@ class ReadRows(Protocol):
 
 
 @runtime_checkable
+class Reaching(Protocol):
+    """A growing source that says how far it can be read, as holders of a federated table do."""
+
+    def reach(self) -> int:
+        """The number of levels that can be read, from the first.
+
+        Raises
+        ------
+        SourceUnavailable
+            If that cannot be found out now.
+        """
+        ...
+
+
+@runtime_checkable
 class GrowingSource(Protocol):
     """A private table that grows: more and more of it can be read.
 

@@ -6,6 +6,7 @@ which is 1 at the level of the holder and 0 at the others:
     of_holder    a holder's row, as a row of the federated table
     at_holder    the same row without the factor, as the holder has it
     split        any rows of the federated table, as rows of one holder each
+    parts        the same, with the rows of the whole to which each of them belongs
 
 Nothing here touches data, noise or budget.
 """
@@ -24,6 +25,48 @@ from cube.schema import Schema
 from cube.statistic import Choice, Distance
 
 N_HOLDERS_MAX: Final = 100
+_NOT_OF_ONE: Final = "a measured row must be about one holder"
+
+
+def holder_factor(block: QueryBlock, axis: str) -> Factor | None:
+    """The factor that is 1 at the one holder of some rows, and 0 at the others; None if none is.
+
+    Then the rows may be about several holders, or the table may have only one.
+    """
+    if block.partition is not None and axis in block.partition.axes:
+        return None
+    found = []
+    for term in block.query.terms:
+        along = [one for one in term.factors if axis in one.axes]
+        if len(along) != 1 or along[0].axes != (axis,):
+            return None
+        found.append(along[0])
+    places = {_level_of(one) for one in found}
+    return found[0] if len(places) == 1 and None not in places else None
+
+
+def _level_of(factor: Factor) -> int | None:
+    """The one level at which a factor of one axis is 1, where it is 0 at all others."""
+    (places,) = np.nonzero(factor.values)
+    return int(places[0]) if places.size == 1 and factor.values[places[0]] == 1 else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HolderPart:
+    """Rows of one holder, and to which rows of a block each of them belongs.
+
+    Parameters
+    ----------
+    level : int
+        The holder's.
+    block : QueryBlock
+        The rows, as those of the federated table.
+    rows : (n_rows,) ndarray of int64
+    """
+
+    level: int
+    block: QueryBlock
+    rows: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +82,7 @@ class Holders:
 
     axis: str
     n_holders: int
-    _split: WeakKeyDictionary[QueryBlock, tuple[QueryBlock, ...]] = field(
+    _parts: WeakKeyDictionary[QueryBlock, tuple[HolderPart, ...]] = field(
         default_factory=WeakKeyDictionary, init=False, repr=False
     )
     _only: "tuple[Factor, ...]" = field(default=(), init=False, repr=False)
@@ -79,27 +122,31 @@ class Holders:
         """
         if self.n_holders == 1:
             return 0, block
-        if block.partition is not None and self.axis in block.partition.axes:
-            raise ValueError("the groups of a measured row must not tell holders apart")
-        levels, terms = set(), []
-        for term in block.query.terms:
-            levels.add(self._level_of(term))
-            rest = (one for one in term.factors if one.axes != (self.axis,))
-            terms.append(Term(term.scale, tuple(rest)))
-        if len(levels) != 1:
-            raise ValueError("a measured row must be about one holder")
-        return levels.pop(), QueryBlock(LinearQuery(tuple(terms)), block.partition)
+        factor = holder_factor(block, self.axis)
+        if factor is None:
+            raise ValueError(_NOT_OF_ONE)
+        terms = (
+            Term(term.scale, tuple(one for one in term.factors if one.axes != (self.axis,)))
+            for term in block.query.terms
+        )
+        return self._level(factor), QueryBlock(LinearQuery(tuple(terms)), block.partition)
 
     def split(self, block: QueryBlock) -> tuple[QueryBlock, ...]:
         """Rows of the federated table, as rows of one holder each, in lowest terms.
 
         Holders at which all rows are 0 have none. What is constant is left out.
         """
-        found = self._split.get(block)
+        return tuple(one.block for one in self.parts(block))
+
+    def parts(self, block: QueryBlock) -> tuple[HolderPart, ...]:
+        """The same, with the rows of the block to which they belong."""
+        found = self._parts.get(block)
         if found is None:
             slices = ((level, self._slice(block, level)) for level in range(self.n_holders))
-            found = self._split[block] = tuple(
-                self.of_holder(one, level) for level, one in slices if one is not None
+            found = self._parts[block] = tuple(
+                HolderPart(level, self.of_holder(one[0], level), one[1])
+                for level, one in slices
+                if one is not None
             )
         return found
 
@@ -128,36 +175,24 @@ class Holders:
             raise ValueError("a choice must be made by one holder")
         return self._level(choice.within), replace(choice, within=None)
 
-    def _level_of(self, term: Term) -> int:
-        for factor in term.factors:
-            if factor.axes == (self.axis,):
-                return self._level(factor)
-            if self.axis in factor.axes:
-                break
-        raise ValueError("a measured row must be about one holder")
-
     def _level(self, factor: Factor) -> int:
-        numbers = factor.values
-        (places,) = np.nonzero(numbers)
-        is_one = factor.axes == (self.axis,) and numbers.shape == (self.n_holders,)
-        if not is_one or places.size != 1 or numbers[places[0]] != 1:
-            raise ValueError("a measured row must be about one holder")
-        return int(places[0])
+        is_fit = factor.axes == (self.axis,) and factor.values.shape == (self.n_holders,)
+        level = _level_of(factor) if is_fit else None
+        if level is None:
+            raise ValueError(_NOT_OF_ONE)
+        return level
 
-    def _slice(self, block: QueryBlock, level: int) -> QueryBlock | None:
-        """The rows at one holder, without the axis; None if all of them are 0 there."""
-        partition = block.partition
+    def _slice(self, block: QueryBlock, level: int) -> tuple[QueryBlock, NDArray[np.int64]] | None:
+        """The rows at one holder, without the axis, and which they are; None if all are 0 there."""
+        partition, rows = block.partition, np.arange(block.n_rows)
         if partition is not None and self.axis in partition.axes:
-            partition = _sliced_partition(partition, self.axis, level)
-            if partition is _EMPTY:
+            partition, rows = _sliced_partition(partition, self.axis, level)
+            if not rows.size:
                 return None
         query = LinearQuery(tuple(_sliced_term(one, self.axis, level) for one in block.query.terms))
         if query.is_constant:
             return None
-        return QueryBlock(query, partition).primitive[0]
-
-
-_EMPTY: Final = Partition(("",), np.zeros(1, dtype=np.int64))  # stands for no group at all
+        return QueryBlock(query, partition).primitive[0], rows
 
 
 def _sliced_term(term: Term, axis: str, level: int) -> Term:
@@ -176,8 +211,10 @@ def _sliced_term(term: Term, axis: str, level: int) -> Term:
     return Term(scale, tuple(factors))
 
 
-def _sliced_partition(partition: Partition, axis: str, level: int) -> Partition | None:
-    """The groups at one level of an axis; None if one group has all, `_EMPTY` if none is left."""
+def _sliced_partition(
+    partition: Partition, axis: str, level: int
+) -> tuple[Partition | None, NDArray[np.int64]]:
+    """The groups at one level of an axis, None if one group has all; and which groups they are."""
     place = partition.axes.index(axis)
     axes = tuple(name for name in partition.axes if name != axis)
     groups = partition.groups
@@ -191,11 +228,12 @@ def _sliced_partition(partition: Partition, axis: str, level: int) -> Partition 
             groups.dense() if isinstance(groups, Pieces) else groups, level, axis=place
         )
     if not axes:
-        return None if int(values) >= 0 else _EMPTY
+        return None, np.array([values] if int(values) >= 0 else [], dtype=np.int64)
     found, numbers = _renumbered(values)
     if not found.size:
-        return _EMPTY
-    return Partition(axes, tiled(kept, numbers) if kept else np.ascontiguousarray(numbers))
+        return None, found
+    left = Partition(axes, tiled(kept, numbers) if kept else np.ascontiguousarray(numbers))
+    return left, found
 
 
 def _renumbered(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -205,10 +205,16 @@ class Schema:
             axes=kept,
             holders=None,
             people_overlap=False,
-            unit=None,
-            rows_per_unit_max=1,
+            unit=None if self._rows_at_one_holder == 1 else self.unit,
+            rows_per_unit_max=self._rows_at_one_holder,
             rows_per_unit_max_by=None,
         )
+
+    @property
+    def _rows_at_one_holder(self) -> int:
+        """The most rows that a person has at one holder."""
+        by = self.rows_per_unit_max_by
+        return self.rows_per_unit_max if by is None or by.axis != self.holders else by.rows
 
     def visible(self, *, holders_public: bool) -> "Schema":
         """The schema that SQL sees: who the holders are, or no more than their table."""
@@ -218,11 +224,21 @@ class Schema:
         return replace(own, unit=self.unit, rows_per_unit_max=self.rows_per_unit_max)
 
     def with_overlap(self, unit: str | None = None) -> "Schema":
-        """The same table, if a person may have a row at each of its holders.
+        """The same table, if a person may be at each of its holders, with as many rows at each.
 
-        Then the loss is a sum over holders: that of a unit with one row at each level of their
-        axis.
+        Then the loss is a sum over holders: that of a unit with so many rows at each level of
+        their axis.
+
+        Raises
+        ------
+        ValueError
+            If the rows of a unit are bounded by the levels of another axis already.
         """
+        if self.rows_per_unit_max_by is not None:
+            raise ValueError(
+                f"{self.table}: people_overlap bounds the rows of a person at each holder, and "
+                "rows_per_unit_max_by those at each level of another column; only one can be"
+            )
         n_holders = 1 if self.holders is None else self.by_name[self.holders].size
         if n_holders == 1 or self.holders is None:
             return replace(self, people_overlap=self.holders is not None)
@@ -230,8 +246,8 @@ class Schema:
             self,
             people_overlap=True,
             unit=unit or self.unit or PERSON,
-            rows_per_unit_max=n_holders,
-            rows_per_unit_max_by=RowsByLevel(self.holders, 1),
+            rows_per_unit_max=n_holders * self.rows_per_unit_max,
+            rows_per_unit_max_by=RowsByLevel(self.holders, self.rows_per_unit_max),
         )
 
     def per_row(self, epsilon: Fraction) -> Fraction:

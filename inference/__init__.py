@@ -13,6 +13,7 @@ from inference.block_estimates import (
     values,
     widest,
 )
+from inference.blue import Reading
 from inference.error_terms import FIRST_BESIDE, NoisePlaces, Places
 from inference.estimator import Estimator
 from inference.history import History, counts_groups, held_by, pooled
@@ -54,6 +55,7 @@ __all__ = [
     "Places",
     "Posterior",
     "PowerLoss",
+    "Reading",
     "RowEstimate",
     "RowEstimates",
     "Scaling",

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from accountant import Source
+from accountant import GrowingSource, Source
 from accountant.gate import Gate, RemoteGates, open_table
 from accountant.ledger import Ledger
 from accountant.noise import SystemNoise
@@ -21,7 +21,7 @@ from proxy.engine import Engine
 from proxy.feature import Feature
 from proxy.federation import Federation
 from proxy.monitoring import UNWATCHED, Watcher, write_log
-from proxy.sources import Extracted, GrowingFile, WhyMade, table_rows
+from proxy.sources import Extracted, WhyMade, growing_rows, table_rows
 from proxy.sources.public import PublicTable, load_public_tables
 from proxy.streams import Streams, StreamService
 from proxy.synthetic_tables import SyntheticStore
@@ -218,7 +218,7 @@ def _public(settings: Settings) -> tuple[tuple[PublicTable, ...], list[Configura
 
 def _sources(
     settings: Settings, ledger: Ledger, refused: list[ConfigurationInvalid]
-) -> dict[str, Source | GrowingFile | RemoteGates]:
+) -> dict[str, Source | GrowingSource | RemoteGates]:
     """The rows of each table.
 
     Raises
@@ -227,7 +227,7 @@ def _sources(
         With what is wrong with each that cannot be read, since each reading takes its time, and
         with what was refused before.
     """
-    found: dict[str, Source | GrowingFile | RemoteGates] = {}
+    found: dict[str, Source | GrowingSource | RemoteGates] = {}
     for table in settings.tables:
         try:
             found[table.schema.table] = _source(table, ledger)
@@ -245,16 +245,16 @@ def _together(refused: Sequence[ConfigurationInvalid]) -> ConfigurationInvalid:
     return ConfigurationInvalid("\n".join(dict.fromkeys(one.explain() for one in refused)))
 
 
-def _source(table: TableSettings, ledger: Ledger) -> Source | GrowingFile | RemoteGates:
+def _source(table: TableSettings, ledger: Ledger) -> Source | GrowingSource | RemoteGates:
     """The rows of a table; of one that grows, they are read once it is known up to where."""
     if table.closing is not None:
         place = table.extract.file(ledger.key, _extract_made)
-        return GrowingFile(table.schema, table.read_from, ledger.key, place)
+        return growing_rows(table.schema, table.location, ledger.key, place)
     return _snapshot(table, ledger)
 
 
 def _open_gate(
-    table: TableSettings, source: Source | GrowingFile | RemoteGates, ledger: Ledger
+    table: TableSettings, source: Source | GrowingSource | RemoteGates, ledger: Ledger
 ) -> Gate:
     gate = open_table(ledger, table.schema, table.funds, source, SystemNoise())
     if table.per_query is not None:

@@ -123,6 +123,7 @@ class Opened:
         ""  # the fingerprint of the rows read from the data; empty if not recorded
     )
     renews: str = "never"  # the window in which the budget may be spent
+    holders: str = ""  # the axis of the holders: a unit has rows at one level of it, or see above
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +289,7 @@ def _opened(value: Json) -> Opened:
         "grows",
         "grows_levels",
         "renews",
+        "holders",
     )
     fields = fields_of(value, required, optional_ones)
     text(fields, "schema_digest")
@@ -309,8 +311,13 @@ def _opened(value: Json) -> Opened:
         raise Wrong("a table that grows cannot have the fingerprint of all its rows")
     is_pinned = is_pinned or bool(grows)
     growing = grows, n_levels
+    holders = check_name(text(fields, "holders")) if "holders" in fields else ""
+    if holders and grows:
+        raise Wrong("a table that grows names no holders")
     renews = _renews(fields)
-    return Opened(data, budget, is_pinned, n_rows, shared, *growing, at_level, rows, renews)
+    return Opened(
+        data, budget, is_pinned, n_rows, shared, *growing, at_level, rows, renews, holders
+    )
 
 
 def _at_level(value: Json) -> AtLevel:

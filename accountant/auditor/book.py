@@ -93,6 +93,8 @@ class Purchases:
     ----------
     unit : UnitRows
         The most rows of one unit: what a row costs counts this many times.
+    holders : str
+        The axis of the holders of a federated table.
 
     Attributes
     ----------
@@ -108,13 +110,15 @@ class Purchases:
         The counts of units, which are no rows.
     """
 
-    def __init__(self, unit: UnitRows = ONE_ROW) -> None:
+    def __init__(self, unit: UnitRows = ONE_ROW, holders: str = "") -> None:
         self._unit = unit
         self.pending: dict[int, Charge] = {}
         self.measurements: list[Measurement] = []
         self.earlier: list[Measurement] = []
         self.completed: list[int] = []
-        self.unit_counts = UnitCounts(unit.n_rows)
+        at = unit.at_level
+        at_holder = unit.n_rows if at is None or at.column != holders else at.n_rows
+        self.unit_counts = UnitCounts(unit.n_rows, holders, at_holder)
         self._raised: set[int] = set()
         self._asked: set[tuple[str, str]] = set()  # by other ledgers
         self._turns: dict[int, int] = {}
@@ -139,7 +143,8 @@ class Purchases:
                 rows.append(self._cost_of(statistic))
         counts = [one for one in charge.statistics if isinstance(one, UnitCount)]
         if counts:
-            self.unit_counts.charge(seq, counts)
+            at_holders = self.unit_counts.charge(seq, counts)
+            rows += [Row(share, self._price(units)) for share, units in at_holders]
         self.pending[seq] = charge
         return tuple(rows)
 
@@ -430,7 +435,7 @@ class Book:
         self.opened_by = opened_by
         self._accounts = Accounts(opened_by, opened.budget, opened.renews)
         self._unit = UnitRows(opened.rows_per_unit, opened.rows_at_level)
-        self._purchases = Purchases(self._unit)
+        self._purchases = Purchases(self._unit, opened.holders)
         self._gaussian = GaussianAccount(opened.rows_per_unit)
         self._paid: list[Paid] = []  # since rows changed last
         self._paid_before: list[_Stretch] = []  # until then, and what was lost

@@ -17,6 +17,8 @@ cost beside that of rows, which the unit's rows do not multiply again. Proof: pr
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+import numpy as np
+
 from accountant.auditor.fields import Fields, Json, Wrong, fields_of, list_of, one_of, whole
 from accountant.auditor.noise import (
     UNCLAMPED_MAX,
@@ -229,6 +231,13 @@ def _check_candidate(candidate: list[Json], views: tuple[LevelArray, ...]) -> No
         raise Wrong("a candidate has two views of one axis")
 
 
+def _only_level(array: LevelArray) -> int | None:
+    """The level at which an array of one axis is 1, if it is 0 at all others."""
+    numbers = array.at([np.arange(array.shape[0])])
+    (places,) = np.nonzero(numbers)
+    return int(places[0]) if places.size == 1 and numbers[places[0]] == 1 else None
+
+
 class UnitCounts:
     """The counts of units of one table.
 
@@ -236,10 +245,17 @@ class UnitCounts:
     ----------
     rows_per_unit : int
         The most rows of one unit.
+    holders : str
+        The axis of the holders of a federated table, if it has several.
+    rows_at_holder : int
+        The most rows of one unit at one of them.
     """
 
-    def __init__(self, rows_per_unit: int) -> None:
+    def __init__(self, rows_per_unit: int, holders: str = "", rows_at_holder: int = 1) -> None:
         self._rows_per_unit = rows_per_unit
+        self._holders = holders
+        self._rows_at_holder = rows_at_holder
+        self._shares: dict[LevelArray, Share] = {}
         self._measured: list[tuple[UnitCount, bool]] = []  # and whether it may be clamped
         self._raised: set[int] = set()
         self._steps: list[tuple[int, int]] = [(0, 0)]  # an entry, and the cost from that entry on
@@ -253,10 +269,25 @@ class UnitCounts:
         """The cost after an entry."""
         return next(cost for since, cost in reversed(self._steps) if since <= seq)
 
-    def charge(self, seq: int, counts: list[UnitCount]) -> None:
-        """Add the counts of one charge; Wrong if they are not valid."""
-        added = sum(self._reach(one) * self._weight_added(one) for one in counts)
-        self._steps.append((seq, self.units + added))
+    def charge(self, seq: int, counts: list[UnitCount]) -> list[tuple[Share, int]]:
+        """Add the counts of one charge; Wrong if they are not valid.
+
+        Returns
+        -------
+        list of (Share, int)
+            What counts by one holder cost each row there, in units: a unit with rows there has all
+            its rows there, or as many at each holder.
+        """
+        units, at_holders = self.units, []
+        for one in counts:
+            added, share = self._weight_added(one), self._share_of_holder(one)
+            if share is None:
+                units += added * self._reach(one, self._rows_per_unit)
+            else:
+                cost = added * self._reach(one, self._rows_at_holder)
+                at_holders.append((share, -(-cost // self._rows_at_holder)))
+        self._steps.append((seq, units))
+        return at_holders
 
     def measure(self, count: UnitCount, values: tuple[int, ...]) -> None:
         """Note the values of a charged count, in lattice steps."""
@@ -270,9 +301,27 @@ class UnitCounts:
         """Name counts by their places from the first again, as there is other data."""
         self._measured, self._raised = [], set()
 
-    def _reach(self, count: UnitCount) -> int:
-        """In how many groups a unit counts."""
-        return min(count.block.n_rows, count.groups_max, self._rows_per_unit)
+    def _reach(self, count: UnitCount, n_rows: int) -> int:
+        """In how many groups a unit with so many rows counts."""
+        return min(count.block.n_rows, count.groups_max, n_rows)
+
+    def _share_of_holder(self, count: UnitCount) -> Share | None:
+        """The cells of the one holder that counts; None if there is no such one."""
+        axis, block = self._holders, count.block
+        if not axis or (block.labels is not None and axis in block.labels.axes):
+            return None
+        found = [
+            [array for array in term.arrays if axis in array.axes] for term in block.share.terms
+        ]
+        if any(len(arrays) != 1 or arrays[0].axes != (axis,) for arrays in found):
+            return None
+        levels = {_only_level(arrays[0]) for arrays in found}
+        if None in levels or len(levels) > 1:
+            return None
+        array = found[0][0]
+        if array not in self._shares:
+            self._shares[array] = Share((Term(1, (array,)),), None)
+        return self._shares[array]
 
     def _weight_added(self, count: UnitCount) -> int:
         check_noise(count.noise)

@@ -19,12 +19,14 @@ from fractions import Fraction
 from typing import Any, Final, Protocol, runtime_checkable
 from urllib.parse import quote, unquote
 
+from accountant.exact import answer_bound
 from accountant.gate.pricing import check_fits, check_statistic
 from accountant.ledger import (
     ChargedBlock,
     ChargedChoice,
     ChargedDistance,
     ChargedStatistic,
+    ChargedUnitCount,
     check_reference,
     read_charged,
     read_statistic,
@@ -32,19 +34,20 @@ from accountant.ledger import (
     write_charged,
     write_statistic,
 )
-from accountant.ledger.history import TableHistory
-from accountant.noise import LatticeNoise, rounded_up
+from accountant.ledger.history import TableHistory, name_of
+from accountant.noise import SCALE_IN_STEPS_MIN, LatticeNoise, rounded_up
 from cube.encoding import canonical_json
 from cube.measurement import PlannedMeasurement
 from cube.refusals import InvalidRequest
 from cube.schema import Schema
-from cube.statistic import PlannedStatistic
+from cube.statistic import PlannedStatistic, PlannedUnitCount
 
 VALUE_MAX: Final = 2**63 - 1  # of a noisy value: what the clamp of the noise leaves
 N_BLOCKS_MAX: Final = 2**13  # of one request; each takes a tenth of a millisecond and more
 N_ROWS_MAX: Final = 2**20  # of one request, in all of its blocks
 N_STATISTICS_MAX: Final = 2**12
 N_NUMBERS_MAX: Final = 2**25  # in all arrays of one request, once they are written out
+_BY_REFERENCE: Final = "a request names what it raises by a reference"
 _BROKEN: Final = (
     ValueError,
     KeyError,
@@ -58,7 +61,10 @@ _BROKEN: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """Rows that were measured before: under which reference, and in which place among its rows."""
+    """What was measured before: under which reference, and in which place among its rows.
+
+    Of a count of units, in which place among the counts of units.
+    """
 
     reference: str
     place: int
@@ -73,6 +79,14 @@ class AskedRows:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class AskedStatistic:
+    """A statistic of the holder's table, the noise that it is to get, and what it raises."""
+
+    charged: ChargedStatistic
+    raised: Raised | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Asked:
     """A request.
 
@@ -83,35 +97,28 @@ class Asked:
     generation : str
         The state of the holder's table on which it was agreed (`identity_of`).
     rows : tuple of AskedRows
-    statistics : tuple of ChargedStatistic
-        Distances and choices.
+    statistics : tuple of AskedStatistic
+        Distances, choices and counts of units.
     """
 
     reference: str
     generation: str
     rows: tuple[AskedRows, ...]
-    statistics: tuple[ChargedStatistic, ...] = ()
+    statistics: tuple[AskedStatistic, ...] = ()
 
     @property
     def text(self) -> str:
         """The request as JSON text."""
-        rows = [
-            {
-                **write_charged(one.charged),
-                **(
-                    {}
-                    if one.raised is None
-                    else {"raises": [one.raised.reference, one.raised.place]}
-                ),
-            }
-            for one in self.rows
+        rows = [write_charged(one.charged) | _write_raised(one.raised) for one in self.rows]
+        statistics = [
+            write_statistic(one.charged) | _write_raised(one.raised) for one in self.statistics
         ]
         return canonical_json(
             {
                 "reference": self.reference,
                 "generation": self.generation,
                 "rows": rows,
-                "statistics": [write_statistic(one) for one in self.statistics],
+                "statistics": statistics,
             }
         )
 
@@ -141,8 +148,9 @@ class Asked:
         if _n_numbers(fields) > N_NUMBERS_MAX:  # a short text may stand for very many
             raise ValueError("too large arrays are asked for at once")
         rows = tuple(_read_rows(one) for one in fields["rows"])
-        statistics = tuple(read_statistic(one) for one in fields["statistics"])
-        if sum(one.charged.block.n_rows for one in rows) > N_ROWS_MAX:
+        statistics = tuple(_read_asked_statistic(one) for one in fields["statistics"])
+        n_rows = sum(one.charged.block.n_rows for one in rows)
+        if n_rows + sum(one.charged.n_released for one in statistics) > N_ROWS_MAX:
             raise ValueError("too many rows are asked for at once")
         return cls(reference, typed(fields["generation"], str), rows, statistics)
 
@@ -167,11 +175,29 @@ def _n_numbers(fields: Any) -> int:
 def _read_rows(fields: Any) -> AskedRows:
     charged = read_charged(fields)
     if charged.raised_from is not None:
-        raise ValueError("a request names what it raises by a reference")
+        raise ValueError(_BY_REFERENCE)
+    return AskedRows(charged, _read_raised(fields))
+
+
+def _read_asked_statistic(fields: Any) -> AskedStatistic:
+    charged, raised = read_statistic(fields), _read_raised(fields)
+    if isinstance(charged, ChargedUnitCount):
+        if charged.raised_from is not None:
+            raise ValueError(_BY_REFERENCE)
+    elif raised is not None:
+        raise ValueError("no statistic but a count of units is raised")
+    return AskedStatistic(charged, raised)
+
+
+def _write_raised(raised: Raised | None) -> dict[str, Any]:
+    return {} if raised is None else {"raises": [raised.reference, raised.place]}
+
+
+def _read_raised(fields: Any) -> Raised | None:
     if "raises" not in fields:
-        return AskedRows(charged)
+        return None
     reference, place = fields["raises"]
-    return AskedRows(charged, Raised(typed(reference, str), typed(place, int)))
+    return Raised(typed(reference, str), typed(place, int))
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,10 +337,20 @@ def states_in(text: str) -> dict[str, str]:
     return {unquote(name): state for name, equals, state in pairs if equals}
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PlannedForOther:
+    """What a holder pays for a request: the plan to price, and what to charge for it."""
+
+    plan: list[PlannedMeasurement]
+    rows: tuple[ChargedBlock, ...]
+    asked: list[PlannedStatistic | PlannedUnitCount]
+    statistics: tuple[ChargedStatistic, ...]
+
+
 def planned_for(
     asked: Asked, analyst: str, history: TableHistory, schema: Schema
-) -> tuple[list[PlannedMeasurement], tuple[ChargedBlock, ...], list[PlannedStatistic]]:
-    """What a holder pays for a request: the plan to price, and the rows to charge.
+) -> PlannedForOther:
+    """What a holder pays for a request.
 
     A raise refines noise of a measurement for the same payer, unless somebody else has raised it
     meanwhile. Then the row gets noise that is drawn anew, on the same lattice: it
@@ -330,10 +366,16 @@ def planned_for(
     """
     try:
         rows = [_charged_for(one, analyst, history) for one in asked.rows]
-        statistics = [_statistic_for(one, history, schema) for one in asked.statistics]
+        statistics = tuple(_statistic_for(one, analyst, history) for one in asked.statistics)
+        planned = [_planned_statistic(one, history, schema) for one in statistics]
         for one in rows:
             check_fits(one.block, schema)
-    except ValueError as error:
+            one.laplace_noise.lattice_bound(answer_bound(one.block, schema))
+        if history.growth is not None:
+            history.growth.check_within(
+                (one.block for one in rows), (one.statistic for one in statistics)
+            )
+    except (ValueError, TypeError) as error:
         raise InvalidRequest(
             f"The request does not fit {schema.table}: {error}.",
             hint="The coordinator must declare the columns of the holder's table alike.",
@@ -341,23 +383,16 @@ def planned_for(
     plan = [
         PlannedMeasurement(one.block, one.laplace_noise.weight, one.raised_from) for one in rows
     ]
-    return plan, tuple(rows), statistics
+    return PlannedForOther(plan, tuple(rows), planned, statistics)
 
 
 def _charged_for(asked: AskedRows, analyst: str, history: TableHistory) -> ChargedBlock:
     charged = asked.charged
     noise = charged.laplace_noise
-    if noise != LatticeNoise(noise.weight, noise.lattice_bits, _scale(noise)):
-        raise ValueError("the scale of the noise is not that of its weight")
+    _check_noise(noise)
     if asked.raised is None:
         return charged
-    seq = history.for_others.charges.get((analyst, asked.raised.reference))
-    if seq is None:
-        raise ValueError("it raises a row that was not measured for this ledger")
-    places = [place for place, by in enumerate(history.paid_by) if by == seq]
-    if not 0 <= asked.raised.place < len(places):
-        raise ValueError("it raises a row that was not measured for this ledger")
-    place = places[asked.raised.place]
+    place = _place_of(asked.raised, analyst, history, history.paid_by)
     if place in history.superseded:
         return charged
     planned = PlannedMeasurement(charged.block, noise.weight, place)
@@ -366,23 +401,69 @@ def _charged_for(asked: AskedRows, analyst: str, history: TableHistory) -> Charg
     return ChargedBlock(charged.block, noise, place)
 
 
-def _scale(noise: LatticeNoise) -> float:
-    return rounded_up(2**noise.lattice_bits / noise.weight.exact)
+def _check_noise(noise: LatticeNoise) -> None:
+    """Raise ValueError unless a holder would draw this noise for the weight on its lattice."""
+    scale = rounded_up(2**noise.lattice_bits / noise.weight.exact)
+    if noise != LatticeNoise(noise.weight, noise.lattice_bits, scale):
+        raise ValueError("the scale of the noise is not that of its weight")
+    if noise.scale_in_steps <= SCALE_IN_STEPS_MIN:
+        raise ValueError("the lattice is too coarse for the noise")
 
 
-def _statistic_for(
-    charged: ChargedStatistic, history: TableHistory, schema: Schema
-) -> PlannedStatistic:
-    """A statistic to price, checked; ValueError if its noise is not what the weight buys."""
+def _place_of(raised: Raised, analyst: str, history: TableHistory, paid_by: Sequence[int]) -> int:
+    """The place of what is raised, among all that were paid by some charges; ValueError if none."""
+    seq = history.for_others.charges.get((analyst, raised.reference))
+    first = next((place for place, by in enumerate(paid_by) if by == seq), None)
+    if first is not None and raised.place >= 0:
+        place = first + raised.place
+        if place < len(paid_by) and paid_by[place] == seq:
+            return place
+    raise ValueError("it raises what was not measured for this ledger")
+
+
+def _statistic_for(asked: AskedStatistic, analyst: str, history: TableHistory) -> ChargedStatistic:
+    """A statistic to charge; ValueError if its noise is not what the weight buys."""
+    charged = asked.charged
     if isinstance(charged, ChargedDistance):
-        planned = PlannedStatistic(charged.distance, charged.noise.weight)
         if charged.noise != LatticeNoise.for_weight(charged.noise.weight):
             raise ValueError("the noise of a distance is not that of its weight")
-    elif isinstance(charged, ChargedChoice):
-        planned = PlannedStatistic(charged.choice, charged.weight)
-    else:
+        return charged
+    if isinstance(charged, ChargedChoice):
+        return charged
+    if not isinstance(charged, ChargedUnitCount):
         raise ValueError(  # noqa: TRY004 - what was sent is wrong
-            "only rows, distances and choices can be asked of a holder"
+            "only rows, distances, choices and counts of units can be asked of a holder"
         )
+    _check_noise(charged.noise)
+    counts = history.unit_counts
+    if asked.raised is None:
+        return charged
+    place = _place_of(asked.raised, analyst, history, counts.paid_by)
+    if counts.names[place] != name_of(charged.count):
+        raise ValueError("it raises a count of units with other groups")
+    if place in counts.superseded:
+        return charged
+    if counts.noise_for(PlannedUnitCount(charged.count, charged.noise.weight, place)) != (
+        charged.noise
+    ):
+        raise ValueError("the noise of a raise is not on the lattice of the earlier noise")
+    return ChargedUnitCount(charged.count, charged.noise, place)
+
+
+def _planned_statistic(
+    charged: ChargedStatistic, history: TableHistory, schema: Schema
+) -> PlannedStatistic | PlannedUnitCount:
+    """A statistic to price, checked as one that an analyst asks for."""
+    planned: PlannedStatistic | PlannedUnitCount
+    match charged:
+        case ChargedDistance(distance, noise):
+            planned = PlannedStatistic(distance, noise.weight)
+        case ChargedChoice(choice, weight):
+            planned = PlannedStatistic(choice, weight)
+        case ChargedUnitCount(count, noise, place):
+            planned = PlannedUnitCount(count, noise.weight, place)
+            noise.lattice_bound(answer_bound(count.block, schema))
+        case _:
+            raise TypeError("the statistic was not checked")
     check_statistic(planned, schema, history.unit_counts)
     return planned

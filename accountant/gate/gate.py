@@ -27,7 +27,7 @@ from typing import Final
 
 from accountant.cost import Price
 from accountant.gate.asked import Asked as AskedByOther
-from accountant.gate.asked import RemoteGates, Told, planned_for
+from accountant.gate.asked import PlannedForOther, RemoteGates, Told, planned_for
 from accountant.gate.holders import HeldRows
 from accountant.gate.known_rows import ClosedPeriods, Snapshot
 from accountant.gate.pricing import Pricing, charged_statistic, terms_of
@@ -35,6 +35,7 @@ from accountant.gate.release import Release
 from accountant.ledger import (
     Charge,
     ChargedBlock,
+    ChargedUnitCount,
     GivenUp,
     HorizonAdvanced,
     Ledger,
@@ -107,7 +108,9 @@ class Gate:
         return self._state_of(self.history)
 
     def _state_of(self, history: TableHistory) -> str:
-        return f"{self._ledger_name[:STATE_DIGITS]}:{history.generations.number}"
+        growth = history.growth
+        number = history.generations.number if growth is None else 1 + growth.n_accepted
+        return f"{self._ledger_name[:STATE_DIGITS]}:{number}"
 
     def measurements(self) -> Sequence[Measurement]:
         """All measurements, in the order of purchase; the sequence only grows at its end."""
@@ -248,6 +251,7 @@ class Gate:
         """
         if self._held is not None:
             known = self.history_now()
+            self._rows(known)  # of a table that grows, what the holders have is compared
             self._held.check(self._charged(known, plan, statistics, payer, epsilon_cap), known)
 
     def left_at_holders(self) -> list[Fraction | None]:
@@ -296,7 +300,7 @@ class Gate:
         _ = self._ledger_name  # it is read here, and not where entries are decided
 
         def charged(history: TableHistory) -> Charge | None:
-            if request in history.for_others.charges:
+            if history.for_others.charges.get(request) is not None:
                 return None
             if isinstance(self._source, Snapshot):
                 self._source.rows(history)
@@ -314,9 +318,11 @@ class Gate:
         if seq is not None:
             self._turns[seq] = 0
             return seq
-        seq = self.history.for_others.charges[request]
-        found = next(one.charge for one in reversed(self.payments()) if one.seq == seq)
-        if _content(found) != _content_asked(asked):
+        seq = self.history.for_others.charges.get(request)
+        found = next((one for one in reversed(self.payments()) if one.seq == seq), None)
+        if seq is None or found is None:
+            raise RuntimeError("a request that was charged is not in the history")
+        if _content(found.charge) != _content_asked(asked):
             raise InvalidRequest(
                 "Something else was asked for under the name of this request.",
                 hint="A coordinator whose ledger was replaced needs a token of its own.",
@@ -341,7 +347,8 @@ class Gate:
         Parameters
         ----------
         horizon : int
-            How many levels of its axis are readable from now on; nothing is done if they are.
+            How many levels of its axis are readable from now on; nothing is done if they are. Of a
+            federated table, no more than at each of its holders.
         by : str
             Who asked for it; recorded in the ledger.
 
@@ -354,6 +361,9 @@ class Gate:
         growth = self.history.growth
         source = self._source
         if growth is None or not isinstance(source, ClosedPeriods) or horizon <= growth.horizon:
+            return False
+        horizon = source.within_reach(horizon)
+        if horizon <= growth.horizon:
             return False
         body = HorizonAdvanced(source.read_on(growth, horizon), by)
         seq = self._ledger.append(
@@ -500,8 +510,8 @@ class Gate:
 
     def _priced_for(
         self, history: TableHistory, asked: AskedByOther, payer: Payer
-    ) -> tuple[Price, tuple[ChargedBlock, ...]]:
-        """The price of a request of another ledger, and the rows to charge; or its refusal."""
+    ) -> tuple[Price, PlannedForOther]:
+        """The price of a request of another ledger, and what to charge; or its refusal."""
         if self._held is not None:
             raise InvalidRequest(
                 f"{self.schema.table} is a federated table: its holders measure it.",
@@ -512,20 +522,20 @@ class Gate:
                 f"The data of {self.schema.table} was replaced since the coordinator agreed on it.",
                 hint="The coordinator's owner accepts it with `tacit table renew`.",
             )
-        plan, blocks, statistics = planned_for(asked, payer.analyst, history, self.schema)
+        found = planned_for(asked, payer.analyst, history, self.schema)
         pricing = Pricing(self.schema, history)
-        price = pricing.price(plan, statistics)
+        price = pricing.price(found.plan, found.asked)
         pricing.refuse(price, payer, None)
-        return price, blocks
+        return price, found
 
     def _charged_for(self, history: TableHistory, asked: AskedByOther, payer: Payer) -> Charge:
-        price, blocks = self._priced_for(history, asked, payer)
+        price, found = self._priced_for(history, asked, payer)
         return Charge(
             payer,
-            blocks,
+            found.rows,
             price.units_before,
             price.units_after,
-            asked.statistics,
+            found.statistics,
             reference=asked.reference,
         )
 
@@ -568,13 +578,17 @@ def _held_rows(
 def _content(charge: Charge) -> list[object]:
     """What a charge for another ledger is for."""
     alone = (ChargedBlock(one.block, one.noise) for one in charge.blocks)
-    return [*map(write_charged, alone), *map(write_statistic, charge.statistics)]
+    statistics = (
+        ChargedUnitCount(one.count, one.noise) if isinstance(one, ChargedUnitCount) else one
+        for one in charge.statistics
+    )
+    return [*map(write_charged, alone), *map(write_statistic, statistics)]
 
 
 def _content_asked(asked: AskedByOther) -> list[object]:
     """What another ledger asks for."""
     rows = (write_charged(one.charged) for one in asked.rows)
-    return [*rows, *map(write_statistic, asked.statistics)]
+    return [*rows, *(write_statistic(one.charged) for one in asked.statistics)]
 
 
 def _checked(

@@ -12,23 +12,24 @@ Proof: proofs/federation.md.
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
-from accountant.gate.asked import Asked, AskedRows, Raised, RemoteGates, Told
+from accountant.gate.asked import Asked, AskedRows, AskedStatistic, Raised, RemoteGates, Told
 from accountant.ledger import (
     Charge,
     ChargedBlock,
     ChargedChoice,
     ChargedDistance,
     ChargedStatistic,
+    ChargedUnitCount,
     HolderReceipt,
     Measured,
     write_charge,
 )
-from accountant.ledger.history import TableHistory
+from accountant.ledger.history import ReleasedStatistics, TableHistory
 from cube.encoding import canonical_json
 from cube.holders import Holders
 from cube.refusals import BudgetExhausted, LimitReached, SourceUnavailable
@@ -112,10 +113,11 @@ class HeldRows:
             level, block = self.holders.at_holder(one.block)
             levels.add(level)
             charged = ChargedBlock(block, one.noise)
-            rows.append(AskedRows(charged, self._raised(one.raised_from, history)))
+            raised = self._raised(one.raised_from, history.paid_by, history)
+            rows.append(AskedRows(charged, raised))
         statistics = []
         for statistic in charge.statistics:
-            level, held = self._statistic_at(statistic)
+            level, held = self._statistic_at(statistic, history)
             levels.add(level)
             statistics.append(held)
         if len(levels) != 1:
@@ -125,22 +127,31 @@ class HeldRows:
         asked = Asked(reference, self.gates.generation(level), tuple(rows), tuple(statistics))
         return level, asked
 
-    def _statistic_at(self, charged: ChargedStatistic) -> tuple[int, ChargedStatistic]:
+    def _statistic_at(
+        self, charged: ChargedStatistic, history: TableHistory
+    ) -> tuple[int, AskedStatistic]:
         if isinstance(charged, ChargedDistance):
             level, distance = self.holders.distance_at(charged.distance)
-            return level, ChargedDistance(distance, charged.noise)
+            return level, AskedStatistic(ChargedDistance(distance, charged.noise))
         if isinstance(charged, ChargedChoice):
             level, choice = self.holders.choice_at(charged.choice)
-            return level, ChargedChoice(choice, charged.weight)
-        raise ValueError("only rows, distances and choices can be asked of a holder")
+            return level, AskedStatistic(ChargedChoice(choice, charged.weight))
+        if isinstance(charged, ChargedUnitCount):
+            level, block = self.holders.at_holder(charged.count.block)
+            held = ChargedUnitCount(replace(charged.count, block=block), charged.noise)
+            paid_by = history.unit_counts.paid_by
+            return level, AskedStatistic(held, self._raised(charged.raised_from, paid_by, history))
+        raise ValueError("only rows, distances, choices and counts of units are asked of a holder")
 
-    def _raised(self, place: int | None, history: TableHistory) -> Raised | None:
+    def _raised(
+        self, place: int | None, paid_by: Sequence[int], history: TableHistory
+    ) -> Raised | None:
         """What a raise is called at the holder."""
         if place is None:
             return None
-        seq = history.paid_by[place]
+        seq = paid_by[place]
         first = place
-        while first and history.paid_by[first - 1] == seq:
+        while first and paid_by[first - 1] == seq:
             first -= 1
         payment = next(one for one in reversed(history.payments) if one.seq == seq)
         return Raised(self._reference(seq, payment.charge), place - first)
@@ -155,11 +166,8 @@ def _fits(told: Told, charge: Charge) -> bool:
     """Whether a reply has a value for each row, and a number for each statistic."""
     if [len(values) for values in told.values] != [one.block.n_rows for one in charge.blocks]:
         return False
-    if len(told.released) != sum(one.n_released for one in charge.statistics):
-        return False
     try:
-        for one, number in zip(charge.statistics, told.released, strict=True):
-            one.check_released(number)
+        ReleasedStatistics(0, charge.statistics, told.released)
     except ValueError:
         return False
     return True

@@ -18,7 +18,7 @@ from typing import Final
 from accountant.gate.asked import RemoteGates
 from accountant.ledger import Period
 from accountant.ledger.history import Growth, TableHistory
-from accountant.source import GrowingSource, ReadRows, Source
+from accountant.source import GrowingSource, Reaching, ReadRows, Source
 from cube.axis import Axis
 from cube.horizon import Span, spans
 from cube.refusals import SourceUnavailable, TacitError
@@ -75,6 +75,16 @@ class ClosedPeriods:
             self._check(rows, growth)
             return rows
 
+    def within_reach(self, horizon: int) -> int:
+        """So many levels, or as many as there are to be read where the rows are.
+
+        Raises
+        ------
+        SourceUnavailable
+            If that cannot be found out.
+        """
+        return min(horizon, self._source.reach()) if isinstance(self._source, Reaching) else horizon
+
     def read_on(self, growth: Growth, horizon: int) -> tuple[Period, ...]:
         """Read anew, and further than the ledger says; the new periods.
 
@@ -106,6 +116,8 @@ class ClosedPeriods:
         self._rows, self._known, self._n_read = None, None, horizon
         try:
             return self._source.read_up_to(horizon)
+        except SourceUnavailable:
+            raise
         except TacitError as error:
             raise self._unavailable() from error
 

@@ -134,6 +134,7 @@ def as_seen(schema: Schema, funds: Funds, data: str, rows: str | None) -> TableO
         0 if schema.grows is None else schema.by_name[schema.grows].size,
         schema.rows_per_unit_max_by,
         funds.renews,
+        "" if schema.holders is None or schema.grows is not None else schema.holders,
     )
 
 

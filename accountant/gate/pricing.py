@@ -109,16 +109,19 @@ def charged_statistic(asked: Asked, known: UnitCounts) -> ChargedStatistic:
     return ChargedChoice(asked.statistic, asked.weight)
 
 
-def rows_costing(statistics: Sequence[Asked]) -> list[PlannedMeasurement]:
-    """Rows with the same cost for every cell as the distances and choices."""
-    return [asked.costing for asked in statistics if isinstance(asked, PlannedStatistic)]
+def rows_costing(statistics: Sequence[Asked], known: UnitCounts) -> list[PlannedMeasurement]:
+    """Rows with the same cost as the distances, the choices, and the counts at one holder."""
+    found = [asked.costing for asked in statistics if isinstance(asked, PlannedStatistic)]
+    return [*found, *known.costing(_counts_among(statistics))]
 
 
 def units_of_counts(statistics: Sequence[Asked], known: UnitCounts) -> int:
     """The cost of counts of units, with those among some statistics added, in units."""
-    return known.units + known.added(
-        [asked for asked in statistics if isinstance(asked, PlannedUnitCount)]
-    )
+    return known.units + known.added(_counts_among(statistics))
+
+
+def _counts_among(statistics: Sequence[Asked]) -> list[PlannedUnitCount]:
+    return [asked for asked in statistics if isinstance(asked, PlannedUnitCount)]
 
 
 def account_with(
@@ -204,7 +207,8 @@ class Pricing:
             check_statistic(asked, self._schema, history.unit_counts)
         account = account_with(history.gaussian, plan, statistics)
         added = history.raises.added(on_terms(plan, account.terms))
-        price = price_of(history.cost, history.units_of_rows, [*added, *rows_costing(statistics)])
+        costing = rows_costing(statistics, history.unit_counts)
+        price = price_of(history.cost, history.units_of_rows, [*added, *costing])
         beside = account.units + units_of_counts(statistics, history.unit_counts)
         beside += history.generations.units
         return Price(history.units_spent, price.units_after + beside, price.exact)

@@ -52,7 +52,7 @@ from accountant.ledger.entries import GENESIS, Charge, Entry, Measured
 from accountant.ledger.entry_json import read_text, write
 from accountant.ledger.history import NOT_AN_ENTRY, Replay, TableHistory
 from accountant.ledger.stores import durable_file
-from accountant.ledger.values import AppendOnly, GrowingSet, successor
+from accountant.ledger.values import AppendOnly, GrowingMap, GrowingSet, successor
 from cube.encoding import (
     ArrayName,
     canonical_json,
@@ -284,6 +284,7 @@ def _read_only(content: dict[Any, Any]) -> MappingProxyType[Any, Any]:
 _RECIPES: Final[dict[type[Any], Callable[[Any], Recipe]]] = {
     AppendOnly: lambda sequence: (AppendOnly, (sequence[:],)),
     GrowingSet: lambda numbers: (GrowingSet, (numbers.numbers,)),
+    GrowingMap: lambda pairs: (GrowingMap, (pairs.pairs,)),
     MappingProxyType: lambda mapping: (_read_only, (dict(mapping),)),
     Fraction: lambda number: (Fraction, (number.numerator, number.denominator)),
     Factor: lambda factor: (_factor, (name_of_factor(factor), factor.numbers)),
@@ -294,7 +295,7 @@ _RECIPES: Final[dict[type[Any], Callable[[Any], Recipe]]] = {
 _MAKERS: Final[dict[tuple[str, str], Any]] = {
     (one.__module__, one.__qualname__): one
     for one in (
-        *(AppendOnly, GrowingSet, Fraction, named),
+        *(AppendOnly, GrowingMap, GrowingSet, Fraction, named),
         *(_array_of, _cost_of, _factor, _made, _read_only),
     )
 }

@@ -229,7 +229,9 @@ class TableOpened:
     at each level of an axis. Tables with the same `shared_budget` spend from one budget together;
     empty for a budget of its own. `grows` is the axis along which it grows; its rows are then known
     by their periods; `grows_levels` is how many levels it has. Empty if it does not grow. `renews`
-    is the window in which the budget may be spent, and after which it is there anew.
+    is the window in which the budget may be spent, and after which it is there anew. `holders` is
+    the axis of the holders of a federated table: a unit has rows at one level of it, or at each as
+    many as `rows_per_unit_by` says. Empty for another table, and for one that grows.
     """
 
     schema_digest: str
@@ -242,6 +244,7 @@ class TableOpened:
     grows_levels: int = 0
     rows_per_unit_by: RowsByLevel | None = None
     renews: Window = Window.NEVER
+    holders: str = ""
 
     def __post_init__(self) -> None:
         check_epsilon(self.budget)

@@ -259,6 +259,8 @@ def _write_opened(body: TableOpened) -> Fields:
         encoded["shared_budget"] = body.shared_budget
     if body.grows:
         encoded |= {"grows": body.grows, "grows_levels": body.grows_levels}
+    if body.holders:
+        encoded["holders"] = body.holders
     return encoded | _write_renewal(body.renews)
 
 
@@ -274,6 +276,7 @@ def _read_opened(fields: Fields) -> TableOpened:
         typed(fields["grows_levels"], int) if "grows" in fields else 0,
         RowsByLevel.declared(typed(fields.get("rows_per_unit_by", {}), dict)),
         _read_renewal(fields),
+        typed(fields.get("holders", ""), str),
     )
 
 

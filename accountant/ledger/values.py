@@ -2,10 +2,10 @@
 
 The fields of an entry's JSON text are each of exactly the type that is expected of it.
 
-Sequences and sets grow without being copied, each of them immutable to its holder. A history has
-tens of thousands of measurements, and every entry makes a new history. A successor of the longest
-sequence shares its list; a successor of a shorter one gets a list of its own, so no sequence
-ever shows an item that does not belong to it.
+Sequences, sets and maps grow without being copied, each of them immutable to its holder. A history
+has tens of thousands of measurements, and every entry makes a new history. A successor of the
+longest sequence shares its list; a successor of a shorter one gets a list of its own, so no
+sequence ever shows an item that does not belong to it.
 
 The value that follows an immutable one is the same but for some fields. `dataclasses.replace` calls
 the constructor with every field, which takes longer than everything else that most entries do to a
@@ -15,7 +15,7 @@ made, and have no slots; others are replaced as usual.
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, Final, TypeAlias, TypeVar, overload
+from typing import Any, Final, Generic, TypeAlias, TypeVar, overload
 
 Item = TypeVar("Item")
 
@@ -110,7 +110,49 @@ class GrowingSet:
         return {number: when for number, when in self._joined.items() if when < self._size}
 
 
+Key = TypeVar("Key")
 Value = TypeVar("Value")
+
+
+class GrowingMap(Generic[Key, Value]):
+    """Keys with values, to which others are only added; each key once.
+
+    >>> few = GrowingMap().joined_by("a", 1)
+    >>> more = few.joined_by("b", 2)
+    >>> few.get("b"), more.get("b"), len(more)
+    (None, 2, 2)
+    """
+
+    __slots__ = ("_joined", "_size")
+
+    def __init__(self, pairs: Iterable[tuple[Key, Value]] = ()) -> None:
+        # For each key, the size of the map when it joined.
+        self._joined = {key: (place, value) for place, (key, value) in enumerate(pairs)}
+        self._size = len(self._joined)
+
+    def get(self, key: Key) -> Value | None:
+        """The value of a key; None if it has not joined."""
+        found = self._joined.get(key)
+        return None if found is None or found[0] >= self._size else found[1]
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def pairs(self) -> tuple[tuple[Key, Value], ...]:
+        """The keys with their values, in the order in which they joined."""
+        joined = list(self._joined.items())  # at once: a successor may grow meanwhile
+        return tuple((key, value) for key, (when, value) in joined if when < self._size)
+
+    def joined_by(self, key: Key, value: Value) -> "GrowingMap[Key, Value]":
+        """The map with one more key, which it must not have. One thread at a time."""
+        is_largest = len(self._joined) == self._size
+        larger: GrowingMap[Key, Value] = GrowingMap(() if is_largest else self.pairs)
+        if is_largest:
+            larger._joined = self._joined
+        larger._joined[key] = (self._size, value)
+        larger._size = self._size + 1
+        return larger
 
 
 def successor(before: Value, **changed: object) -> Value:

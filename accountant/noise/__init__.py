@@ -6,6 +6,7 @@ the noise is added to (`gate/`). Nothing takes a seed outside tests.
 
 from accountant.noise.lattice_noise import (
     LATTICE_BITS_MAX,
+    SCALE_IN_STEPS_MIN,
     GaussianNoise,
     LatticeNoise,
     NoiseSource,
@@ -19,6 +20,7 @@ from accountant.noise.sampling import bernoulli_exp
 
 __all__ = [
     "LATTICE_BITS_MAX",
+    "SCALE_IN_STEPS_MIN",
     "GaussianNoise",
     "LatticeNoise",
     "NoiseSource",

@@ -109,7 +109,8 @@ def admitted(hospital: Hospital, draw: np.random.Generator) -> pa.Table:
 def _by_shares(shares: NDArray[np.float64], draw: np.random.Generator) -> NDArray[np.int64]:
     """For each row of shares, a column drawn by them."""
     passed: NDArray[np.bool_] = draw.random((len(shares), 1)) >= shares.cumsum(axis=1)[:, :-1]
-    return passed.sum(axis=1)
+    places: NDArray[np.int64] = np.count_nonzero(passed, axis=1)
+    return places
 
 
 def holder_config(folder: Path, hospital: Hospital, draw: np.random.Generator) -> Path:

@@ -10,6 +10,7 @@ from planner.measuring.hindsight import Hindsight
 from planner.measuring.offers import Offer, PricingContext, PurchasePlan
 from planner.measuring.ski_rental import SkiRental
 from planner.measuring.unit_counts import (
+    CountPart,
     CountWanted,
     known_unit_count,
     plan_unit_counts,
@@ -33,6 +34,7 @@ __all__ = [
     "LATTICE_SHARE",
     "ONLY_LAPLACE",
     "ROUNDING_MARGIN",
+    "CountPart",
     "CountWanted",
     "Forecast",
     "GaussianKind",

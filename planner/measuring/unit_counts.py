@@ -3,6 +3,9 @@
 A count of units is known from its own measurement alone: nothing else says in how many groups a
 unit has rows. So there is one candidate: to measure it, or to raise what was measured. Purchases
 depend on targets and weights alone, never on noisy values.
+
+Of a federated table each holder counts its own units: the count has a part for each, and is their
+sum. All parts get one weight, as each unit pays at its own holder only.
 """
 
 import math
@@ -10,7 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from accountant.ledger.history import Name, UnitCounts, name_of
 from cube.measurement import Measurement, Weight
@@ -18,8 +25,15 @@ from cube.query import QueryBlock
 from cube.refusals import TooLarge
 from cube.schema import Schema
 from cube.statistic import PlannedUnitCount, UnitCount
-from cube.target import AccuracyTarget
-from inference import FIRST_BESIDE, NotEstimable, RowEstimates, Scaling, widest
+from inference import (
+    FIRST_BESIDE,
+    NotEstimable,
+    Reading,
+    RowEstimates,
+    Scaling,
+    posteriors_of,
+    widest,
+)
 from planner.measuring.choose import meets
 from planner.measuring.offers import Offer
 from planner.measuring.weights import smallest_units, weight_for
@@ -38,22 +52,41 @@ def unit_count_of(wanted: Wanted) -> UnitCount | None:
     return UnitCount(wanted.block, wanted.groups_max, wanted.only_cut)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class CountPart:
+    """What is counted at once of a count of units: all of it, or what one holder counts.
+
+    Parameters
+    ----------
+    count : UnitCount
+        As the ledger has it.
+    rows : (n,) ndarray of int64
+        To which row of the whole each number is added.
+    """
+
+    count: UnitCount
+    rows: NDArray[np.int64]
+
+
 def known_unit_count(
-    wanted: Wanted, count: UnitCount, known: UnitCounts, schema: Schema
+    wanted: Wanted, parts: Sequence[CountPart], known: UnitCounts, schema: Schema
 ) -> RowEstimates:
     """The estimate of each number of a count of units, from the history."""
-    place = known.latest.get(name_of(count))
-    if place is None:
-        return (NotEstimable("these units have not been counted yet"),) * wanted.block.n_rows
-    return _posteriors(wanted.block, known.measurements[place], schema, place)
+    found = []
+    for part in parts:
+        place = known.latest.get(name_of(part.count))
+        if place is None:
+            return (NotEstimable("these units have not been counted yet"),) * wanted.block.n_rows
+        found.append((part, known.measurements[place], place))
+    return _posteriors(wanted.block, found, schema)
 
 
 @dataclass(frozen=True, slots=True)
 class CountWanted:
-    """A count of units as the ledger has it, its target, and its estimates from the history."""
+    """A count of units that is wanted, its parts, and its estimates from the history."""
 
-    count: UnitCount
-    target: AccuracyTarget
+    wanted: Wanted
+    parts: tuple[CountPart, ...]
     known: RowEstimates
 
 
@@ -82,47 +115,105 @@ def plan_unit_counts(
     offers: dict[int, tuple[Offer, ...]] = dict.fromkeys(wanted, ())
     first: dict[Name, int] = {}
     for place, one in wanted.items():
-        if meets(one.known, one.target):
+        if meets(one.known, one.wanted.target):
             continue
-        name = name_of(one.count)
-        found = _planned(one.count, one.target, known, schema)
-        if name not in planned or planned[name].weight < found.weight:
-            planned[name] = found
-        first.setdefault(name, place)
+        for found in _planned(one, known, schema):
+            name = name_of(found.count)
+            if name not in planned or planned[name].weight < found.weight:
+                planned[name] = found
+            first.setdefault(name, place)
+    paying: dict[int, list[PlannedUnitCount]] = {}
     for name, place in first.items():  # of two that want the same, the first has it all
-        offers[place] = (_offer(planned[name], price),)
+        paying.setdefault(place, []).append(planned[name])
+    for place, counts in paying.items():
+        scope = wanted[place].wanted.block.scope
+        epsilon = price(counts)
+        offers[place] = (Offer(CANDIDATE, scope, (), epsilon, rent=Fraction(0), is_chosen=True),)
     return tuple(planned.values()), offers
 
 
-def _planned(
-    count: UnitCount, target: AccuracyTarget, known: UnitCounts, schema: Schema
-) -> PlannedUnitCount:
-    """The count at the smallest weight that meets the target: raised, or afresh if that is less."""
+def _planned(one: CountWanted, known: UnitCounts, schema: Schema) -> list[PlannedUnitCount]:
+    """The parts at the smallest weight that meets the target: raised, or afresh if that is less."""
+    target = one.wanted.target
     fresh = weight_for(target, Fraction(1))
-    place = known.latest.get(name_of(count))
-    if place is None:
-        return PlannedUnitCount(count, fresh)
-    low = known.measurements[place].weight.units
+    places = [known.latest.get(name_of(part.count)) for part in one.parts]
+    weights = [0 if at is None else known.measurements[at].weight.units for at in places]
+    is_one = max(np.bincount(np.concatenate([part.rows for part in one.parts]))) == 1
+    if is_one and None in places:
+        return _raised(one.parts, fresh, places, weights, anew=True)
 
-    def half_width(units: int) -> float:
-        foreseen = known.foreseen(PlannedUnitCount(count, Weight(units), place))
-        return widest(_posteriors(count.block, foreseen, schema), target.confidence)
+    def half_width(units: int, *, anew: bool) -> float:
+        planned = _raised(one.parts, Weight(units), places, weights, anew=anew)
+        coming = {name_of(plan.count): known.foreseen(plan) for plan in planned}
+        found = []
+        for number, (part, place) in enumerate(zip(one.parts, places, strict=True)):
+            measured = coming.get(name_of(part.count))
+            if measured is None and place is not None:
+                measured = known.measurements[place]
+            if measured is not None:
+                found.append((part, measured, number))
+        return widest(_posteriors(one.wanted.block, found, schema), target.confidence)
 
+    low = min(weights)
+    start = max(fresh.units, low + 1)
     with suppress(TooLarge):  # its lattice is too coarse for this
-        start = max(fresh.units, low + 1)
-        units = smallest_units(half_width, target, low, start, math.inf)
-        if units - low <= fresh.units:  # a coarse lattice widens the interval
-            return PlannedUnitCount(count, Weight(units), place)
-    return PlannedUnitCount(count, fresh)
+        units = smallest_units(partial(half_width, anew=False), target, low, start, math.inf)
+        if not is_one or units - low <= fresh.units:  # a coarse lattice widens the interval
+            return _raised(one.parts, Weight(units), places, weights, anew=False)
+    if is_one:
+        return _raised(one.parts, fresh, places, weights, anew=True)
+    units = smallest_units(partial(half_width, anew=True), target, 0, fresh.units, math.inf)
+    return _raised(one.parts, Weight(units), places, weights, anew=True)
 
 
-def _offer(planned: PlannedUnitCount, price: Priced) -> Offer:
-    scope = planned.count.block.scope
-    return Offer(CANDIDATE, scope, (), price([planned]), rent=Fraction(0), is_chosen=True)
+def _raised(
+    parts: Sequence[CountPart],
+    weight: Weight,
+    places: Sequence[int | None],
+    weights: Sequence[int],
+    *,
+    anew: bool,
+) -> list[PlannedUnitCount]:
+    """The parts that have less than a weight, at that weight; with `anew` none is raised."""
+    return [
+        PlannedUnitCount(part.count, weight, None if anew else place)
+        for part, place, units in zip(parts, places, weights, strict=True)
+        if units < weight.units
+    ]
 
 
 def _posteriors(
-    block: QueryBlock, measurement: Measurement, schema: Schema, place: int = 0
+    block: QueryBlock, found: Sequence[tuple[CountPart, Measurement, int]], schema: Schema
 ) -> RowEstimates:
-    """The posterior of each number, from the count at a place among those of units."""
-    return Scaling(block, schema.n_records_max).of_own(measurement, FIRST_BESIDE + place)
+    """The posterior of each number, from measured parts at places among the counts of units."""
+    scaling = Scaling(block, schema.n_records_max)
+    if len(found) == 1 and found[0][0].rows.size == block.n_rows:
+        _, measured, place = found[0]
+        return scaling.of_own(measured, FIRST_BESIDE + place)
+    return posteriors_of(_reading(block, found), scaling)
+
+
+def _reading(block: QueryBlock, found: Sequence[tuple[CountPart, Measurement, int]]) -> Reading:
+    """Rows as sums of the numbers of parts; a row that no part has is 0."""
+    sizes = [part.rows.size for part, _, _ in found]
+
+    def of_each(values: Sequence[float]) -> NDArray[np.float64]:
+        return np.repeat(np.array(values, dtype=np.float64), sizes)
+
+    measured = [one for _, one, _ in found]
+    places = np.array([FIRST_BESIDE + place for _, _, place in found], dtype=np.int64)
+    return Reading(
+        row=_joined([part.rows for part, _, _ in found]),
+        coefficient=np.ones(sum(sizes)),
+        value=of_each([]) if not found else np.concatenate([one.values for one in measured]),
+        noise_scale=of_each([one.noise_scale for one in measured]),
+        is_gaussian=np.zeros(sum(sizes), dtype=np.bool_),
+        lattice_widening=of_each([one.lattice_widening for one in measured]),
+        noise_place=np.repeat(places, sizes),
+        noise_row=_joined([np.arange(size) for size in sizes]),
+        is_covered=np.ones(block.n_rows, dtype=np.bool_),
+    )
+
+
+def _joined(numbers: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.concatenate([np.empty(0, dtype=np.int64), *numbers])

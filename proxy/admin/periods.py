@@ -21,7 +21,7 @@ from cube.horizon import until
 from cube.refusals import CannotStart, InvalidRequest, SourceUnavailable
 from cube.schema import Schema
 from proxy.config import TableSettings, horizon_of, levels_through, read_level
-from proxy.sources import Extracted, GrowingFile, table_rows
+from proxy.sources import Extracted, growing_rows, table_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ def _opened(ledger: Ledger, table: TableSettings) -> tuple[Gate, Growth]:
             hint=("Start `tacit serve` once: it enters the table."),
         )
     place = table.extract.file(ledger.key)
-    source = GrowingFile(schema, table.read_from, ledger.key, place, is_new=True)
+    source = growing_rows(schema, table.location, ledger.key, place, is_new=True)
     return Gate(ledger, schema, source, SystemNoise()), growth
 
 

@@ -37,7 +37,6 @@ NOT_HELD: Final[Mapping[str, str]] = {
     "extract_dir": "is for rows that are read here; those of holders stay with them",
     "timeout": "goes with each of the holders, as in {name = .., timeout = 30}",
     "token_file": "goes with each of the holders, as in {name = .., token_file = ..}",
-    "grows": "is not for a federated table yet",
     "per_unit": "is not for a federated table yet",
     "delta": "is not for a federated table yet, whose noise is Laplace noise",
     "expected_epsilon": "is for a table with a delta",
@@ -74,8 +73,6 @@ def read_holders(
             problems.add((*keys, name), what)
     if values.get("strategy") == "paper":
         problems.add((*keys, "strategy"), "is not for a federated table")
-    if values.get("rows_per_unit_max", 1) != 1:
-        problems.add((*keys, "rows_per_unit_max"), "must be 1 for a federated table, for now")
     columns = values.get("columns")
     for name in columns if isinstance(columns, Mapping) else ():
         if name.casefold() == HOLDER_AXIS:

@@ -61,6 +61,7 @@ class FederationCalls(tacit_pb2_grpc.FederationServicer):
             declaration=declare(schema, version=version("tacit-dp")),
             state=table.gate.state,
             epsilon_left=exact_text(max(table.left(caller.payer), Fraction(0))),
+            periods=_periods(table),
         )
 
     def PriceForLedger(
@@ -128,10 +129,6 @@ def _check_can_be_held(table: ServedTable) -> None:
     what = ""
     if schema.holders is not None:
         what = "is a federated table itself"
-    elif schema.grows is not None:
-        what = "grows"
-    elif schema.rows_per_unit_max > 1:
-        what = "has units with several rows"
     elif table.empty_history is not None:
         what = "has a private history, and prices would tell about it"
     if what:
@@ -139,6 +136,15 @@ def _check_can_be_held(table: ServedTable) -> None:
             f"{schema.table} cannot be part of a federated table: it {what}.",
             hint="Declare a table of its own for the federation.",
         )
+
+
+def _periods(table: ServedTable) -> list[tacit_pb2.HolderPeriod]:
+    """The closed periods of a table that grows, each with the keyed digest of its rows."""
+    growth = table.gate.history.growth
+    return [
+        tacit_pb2.HolderPeriod(start=one.start, end=one.end, digest=one.rows_fingerprint)
+        for one in (() if growth is None else growth.periods)
+    ]
 
 
 def _read(text: str) -> Asked:

@@ -699,16 +699,28 @@ class DescribeHolderRequest(_message.Message):
     def __init__(self, table: _Optional[str] = ...) -> None: ...
 
 class HolderDescription(_message.Message):
-    __slots__ = ("schema_digest", "declaration", "state", "epsilon_left")
+    __slots__ = ("schema_digest", "declaration", "state", "epsilon_left", "periods")
     SCHEMA_DIGEST_FIELD_NUMBER: _ClassVar[int]
     DECLARATION_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     EPSILON_LEFT_FIELD_NUMBER: _ClassVar[int]
+    PERIODS_FIELD_NUMBER: _ClassVar[int]
     schema_digest: str
     declaration: str
     state: str
     epsilon_left: str
-    def __init__(self, schema_digest: _Optional[str] = ..., declaration: _Optional[str] = ..., state: _Optional[str] = ..., epsilon_left: _Optional[str] = ...) -> None: ...
+    periods: _containers.RepeatedCompositeFieldContainer[HolderPeriod]
+    def __init__(self, schema_digest: _Optional[str] = ..., declaration: _Optional[str] = ..., state: _Optional[str] = ..., epsilon_left: _Optional[str] = ..., periods: _Optional[_Iterable[_Union[HolderPeriod, _Mapping]]] = ...) -> None: ...
+
+class HolderPeriod(_message.Message):
+    __slots__ = ("start", "end", "digest")
+    START_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    start: int
+    end: int
+    digest: str
+    def __init__(self, start: _Optional[int] = ..., end: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
 
 class ForLedgerRequest(_message.Message):
     __slots__ = ("table", "asked")

@@ -22,7 +22,13 @@ from proxy.sources.location import (
     default_format,
     kind_of,
 )
-from proxy.sources.opening import TIMEOUT_SECONDS, Extracted, GrowingFile, StaysThere, table_rows
+from proxy.sources.opening import (
+    TIMEOUT_SECONDS,
+    Extracted,
+    StaysThere,
+    growing_rows,
+    table_rows,
+)
 from proxy.sources.problems import Problems, Section
 from proxy.sources.text_format import KINDS_BY_NAME, TextFormat, inner_suffix
 
@@ -36,7 +42,6 @@ __all__ = [
     "Extract",
     "ExtractPlace",
     "Extracted",
-    "GrowingFile",
     "HeldTable",
     "HolderPlace",
     "Location",
@@ -56,6 +61,7 @@ __all__ = [
     "WhyMade",
     "closed_database",
     "default_format",
+    "growing_rows",
     "inner_suffix",
     "kind_of",
     "table_rows",

@@ -24,7 +24,7 @@ from cube.schema import Schema
 from proxy.sources.bounding import RowsRead
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.extract_file import ExtractPlace, make_extract, open_extract
-from proxy.sources.holders import GatesOfHolders
+from proxy.sources.holders import GatesOfHolders, GrowingGates
 from proxy.sources.location import (
     HeldTable,
     Location,
@@ -155,6 +155,24 @@ class GrowingFile:
         found = open_rows(self._schema, self._location, read, self._place, extracted=extracted)
         self._is_new = True
         return found
+
+
+def growing_rows(
+    schema: Schema,
+    location: TableLocation,
+    key: bytes,
+    place: ExtractPlace | None = None,
+    *,
+    is_new: bool = False,
+) -> GrowingFile | GrowingGates:
+    """The rows of a table that grows; see `GrowingFile`."""
+    match location:
+        case HeldTable():
+            return GrowingGates(schema, location)
+        case SparkTable():
+            raise TypeError("a table in Spark does not grow")
+        case _:
+            return GrowingFile(schema, location, key, place, is_new=is_new)
 
 
 def table_rows(  # noqa: PLR0913, PLR0917 - what is read, and how it is kept

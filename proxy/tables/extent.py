@@ -10,15 +10,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+import numpy as np
+
 from accountant.ledger import Charge, ChargedBlock
 from accountant.ledger.history import TableHistory
 from cube.holders import Holders
 from cube.horizon import Horizon
 from cube.measurement import Measurement, PlannedMeasurement
 from cube.query import QueryBlock
-from cube.refusals import SourceUnavailable
+from cube.refusals import InvalidRequest, SourceUnavailable
 from cube.schema import Schema
 from cube.statistic import Asked, Choice, PlannedGaussian, PlannedUnitCount, UnitCount
+from planner.measuring import CountPart
 
 ExtentName: TypeAlias = tuple[int | None, tuple[int, ...], int]
 
@@ -72,7 +75,8 @@ class Extent:
             return cls(schema, schema, None, (), generations.number, ended_on, holders)
         size = schema.by_name[growth.axis].size
         horizon = Horizon(growth.axis, size, growth.horizon)
-        return cls(schema, horizon.cut_schema(schema), horizon, growth.dropped)
+        cut, holders = horizon.cut_schema(schema), Holders.of(schema)
+        return cls(schema, cut, horizon, growth.dropped, holders=holders)
 
     @property
     def name(self) -> ExtentName:
@@ -125,6 +129,31 @@ class Extent:
         """A count of units as the ledger has it."""
         horizon = self.horizon
         return count if horizon is None else replace(count, block=horizon.whole(count.block))
+
+    def count_parts(self, count: UnitCount) -> tuple[CountPart, ...]:
+        """A count of units as the ledger has it: of a federated table, a part for each holder.
+
+        Raises
+        ------
+        InvalidRequest
+            If a unit may be at several of the holders that would count it.
+        """
+        holders = self.holders
+        if holders is None or holders.n_holders == 1:
+            return (CountPart(self.kept_count(count), np.arange(count.block.n_rows)),)
+        found = holders.parts(count.block)
+        if self.schema.people_overlap:
+            rows = [row for one in found for row in one.rows.tolist()]
+            if len(set(rows)) < len(rows):
+                raise InvalidRequest(
+                    f"A {self.schema.unit} may have rows at several holders of "
+                    f"{self.schema.table}, and no holder can tell which: they cannot be counted "
+                    "over all holders.",
+                    hint="Count the rows with COUNT(*), or ask about one holder.",
+                )
+        return tuple(
+            CountPart(self.kept_count(replace(count, block=one.block)), one.rows) for one in found
+        )
 
     def kept_statistics(self, asked: Sequence[Asked]) -> tuple[Asked, ...]:
         """Statistics as the ledger has them."""
@@ -181,10 +210,10 @@ class Extent:
 
         Each holder is charged for its own rows, mostly for the same ones: the first stands for all.
         """
-        holders = self.holders
+        served, holders = self.served_charges(charges), self.holders
         if holders is None:
-            return self.served_charges(charges)
-        return [replace(one, blocks=_of_first(one.blocks, holders)) for one in charges]
+            return served
+        return [replace(one, blocks=_of_first(one.blocks, holders)) for one in served]
 
     def _kept_place(self, place: int) -> int:
         """The place in the ledger of a measurement of the served rows."""

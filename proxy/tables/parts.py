@@ -15,7 +15,7 @@ from cube.holders import Holders
 from cube.measurement import PlannedMeasurement
 from cube.refusals import InvalidRequest
 from cube.schema import Schema
-from cube.statistic import Asked, Choice, Distance, PlannedStatistic
+from cube.statistic import Asked, Choice, Distance, PlannedGaussian, PlannedUnitCount, UnitCount
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,12 +75,12 @@ def holder_of(charge: Charge, holders: Holders) -> int:
 
 
 def _holder_of_statistic(asked: Asked, holders: Holders) -> int:
-    if not isinstance(asked, PlannedStatistic):
+    if isinstance(asked, PlannedGaussian):
         raise InvalidRequest(
-            "Units cannot be counted, and Gaussian noise cannot be drawn, on a federated table.",
-            hint="Count rows, with Laplace noise.",
+            "Gaussian noise cannot be drawn on a federated table.",
+            hint="Ask without a delta: with Laplace noise.",
         )
-    return _level(asked.statistic, holders)
+    return _level(asked.count if isinstance(asked, PlannedUnitCount) else asked.statistic, holders)
 
 
 def _level(statistic: object, holders: Holders) -> int:
@@ -89,4 +89,6 @@ def _level(statistic: object, holders: Holders) -> int:
             return holders.choice_at(statistic)[0]
         case Distance():
             return holders.distance_at(statistic)[0]
+        case UnitCount():
+            return holders.at_holder(statistic.block)[0]
     raise TypeError(f"a holder is not asked for a {type(statistic).__name__}")

@@ -23,10 +23,12 @@ from accountant.ledger.history import Name, Payment, StalePlan, TableHistory, Un
 from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement
 from cube.pace import checkpoint
 from cube.query import QueryBlock
-from cube.statistic import PlannedUnitCount, UnitCount
+from cube.schema import Schema
+from cube.statistic import PlannedUnitCount
 from inference import Estimator, History, NoisePlaces, RowEstimates, held_by, pooled
 from planner.batch import BatchPlan, plan_together
 from planner.measuring import (
+    CountPart,
     CountWanted,
     Forecast,
     GaussianOffer,
@@ -163,7 +165,7 @@ class TableSnapshot:
             prices.units_alone,
             offered,
             extent.holders,
-            caps,
+            _of_rows(caps, extent.schema),
         )
 
     @property
@@ -233,9 +235,9 @@ class TableSnapshot:
             self._extent,
         )
 
-    def _count_of(self, wanted: Wanted) -> UnitCount | None:
-        """The count of units that is wanted, as the ledger has it; None for rows."""
-        return kept_count(wanted, self._extent)
+    def _count_of(self, wanted: Wanted) -> tuple[CountPart, ...] | None:
+        """The parts of the count of units that is wanted; None for rows."""
+        return count_parts(wanted, self._extent)
 
     def plan(
         self,
@@ -264,9 +266,9 @@ class TableSnapshot:
         """What to buy of rows, and of counts of units."""
         counted = {place: self._count_of(one) for place, one in enumerate(wanted)}
         asked = {
-            place: CountWanted(count, wanted[place].target, estimates[place])
-            for place, count in counted.items()
-            if count is not None
+            place: CountWanted(wanted[place], parts, estimates[place])
+            for place, parts in counted.items()
+            if parts is not None
         }
         of_rows = [place for place in range(len(wanted)) if place not in asked]
         plan = plan_purchases(
@@ -302,7 +304,8 @@ class TableSnapshot:
             If it would raise what is not there yet.
         """
         asked = (self._count_of(one) for one in wanted)
-        if any(name_of(count) in counts for count in asked if count is not None):
+        parts = (part for one in asked if one is not None for part in one)
+        if any(name_of(one.count) in counts for one in parts):
             return None
         with self._watcher.stage(Stage.PRICE):
             future = self.forecast.after(self._extent.served_plan(promised))
@@ -352,6 +355,14 @@ class TableSnapshot:
             self._prices.pricing.refuse(price, payer, epsilon_cap)
 
 
+def _of_rows(caps: Mapping[int, Fraction], schema: Schema) -> Mapping[int, Fraction]:
+    """What holders have left for a row, where a unit may have several of them."""
+    if not caps:
+        return caps
+    own = schema.of_one_holder
+    return {level: own.per_row(left) for level, left in caps.items()}
+
+
 def estimates_of(
     wanted: Sequence[Wanted],
     rows_of: Callable[[Sequence[Wanted]], Sequence[RowEstimates]],
@@ -359,19 +370,19 @@ def estimates_of(
     extent: Extent,
 ) -> list[RowEstimates]:
     """Estimates of everything that is wanted: of rows by `rows_of`, of units by their counts."""
-    counts = [kept_count(one, extent) for one in wanted]
-    of_rows = [one for one, count in zip(wanted, counts, strict=True) if count is None]
+    counts = [count_parts(one, extent) for one in wanted]
+    of_rows = [one for one, parts in zip(wanted, counts, strict=True) if parts is None]
     rows = iter(rows_of(of_rows))
     return [
-        next(rows) if count is None else known_unit_count(one, count, known, extent.schema)
-        for one, count in zip(wanted, counts, strict=True)
+        next(rows) if parts is None else known_unit_count(one, parts, known, extent.schema)
+        for one, parts in zip(wanted, counts, strict=True)
     ]
 
 
-def kept_count(wanted: Wanted, extent: Extent) -> UnitCount | None:
-    """The count of units that is wanted, as the ledger has it; None if rows are wanted."""
+def count_parts(wanted: Wanted, extent: Extent) -> tuple[CountPart, ...] | None:
+    """The parts of the count of units that is wanted; None if rows are wanted."""
     count = unit_count_of(wanted)
-    return None if count is None else extent.kept_count(count)
+    return None if count is None else extent.count_parts(count)
 
 
 def _rows_of(estimator: Estimator, wanted: Sequence[Wanted]) -> list[RowEstimates]:

@@ -27,7 +27,13 @@ from typing import Final
 from accountant import Source
 from accountant.gate import Gate, RemoteGates
 from accountant.ledger import Ledger, NotAState
-from cube.refusals import CannotStart, LedgerUnavailable, SourceUnavailable, TacitError
+from cube.refusals import (
+    CannotStart,
+    ConfigurationInvalid,
+    LedgerUnavailable,
+    SourceUnavailable,
+    TacitError,
+)
 from proxy.config import Closing
 from proxy.monitoring import UNEXPECTED, Background, write_log
 
@@ -56,7 +62,7 @@ def open_periods(gate: Gate, closing: Closing) -> None:
         if isinstance(refusal.__cause__, CannotStart):
             raise refusal.__cause__ from None
         if growth is None or not growth.horizon:
-            raise
+            raise ConfigurationInvalid(refusal.message, hint=refusal.hint) from None
         log_unread(gate)
 
 

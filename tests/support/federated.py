@@ -104,10 +104,15 @@ def federated_engine(  # noqa: PLR0913 - what the holders have, and what is decl
     holders_public: bool = False,
     renewed: bool = False,
     overlap: bool = False,
+    rows_per_unit: int = 1,
     store: SyntheticStore | None = None,
 ) -> Iterator[Federation]:
     """A coordinator of holders with given counts, each with a ledger of its own in `folder`."""
     schema, own = federated_schema(sizes, list(counts)), schema_of(sizes)
+    if rows_per_unit > 1:
+        schema, own = (
+            replace(one, unit="person", rows_per_unit_max=rows_per_unit) for one in (schema, own)
+        )
     schema = schema.with_overlap() if overlap else schema
     drawn = SystemNoise() if noise is None else noise
     with ExitStack() as stack:

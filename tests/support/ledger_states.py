@@ -9,7 +9,7 @@ import numpy as np
 from accountant.cost.cell_function import CellFunction
 from accountant.cost.history_cost import CostState
 from accountant.ledger.history.replay import Replay
-from accountant.ledger.values import AppendOnly, GrowingSet
+from accountant.ledger.values import AppendOnly, GrowingMap, GrowingSet
 from cube.encoding import encode_block, fingerprint
 from cube.query import QueryBlock
 
@@ -25,6 +25,8 @@ def plain(value: Any) -> Any:
         found = value.rows_per_unit, value.by, value.n_cells_max
     elif isinstance(value, GrowingSet):
         found = value.numbers
+    elif isinstance(value, GrowingMap):
+        found = plain(value.pairs)
     elif dataclasses.is_dataclass(value):
         names = [one.name for one in dataclasses.fields(value)]
         found = type(value), [plain(getattr(value, name)) for name in names]

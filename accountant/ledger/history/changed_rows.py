@@ -35,7 +35,6 @@ import numpy as np
 from accountant.cost import CostState, TableCost
 from accountant.ledger.entries import ChangesAccepted, Charge, GenerationBegun, Period
 from accountant.ledger.history.table_history import TableHistory
-from accountant.ledger.history.unit_counts import UnitCounts
 from accountant.ledger.values import AppendOnly, GrowingSet
 from cube.measurement import PlannedMeasurement, Weight
 from cube.query import Factor, Indicator, QueryBlock, counting, restricted, touches
@@ -226,7 +225,7 @@ def with_next_generation(history: TableHistory, body: GenerationBegun) -> TableH
             f"the generation starts from {body.units_before} spent units, but "
             f"{history.units_spent} were spent"
         )
-    generations, counts = history.generations, history.unit_counts
+    generations = history.generations
     units = generations.units + history.units_of_rows
     return replace(
         history,
@@ -240,7 +239,7 @@ def with_next_generation(history: TableHistory, body: GenerationBegun) -> TableH
         pending=MappingProxyType({}),
         turns=MappingProxyType({}),
         cost=CostState(rows_per_unit=history.cost.rows_per_unit, by=history.cost.by),
-        unit_counts=UnitCounts(counts.rows_per_unit, counts.units),
+        unit_counts=history.unit_counts.begun_anew(),
         superseded=GrowingSet(),
         released=AppendOnly(),
     )

@@ -25,7 +25,7 @@ import numpy as np
 from accountant.ledger.charged import ChargedGaussian, ChargedStatistic, ChargedUnitCount
 from accountant.ledger.entries import Charge, Measured
 from accountant.ledger.limits import Limit, Subject
-from accountant.ledger.values import AppendOnly
+from accountant.ledger.values import AppendOnly, GrowingMap
 from cube.measurement import UNITS_PER_EPSILON
 from cube.statistic import GaussianCounts, GaussianNoisyCounts
 
@@ -216,26 +216,26 @@ class ForOthers:
 
     Parameters
     ----------
-    charges : mapping of (str, str) to int
+    charges : map of (str, str) to int
         The number of the charge for each request.
-    answers : mapping of int to Measured
+    answers : map of int to Measured
         What was told, by the number of the charge.
     """
 
-    charges: Mapping[Request, int] = field(default_factory=lambda: MappingProxyType({}))
-    answers: Mapping[int, Measured] = field(default_factory=lambda: MappingProxyType({}))
+    charges: GrowingMap[Request, int] = field(default_factory=GrowingMap)
+    answers: GrowingMap[int, Measured] = field(default_factory=GrowingMap)
 
     def charged(self, seq: int, charge: Charge) -> "ForOthers":
         """With a charge, if another ledger asked for it; ValueError if it did so before."""
         if not charge.reference:
             return self
         request = (charge.payer.analyst, charge.reference)
-        if request in self.charges:
+        if self.charges.get(request) is not None:
             raise ValueError("the request of another ledger is charged twice")
-        return ForOthers(MappingProxyType({**self.charges, request: seq}), self.answers)
+        return replace(self, charges=self.charges.joined_by(request, seq))
 
     def told(self, charge: Charge, body: Measured) -> "ForOthers":
         """With a measurement, if another ledger asked for it."""
         if not charge.reference:
             return self
-        return ForOthers(self.charges, MappingProxyType({**self.answers, body.charge: body}))
+        return replace(self, answers=self.answers.joined_by(body.charge, body))

@@ -52,7 +52,7 @@ from accountant.ledger.history.payments import (
     units_of,
 )
 from accountant.ledger.history.raises import Raises
-from accountant.ledger.history.unit_counts import UnitCounts
+from accountant.ledger.history.unit_counts import UnitCounts, planned_counts
 from accountant.ledger.limits import Limit, Payer, Subject, SubjectKind, Window
 from accountant.ledger.values import AppendOnly, GrowingSet, successor
 from cube.horizon import reach
@@ -77,6 +77,8 @@ class Growth:
         The closed periods, in order; together they are all readable levels.
     dropped : tuple of int
         Places of measurements of rows that have changed since, ascending.
+    n_accepted : int
+        How often changed rows were accepted.
     """
 
     axis: str
@@ -84,6 +86,7 @@ class Growth:
     horizon: int = 0
     periods: tuple[Period, ...] = ()
     dropped: tuple[int, ...] = ()
+    n_accepted: int = 0
 
     def advanced(self, body: HorizonAdvanced) -> Self:
         """The growth after the horizon moved on; ValueError if that leaves a gap, or goes back."""
@@ -103,7 +106,8 @@ class Growth:
         if len(new) < len(periods) or not new.keys() <= known:
             raise ValueError("the changes name a period that was never closed, or one period twice")
         kept = tuple(new.get((one.start, one.end), one) for one in self.periods)
-        return replace(self, periods=kept, dropped=tuple(sorted({*self.dropped, *dropped})))
+        all_dropped = tuple(sorted({*self.dropped, *dropped}))
+        return replace(self, periods=kept, dropped=all_dropped, n_accepted=self.n_accepted + 1)
 
     def check_within(
         self,
@@ -287,7 +291,7 @@ class TableHistory:
             now=self.now,
             cost=CostState(rows_per_unit=rows_per_unit, by=by),
             gaussian=GaussianAccount(rows_per_unit=rows_per_unit),
-            unit_counts=UnitCounts(rows_per_unit),
+            unit_counts=replace(self.unit_counts.begun_anew(), units=0),
             growth=self.growth,
         )
 
@@ -371,7 +375,7 @@ class TableHistory:
             generations=self.generations.followed_by(body.data_fingerprint, self.now, 0, 0),
             cost=CostState(rows_per_unit=body.rows_per_unit, by=body.rows_per_unit_by),
             gaussian=GaussianAccount(rows_per_unit=body.rows_per_unit),
-            unit_counts=UnitCounts(body.rows_per_unit),
+            unit_counts=UnitCounts.of(body),
             growth=Growth(body.grows, body.grows_levels) if body.grows else None,
         )
 
@@ -418,7 +422,8 @@ class TableHistory:
         payment = Payment(seq, self.now, charge)
         self._check_payment(payment)
         raises = self.raises
-        added = [*raises.added(raises.planned(charge)), *charge.costing]
+        counts = self.unit_counts.costing(planned_counts(charge))
+        added = [*raises.added(raises.planned(charge)), *charge.costing, *counts]
         gaussian = self.gaussian
         if charge.terms is not None:
             gaussian = gaussian.followed_by(charge.rho_units, charge.terms)
@@ -477,7 +482,7 @@ class TableHistory:
             for_others=self.for_others.told(charge, body),
             measurements=self.measurements.followed_by(new),
             paid_by=self.paid_by.followed_by([body.charge] * len(new)),
-            unit_counts=self.unit_counts.measured(statistics.unit_counts),
+            unit_counts=self.unit_counts.measured(body.charge, statistics.unit_counts),
             released=self.released.followed_by([statistics] if charge.statistics else []),
             pending=MappingProxyType(waiting),
             turns=MappingProxyType(

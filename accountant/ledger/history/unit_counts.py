@@ -4,6 +4,10 @@ A unit adds at most one to each group, and to at most `UnitCount.reach` of them.
 costs a unit its weight times that reach wherever its rows are: a number that is added to the cost
 of the rows, and that nothing multiplies by the unit's rows again.
 
+A count by one holder of a federated table costs only units with rows there, which have no rows at
+other holders, or at each of them as many. So it is priced as rows are, at the holder's cells: what
+the count costs a unit, divided by the rows of a unit there.
+
 Their noise is drawn, refined and raised as that of rows is (raises.py), in a list of their own:
 they are no rows of the history. Nothing here does input or output. Proof: proofs/units.md,
 "Distinct units".
@@ -15,12 +19,14 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from accountant.ledger.charged import ChargedStatistic, ChargedUnitCount
-from accountant.ledger.entries import Charge
+from accountant.ledger.entries import Charge, TableOpened
 from accountant.ledger.history.raises import Raises, StalePlan
 from accountant.ledger.values import AppendOnly, GrowingSet
 from accountant.noise import LatticeNoise
 from cube.encoding import fingerprint
-from cube.measurement import Measurement
+from cube.holders import holder_factor
+from cube.measurement import Measurement, PlannedMeasurement, Weight
+from cube.query import Factor, QueryBlock, counting
 from cube.statistic import PlannedUnitCount, UnitCount
 
 Name: TypeAlias = tuple[str, int, bool]
@@ -34,6 +40,13 @@ def name_of(count: UnitCount) -> Name:
     return fingerprint(count.block), count.groups_max, count.only_cut
 
 
+def planned_counts(charge: Charge) -> list[PlannedUnitCount]:
+    """The counts of units of a charge, as they were planned."""
+    return [
+        PlannedUnitCount(one.count, one.noise.weight, one.raised_from) for one in charge.unit_counts
+    ]
+
+
 @dataclass(frozen=True, eq=False)
 class UnitCounts:
     """The counts of units of one table.
@@ -43,11 +56,17 @@ class UnitCounts:
     rows_per_unit : int
         The most rows of one unit.
     units : int
-        The charge for all counts together, in units of 2**-40 epsilon.
+        The charge for all counts that are not priced as rows, in units of 2**-40 epsilon.
+    holders : str
+        The axis of the holders of a federated table; empty for another one.
+    rows_at_holder : int
+        The most rows of one unit at one of them.
     names : sequence of (str, int, bool)
         The name of each count (see `name_of`), in the order in which they became durable.
     measurements : sequence of Measurement
         The measured values of the counts, in the same order.
+    paid_by : sequence of int
+        For each of them, the number of its charge.
     superseded : GrowingSet
         Places of those from which a later one was raised.
     latest : mapping of (str, int, bool) to int
@@ -56,25 +75,55 @@ class UnitCounts:
 
     rows_per_unit: int = 1
     units: int = 0
+    holders: str = ""
+    rows_at_holder: int = 1
     names: AppendOnly[Name] = field(default_factory=AppendOnly)
     measurements: AppendOnly[Measurement] = field(default_factory=AppendOnly)
+    paid_by: AppendOnly[int] = field(default_factory=AppendOnly)
     superseded: GrowingSet = field(default_factory=GrowingSet)
     latest: Mapping[Name, int] = field(default_factory=lambda: MappingProxyType({}))
 
+    @classmethod
+    def of(cls, opened: TableOpened) -> "UnitCounts":
+        """Those of a table in which nothing was counted yet."""
+        by, rows = opened.rows_per_unit_by, opened.rows_per_unit
+        at_holder = rows if by is None or by.axis != opened.holders else by.rows
+        return cls(rows, holders=opened.holders, rows_at_holder=at_holder)
+
+    def begun_anew(self) -> "UnitCounts":
+        """The same with other data: all stays paid, and nothing is counted yet."""
+        return UnitCounts(self.rows_per_unit, self.units, self.holders, self.rows_at_holder)
+
     def added(self, plan: Sequence[PlannedUnitCount]) -> int:
         """The units that a plan adds to the cost of a unit: a raise adds only the difference.
+
+        What counts at one holder cost is not in it: see `costing`.
 
         Raises
         ------
         StalePlan, ValueError
             As `Raises.added`.
         """
-        self._check_names((planned.count, planned.raised_from) for planned in plan)
-        bought = self._raises.added([planned.rows for planned in plan])
+        weights = zip(self._weights_added(plan), plan, strict=True)
         return sum(
-            one.laplace_weight.units * planned.count.reach(self.rows_per_unit)
-            for one, planned in zip(bought, plan, strict=True)
+            units * planned.count.reach(self.rows_per_unit)
+            for units, planned in weights
+            if self._at_holder(planned) is None
         )
+
+    def costing(self, plan: Sequence[PlannedUnitCount]) -> list[PlannedMeasurement]:
+        """Rows that cost a unit what the counts at one holder among a plan do; raises as `added`.
+
+        A unit with all its rows at a holder pays for so many rows there.
+        """
+        found = []
+        for units, planned in zip(self._weights_added(plan), plan, strict=True):
+            factor = self._at_holder(planned)
+            if factor is not None:
+                cost = units * planned.count.reach(self.rows_at_holder)
+                weight = Weight(-(-cost // self.rows_at_holder))
+                found.append(PlannedMeasurement(QueryBlock(counting((factor,))), weight))
+        return found
 
     def noise_for(self, planned: PlannedUnitCount) -> LatticeNoise:
         """The noise to draw; TooLarge if it raises a count whose noise cannot be refined."""
@@ -95,20 +144,22 @@ class UnitCounts:
             If a count cannot be charged: what it raises is not there, or is raised by one of those
             that wait, or its noise is no refinement of its own.
         """
-        asked, statistics = charge.unit_counts, charge.statistics
-        if not asked:
+        statistics = charge.statistics
+        plan = planned_counts(charge)
+        if not plan:
             return self, statistics
         waiting = {one.raised_from for other in pending for one in other.unit_counts} - {None}
-        if not waiting.isdisjoint(one.raised_from for one in asked):
+        if not waiting.isdisjoint(one.raised_from for one in plan):
             raise StalePlan("another raise of this count of units is pending")
-        plan = [PlannedUnitCount(one.count, one.noise.weight, one.raised_from) for one in asked]
         after = replace(self, units=self.units + self.added(plan))
         return after, tuple(
             self._checked(one) if isinstance(one, ChargedUnitCount) else one for one in statistics
         )
 
-    def measured(self, found: Iterable[tuple[ChargedUnitCount, tuple[int, ...]]]) -> "UnitCounts":
-        """The counts after some were measured, with their values in lattice steps."""
+    def measured(
+        self, seq: int, found: Iterable[tuple[ChargedUnitCount, tuple[int, ...]]]
+    ) -> "UnitCounts":
+        """The counts after those of a charge were measured, with their values in lattice steps."""
         new = [
             (name_of(one.count), self._raises.measured(one.rows, values)) for one, values in found
         ]
@@ -123,6 +174,7 @@ class UnitCounts:
             self,
             names=self.names.followed_by(name for name, _ in new),
             measurements=self.measurements.followed_by(one for _, one in new),
+            paid_by=self.paid_by.followed_by([seq] * len(new)),
             superseded=self.superseded.joined_by(
                 one.supersedes for _, one in new if one.supersedes is not None
             ),
@@ -134,6 +186,15 @@ class UnitCounts:
         places = range(len(self.measurements))
         superseded = self.superseded.joined_by(places)
         return replace(self, superseded=superseded, latest=MappingProxyType({}))
+
+    def _weights_added(self, plan: Sequence[PlannedUnitCount]) -> list[int]:
+        self._check_names((planned.count, planned.raised_from) for planned in plan)
+        bought = self._raises.added([planned.rows for planned in plan])
+        return [one.laplace_weight.units for one in bought]
+
+    def _at_holder(self, planned: PlannedUnitCount) -> Factor | None:
+        """The factor of the one holder that counts; None if several do, or none is told apart."""
+        return holder_factor(planned.count.block, self.holders) if self.holders else None
 
     @property
     def _raises(self) -> Raises:

@@ -4,6 +4,6 @@ Not here: what each is asked (`accountant/gate/holders.py`), and a server as a h
 (`proxy/federation/`).
 """
 
-from proxy.sources.holders.gates import GatesOfHolders
+from proxy.sources.holders.gates import GatesOfHolders, GrowingGates
 
-__all__ = ["GatesOfHolders"]
+__all__ = ["GatesOfHolders", "GrowingGates"]

@@ -11,14 +11,15 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any, Final, NoReturn, TypeAlias
 
 from accountant.gate import Asked, Told, schema_digest, states_in, written_states
+from cube.axis import N_LEVELS_MAX
 from cube.encoding import canonical_json, declare
 from cube.refusals import ConfigurationInvalid, Refused, SourceUnavailable
 from cube.schema import Schema
@@ -31,6 +32,35 @@ BYTES_OF_A_VALUE: Final = 24  # the text of a noisy value, at most
 BYTES_BESIDE: Final = 2**12
 _STATE: Final = re.compile(r"[0-9a-f]{16}:[0-9]{1,12}", re.ASCII)
 SHOWN_LENGTH_MAX: Final = 64
+DIGEST_LENGTH_MAX: Final = 200
+BOUNDS: Final = ("rows_per_unit_max", "rows_per_unit_max_by")  # on which every price depends
+
+
+Periods: TypeAlias = tuple[tuple[int, int, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HolderTable:
+    """What a holder says of its table.
+
+    Parameters
+    ----------
+    state : str
+    left : Fraction
+        What the coordinator may still spend there.
+    periods : tuple of (int, int, str)
+        Of a table that grows: levels from the first to before the second, and a digest of their
+        rows.
+    """
+
+    state: str
+    left: Fraction
+    periods: Periods
+
+    @property
+    def horizon(self) -> int:
+        """The number of readable levels."""
+        return self.periods[-1][1] if self.periods else 0
 
 
 class GatesOfHolders:
@@ -87,7 +117,7 @@ class GatesOfHolders:
     def left(self, level: int) -> Fraction | None:
         """What a holder's budget and limits leave this ledger now; None if it cannot be asked."""
         try:
-            return self._told(level)[1]
+            return self._told(level).left
         except Refused:
             return None
 
@@ -134,7 +164,7 @@ class GatesOfHolders:
     def _met(self, level: int) -> Iterator[None]:
         """Ask a holder that has told what its table is; after a failure it is asked again."""
         if level not in self._described:
-            self._described[level] = self._told(level)[0]
+            self._described[level] = self._told(level).state
         try:
             yield
         except SourceUnavailable:
@@ -144,20 +174,21 @@ class GatesOfHolders:
     def _state_or_refusal(self, level: int) -> str | Refused:
         if level not in self._described:
             try:
-                self._described[level] = self._told(level)[0]
+                self._described[level] = self._told(level).state
             except Refused as refusal:
                 return refusal
         return self._described[level]
 
-    def _told(self, level: int) -> tuple[str, Fraction]:
-        """The state of a holder's table, which is as declared, and what it leaves this ledger."""
+    def _told(self, level: int) -> HolderTable:
+        """A holder's table, which is as declared."""
         calls = self._calls[level]
         place = calls.place
         told = calls.describe(min(DESCRIBE_SECONDS, place.timeout))
         schema = replace(self._schema.of_one_holder, table=place.table)
-        if not hmac.compare_digest(told.schema_digest.encode(), schema_digest(schema).encode()):
-            own = json.loads(declare(schema, version=""))
-            what = _difference(own, _declaration_in(told.declaration))
+        own, other = json.loads(declare(schema, version="")), _declaration_in(told.declaration)
+        is_alike = hmac.compare_digest(told.schema_digest.encode(), schema_digest(schema).encode())
+        if not is_alike or any(own.get(name) != other.get(name) for name in BOUNDS):
+            what = _difference(own, other)
             raise calls.unavailable(
                 f"declares its table {place.table} otherwise: {what}",
                 "Both sides must declare the same columns, with the same levels.",
@@ -165,15 +196,85 @@ class GatesOfHolders:
         try:
             if _STATE.fullmatch(told.state) is None:
                 raise ValueError("no state")  # noqa: TRY301 - what follows raises it, too
-            return str(told.state), exact_number(told.epsilon_left)
+            left = exact_number(told.epsilon_left)
+            return HolderTable(str(told.state), left, _periods_in(told.periods))
         except ValueError:
             raise calls.unavailable("answered something that cannot be read") from None
+
+
+class GrowingGates(GatesOfHolders):
+    """The gates of the holders of a table that grows: it is readable as far as at each of them."""
+
+    def reach(self) -> int:
+        """The number of levels that every holder can read.
+
+        Raises
+        ------
+        SourceUnavailable
+            If one cannot be asked.
+        """
+        return min(one.horizon for one in self._all_told())
+
+    def read_up_to(self, horizon: int) -> "HeldPeriods":
+        """The rows of so many levels, as the holders have them now.
+
+        Raises
+        ------
+        SourceUnavailable
+            If a holder cannot be asked, or cannot read so far.
+        """
+        found = self._all_told()
+        for level, one in enumerate(found):
+            if one.horizon < horizon:
+                raise self._calls[level].unavailable("has not closed all of these periods yet")
+        self._states = {level: one.state for level, one in enumerate(found)}
+        names = (one.name for one in self._held.holders)
+        periods = zip(names, (one.periods for one in found), strict=True)
+        return HeldPeriods(tuple(periods))
+
+    def _all_told(self) -> list[HolderTable]:
+        with ThreadPoolExecutor(min(N_AT_ONCE, len(self._calls))) as pool:
+            return list(pool.map(self._told, range(len(self._calls))))
+
+
+@dataclass(frozen=True, slots=True)
+class HeldPeriods:
+    """The readable rows of all holders, known by the digests that each has of its own."""
+
+    of_holders: tuple[tuple[str, Periods], ...]
+
+    def period_fingerprint(self, start: int, end: int, key: bytes, like: str = "") -> str:  # noqa: ARG002 - made in one way
+        """A keyed digest of the holders' digests of all periods that touch these levels."""
+        touching = [
+            [name, [list(one) for one in periods if one[0] < end and start < one[1]]]
+            for name, periods in self.of_holders
+        ]
+        return hmac.new(key, canonical_json(touching).encode(), hashlib.sha256).hexdigest()
+
+    def measure(self, _grouping: object) -> NoReturn:
+        """Refuse: the rows are where the holders are."""
+        raise TypeError("the rows of a federated table are measured by its holders")
+
+    measure_units = measure
+
+
+def _periods_in(told: Sequence[Any]) -> Periods:
+    """Periods that a holder sent; ValueError if they do not follow each other."""
+    found, at = [], 0
+    for one in told:
+        if one.start != at or not at < one.end <= N_LEVELS_MAX:
+            raise ValueError("no period")
+        if not 0 < len(one.digest) <= DIGEST_LENGTH_MAX:
+            raise ValueError("no digest")
+        found.append((int(one.start), int(one.end), str(one.digest)))
+        at = one.end
+    return tuple(found)
 
 
 def _read(text: str, asked: Asked) -> Told:
     """What a holder tells; ValueError if it is nothing, or more than was asked for."""
     n_values = sum(one.charged.block.n_rows for one in asked.rows)
-    n_values += sum(one.n_released for one in asked.statistics)
+    n_values += sum(one.charged.n_released for one in asked.statistics)
     if len(text) > BYTES_BESIDE + BYTES_OF_A_VALUE * n_values:
         raise ValueError("the reply of a holder is too long")
     return Told.read(text)
@@ -204,7 +305,8 @@ def _difference(own: Mapping[str, Any], told: Mapping[str, Any]) -> str:
             other = theirs[name].get(key)
             if value != other:
                 return f"{_values(key, value, other)} of its column {_shown(name)} differ"
-    return "its neighbours, or its release of Tacit, differ"
+    bounds = (name for name in BOUNDS if own.get(name) != told.get(name))
+    return f"{next(bounds, 'its neighbours, or its release of Tacit')} differ"
 
 
 def _columns(declaration: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

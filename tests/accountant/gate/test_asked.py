@@ -11,13 +11,29 @@ import pytest
 
 from accountant.auditor.verify import verify
 from accountant.gate import Asked, Gate, open_table
-from accountant.gate.asked import AskedRows, Raised
-from accountant.ledger import ChargedBlock, Ledger, Limit, Payer, Subject, SubjectKind, open_ledger
+from accountant.gate.asked import AskedRows, AskedStatistic, Raised
+from accountant.ledger import (
+    ChargedBlock,
+    ChargedUnitCount,
+    Ledger,
+    Limit,
+    Payer,
+    Subject,
+    SubjectKind,
+    open_ledger,
+)
 from accountant.ledger.entries import LimitSet
-from accountant.noise import LatticeNoise, SystemNoise
-from cube.measurement import UNITS_PER_EPSILON, Weight
+from accountant.noise import GaussianNoise, LatticeNoise, SystemNoise, rounded_up
+from cube.measurement import UNITS_PER_EPSILON, Precision, Weight
 from cube.query import Factor, Partition, QueryBlock, counting
-from cube.refusals import BudgetExhausted, InvalidRequest, LimitReached, TooLarge
+from cube.refusals import (
+    BudgetExhausted,
+    InvalidRequest,
+    LimitReached,
+    SourceUnavailable,
+    TooLarge,
+)
+from cube.statistic import UnitCount
 from tests.support.fakes import KnownTable
 from tests.support.square_tables import records_of, schema_of
 
@@ -54,7 +70,8 @@ def request(
 
 
 def told(gate: Gate, asked: Asked, payer: Payer = ONE) -> tuple[tuple[int, ...], ...]:
-    seq = gate.charge_for(Asked.read(asked.text), payer)
+    agreed = replace(asked, generation=gate.state)
+    seq = gate.charge_for(Asked.read(agreed.text), payer)
     gate.complete(seq)
     found = gate.told(seq)
     assert found is not None
@@ -98,7 +115,7 @@ def test_other_rows_under_a_known_reference_are_refused(gate: Gate) -> None:
 
 
 def test_a_raise_costs_the_difference(gate: Gate) -> None:
-    (before,) = told(gate, request("r1", BY_A, epsilon=0.5))
+    told(gate, request("r1", BY_A, epsilon=0.5))
     raised = Asked(
         "r2",
         "now",
@@ -109,9 +126,8 @@ def test_a_raise_costs_the_difference(gate: Gate) -> None:
             ),
         ),
     )
-    (after,) = told(gate, raised)
+    told(gate, raised)
     assert gate.budget().spent == Weight.at_least(0.75).exact
-    assert before != after
     assert gate.history.measurements[-1].supersedes == 0
 
 
@@ -130,6 +146,55 @@ def test_a_row_that_somebody_else_raised_is_measured_anew(gate: Gate) -> None:
     assert gate.history.measurements[-1].supersedes is None
 
 
+def of_units(
+    name: str, noise: LatticeNoise, raised: Raised | None = None, *, groups_max: int = 1
+) -> Asked:
+    charged = ChargedUnitCount(UnitCount(BY_A, groups_max), noise)
+    return Asked(name, "now", (), (AskedStatistic(charged, raised),))
+
+
+def test_units_are_counted_and_a_raise_of_their_count_costs_the_difference(gate: Gate) -> None:
+    told(gate, request("r1", BY_A, epsilon=0.5))
+    before = gate.budget().spent
+    told(gate, of_units("r2", noise_of(0.25)))
+    higher = noise_of(0.25).refined_to(Weight.at_least(0.5))
+    told(gate, of_units("r3", higher, Raised("r2", 0)))
+    told(gate, of_units("r3", higher, Raised("r2", 0)))
+    assert gate.budget().spent - before == Weight.at_least(0.5).exact
+    counted = gate.history.unit_counts
+    assert 0 in counted.superseded
+    assert abs(counted.measurements[1].values - COUNTS.sum(axis=1)).max() < 200
+
+
+def test_nothing_else_is_raised_than_what_was_measured_for_the_payer(gate: Gate) -> None:
+    told(gate, request("r1", BY_A, epsilon=0.5))
+    told(gate, of_units("r2", noise_of(0.25)))
+    higher = noise_of(0.25).refined_to(Weight.at_least(0.75))
+    hostile = [
+        request("r3", EVERYTHING, epsilon=0.75, raised=Raised("r1", 0)),
+        of_units("r3", higher, Raised("r1", 0)),
+        of_units("r3", higher, Raised("r2", 1)),
+        of_units("r3", higher, Raised("r2", -1)),
+        of_units("r3", higher, Raised("r2", 0), groups_max=2),
+        of_units("r3", replace(higher, scale_in_steps=2.0**60), Raised("r2", 0)),
+        request("r3", BY_A, epsilon=0.75, raised=Raised("r2", 0)),
+    ]
+    before = gate.position
+    for one in hostile:
+        with pytest.raises(InvalidRequest):
+            told(gate, one)
+        with pytest.raises(InvalidRequest):
+            gate.price_for(replace(one, generation=gate.state), ONE)
+    with pytest.raises(InvalidRequest):
+        told(gate, of_units("r3", higher, Raised("r2", 0)), OTHER)
+    assert gate.position == before
+
+
+FINE = Precision.at_least(Fraction(1, 8))
+LIGHT, HEAVY = Weight.at_least(0.5), Weight.at_least(64.0)
+FINEST = LatticeNoise(LIGHT, 32, rounded_up(2**32 / LIGHT.exact))
+COARSE = LatticeNoise(HEAVY, 0, rounded_up(1 / HEAVY.exact))
+WIDE = QueryBlock(counting([Factor(("b",), np.array([1, 2**30]))]))  # no room on that lattice
 HOSTILE = [
     request("r1", QueryBlock(counting([Factor(("z",), np.array([0, 1]))]))),
     request("r1", QueryBlock(counting(), Partition(("a",), np.arange(7)))),
@@ -138,6 +203,9 @@ HOSTILE = [
         "now",
         (AskedRows(ChargedBlock(BY_A, replace(noise_of(0.5), scale_in_steps=2.0**60))),),
     ),
+    Asked("r1", "now", (AskedRows(ChargedBlock(BY_A, GaussianNoise.for_precision(FINE))),)),
+    Asked("r1", "now", (AskedRows(ChargedBlock(WIDE, FINEST)),)),
+    Asked("r1", "now", (AskedRows(ChargedBlock(BY_A, COARSE)),)),
     request("r1", BY_A, raised=Raised("never", 0)),
     request("r1", BY_A, raised=Raised("never", -1)),
 ]
@@ -178,6 +246,11 @@ def test_damaged_requests_are_refused(text: str) -> None:
         Asked.read(text)
 
 
+def test_what_was_agreed_on_other_data_is_refused(gate: Gate) -> None:
+    with pytest.raises(SourceUnavailable, match="was replaced"):
+        gate.charge_for(request("r1", BY_A), ONE)
+
+
 def test_budget_and_limits_hold(gate: Gate, ledger: Ledger) -> None:
     limit = Limit(Subject(SubjectKind.ANALYST, "one"), Fraction(3, 4))
     ledger.append(SCHEMA.table, lambda _: LimitSet(limit, "owner"))
@@ -193,10 +266,11 @@ def test_budget_and_limits_hold(gate: Gate, ledger: Ledger) -> None:
 
 def test_of_many_calls_at_once_one_charges(gate: Gate) -> None:
     start, found = threading.Barrier(8), []
+    agreed = replace(request("r1", BY_A), generation=gate.state)
 
     def call() -> None:
         start.wait()
-        found.append(gate.charge_for(request("r1", BY_A), ONE))
+        found.append(gate.charge_for(agreed, ONE))
 
     threads = [threading.Thread(target=call) for _ in range(8)]
     for thread in threads:
@@ -214,7 +288,8 @@ def test_it_is_told_the_same_after_a_restart(tmp_path: Path) -> None:
     with open_ledger(file) as ledger:
         gate = open_table(ledger, SCHEMA, Fraction(2), source, SystemNoise())
         first = told(gate, request("r1", BY_A))
-        gate.charge_for(request("r2", EVERYTHING), ONE)  # and is killed before it measures
+        waiting = replace(request("r2", EVERYTHING), generation=gate.state)
+        gate.charge_for(waiting, ONE)  # and is killed before it measures
     with open_ledger(file) as ledger:
         gate = open_table(ledger, SCHEMA, Fraction(2), source, SystemNoise())
         assert told(gate, request("r1", BY_A)) == first

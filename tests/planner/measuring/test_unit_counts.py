@@ -16,11 +16,12 @@ from cube.measurement import UNITS_PER_EPSILON
 from cube.query import LinearQuery, Partition, QueryBlock, counting
 from cube.refusals import InvalidTarget
 from cube.schema import Schema
-from cube.statistic import PlannedUnitCount, UnitCount
+from cube.statistic import PlannedUnitCount
 from cube.target import AccuracyTarget
 from inference.block_estimates import RowEstimates, widest
 from inference.posterior import Posterior
 from planner.measuring.unit_counts import (
+    CountPart,
     CountWanted,
     known_unit_count,
     plan_unit_counts,
@@ -44,8 +45,7 @@ def planned(
     known: UnitCounts, *wanted: Wanted
 ) -> tuple[tuple[PlannedUnitCount, ...], list[Fraction]]:
     places = {
-        place: CountWanted(counted(one), one.target, said(known, one))
-        for place, one in enumerate(wanted)
+        place: CountWanted(one, parts(one), said(known, one)) for place, one in enumerate(wanted)
     }
     found, offers = plan_unit_counts(
         places, known, SCHEMA, lambda asked: Fraction(known.added(asked), UNITS_PER_EPSILON)
@@ -54,19 +54,19 @@ def planned(
 
 
 def said(known: UnitCounts, wanted: Wanted) -> RowEstimates:
-    return known_unit_count(wanted, counted(wanted), known, SCHEMA)
+    return known_unit_count(wanted, parts(wanted), known, SCHEMA)
 
 
-def counted(wanted: Wanted) -> UnitCount:
+def parts(wanted: Wanted) -> tuple[CountPart, ...]:
     count = unit_count_of(wanted)
     assert count is not None
-    return count
+    return (CountPart(count, np.arange(count.block.n_rows)),)
 
 
 def bought(known: UnitCounts, plan: tuple[PlannedUnitCount, ...]) -> UnitCounts:
     charged = [ChargedUnitCount(one.count, known.noise_for(one), one.raised_from) for one in plan]
     after, _ = known.charged(Charge(Payer("ann"), (), 0, 0, tuple(charged)))
-    return after.measured((one, (0,) * one.n_released) for one in charged)
+    return after.measured(1, ((one, (0,) * one.n_released) for one in charged))
 
 
 @settings(deadline=None, max_examples=examples(60))

@@ -90,10 +90,8 @@ def test_wrong_holders_are_problems(tmp_path: Path, holders: str) -> None:
 WRONG_BESIDE = {
     'source = "p.csv"': "is given beside holders",
     'view = "SELECT 1"': "is given beside holders",
-    'grows = {axis = "sex"}': "is not for a federated table yet",
     "delta = 1e-9": "is not for a federated table yet",
     'per_unit = ["sex"]': "is not for a federated table yet",
-    'unit = "who"\nrows_per_unit_max = 2': "must be 1 for a federated table",
     'strategy = "paper"': "is not for a federated table",
     'extract = "file"': "those of holders stay with them",
     "timeout = 3": "goes with each of the holders",

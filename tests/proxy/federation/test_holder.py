@@ -180,9 +180,7 @@ def test_what_is_no_request_is_refused(north: Hospital, stub: FederationStub) ->
 
 
 CANNOT_BE_HELD = {
-    "has units with several rows": 'unit = "who"\nrows_per_unit_max = 2',
     "has a private history": 'history = "private"',
-    "grows": 'grows = {axis = "ward", closed_through = 3}',
 }
 
 

@@ -141,9 +141,9 @@ class Attacker:
         for _ in range(self._draw.randrange(1, 5)):
             good[self._draw.randrange(len(good))] = self._draw.randrange(256)
         method = self._draw.choice(METHODS)
-        self._channel.unary_unary(SERVICE + method)(
-            bytes(good[: self._draw.randrange(len(good))]), metadata=self._shown, timeout=30
-        )
+        call: Any = self._channel.unary_unary(SERVICE + method)
+        sent = bytes(good[: self._draw.randrange(len(good))])
+        call(sent, metadata=self._shown, timeout=30)
 
     def _huge(self) -> None:
         """As many rows, as large arrays or as long a text as fit into a message, or more."""
@@ -187,8 +187,8 @@ def test_a_storm_stays_within_the_limit_and_others_are_served(north: Hospital) -
             for one in under_way:
                 one.result()
         codes: Counter[grpc.StatusCode] = Counter()
-        for one in attackers:
-            codes += one.codes
+        for attacker in attackers:
+            codes += attacker.codes
         assert set(codes) <= {grpc.StatusCode.OK, *MAY_BE}, codes
         assert codes[grpc.StatusCode.OK] > 0
         assert n_served > 1

@@ -77,7 +77,7 @@ class Garbage(grpc.GenericRpcHandler):
     def __init__(self, sent: bytes) -> None:
         self._sent = sent
 
-    def service(self, called: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
+    def service(self, called: grpc.HandlerCallDetails) -> "grpc.RpcMethodHandler[Any, Any] | None":
         if not called.method.endswith("/MeasureForLedger"):
             return None
         return grpc.unary_unary_rpc_method_handler(lambda _request, _context: self._sent)

@@ -168,7 +168,7 @@ def _fail_once(federation: Federation, name: str) -> None:
         level = NAMES.index(name)
         is_its = any(
             told.values == one.lattice_values
-            for one in federation.holders.gates[level].history.for_others.answers.values()
+            for _, one in federation.holders.gates[level].history.for_others.answers.pairs
         )
         if is_its and not failed:
             failed.append(told)
@@ -378,3 +378,20 @@ def test_a_holder_that_cannot_answer_is_not_asked_where_something_is_known(
         *(True, True),
         False,
     ]
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_units_with_several_rows_cost_as_many_times(tmp_path: Path, overlap: bool) -> None:
+    budgets = [Fraction(10), Fraction(1), Fraction(10)]
+    made = federated_engine(
+        tmp_path, SIZES, COUNTS, budgets=budgets, overlap=overlap, rows_per_unit=4
+    )
+    with made as federation:
+        found = ask(federation, LAST.replace("=7", "=20"))
+        assert found.receipt is not None
+        spent = federation.spent()
+        assert spent[1] <= 1
+        weight = federation.holders.gates[0].history.measurements[0].weight.exact
+        assert spent[0] == 4 * weight
+        assert found.receipt.epsilon_spent == (sum(spent) if overlap else max(spent))
+        assert_all_agree(federation)
