@@ -182,7 +182,7 @@ def true_answers(rows: pa.Table) -> Iterator[dict[str, float]]:
         connection.register(TABLE, rows)
         connection.execute("CREATE TABLE wards AS FROM read_csv(?)", [str(file)])
         for one in STATEMENTS:
-            yield by_group(connection.execute(one.truth()).to_arrow_table().to_pylist())
+            yield by_group(connection.sql(one.truth()).to_arrow_table().to_pylist())
 
 
 def by_group(rows: Sequence[dict[str, Any]]) -> dict[str, float]:

@@ -70,7 +70,7 @@ class Estimator:
         self._schema = schema
         self._memory = memory
         self._history = History()
-        self._holders = Holders.of(schema)
+        self._holders = None if schema.holders is None else Holders.of(schema)
         self._combined = CombinedRows(schema, self._history, memory.workspaces)
         self._groups = CountedGroups(schema, self._history)
         self.answers = RecalledAnswers(memory.n_terms)
