@@ -150,6 +150,27 @@ class Holders:
             )
         return found
 
+    def addends(self, block: QueryBlock) -> tuple[QueryBlock, ...]:
+        """Rows of one holder each, in lowest terms, whose plain sum these rows in lowest terms are.
+
+        Empty if there are none: some holders' rows have other factors than others', or one holder
+        has all.
+        """
+        if block.partition is not None and self.axis in block.partition.axes:
+            return ()
+        found = {self._taken(term) for term in block.query.terms}
+        return self.split(block) if len(found) == 1 and None not in found else ()
+
+    def _taken(self, term: Term) -> bytes | None:
+        """Which holders' rows a term takes as they are; None if it does not."""
+        among = [factor for factor in term.factors if self.axis in factor.axes]
+        if not among:
+            return b""
+        values = among[0].values
+        if len(among) > 1 or among[0].axes != (self.axis,) or not np.isin(values, (0, 1)).all():
+            return None
+        return values.tobytes()
+
     def distance_of(self, distance: Distance, level: int) -> Distance:
         """A distance of one holder's rows, as one of the federated table."""
         return replace(distance, block=self.of_holder(distance.block, level))

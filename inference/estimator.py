@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from cube.encoding import fingerprint
+from cube.holders import Holders
 from cube.measurement import Measurement
 from cube.query import QueryBlock, Scope
 from cube.schema import Schema
@@ -69,6 +70,7 @@ class Estimator:
         self._schema = schema
         self._memory = memory
         self._history = History()
+        self._holders = None if schema.holders is None else Holders.of(schema)
         self._combined = CombinedRows(schema, self._history, memory.workspaces)
         self._groups = CountedGroups(schema, self._history)
         self.answers = RecalledAnswers(memory.n_terms)
@@ -110,6 +112,7 @@ class Estimator:
         other._combined = self._combined.forked(other._history, lasts=lasts)
         other._groups = self._groups.forked(other._history)
         other._scalings = self._scalings
+        other._holders = self._holders  # with what it has split before
         other._earlier = EarlierHistories(
             partial(_begun, self._schema, self._memory), n_opened_with
         )
@@ -332,11 +335,32 @@ class Estimator:
         return is_next and self._history.most_precise(measured) == before.n_seen
 
     def _alone(self, block: QueryBlock, scaling: Scaling) -> RowEstimates:
-        """Estimates from the most precise measurement of the same rows."""
+        """Estimates from the most precise measurement of the same rows, perhaps by each holder."""
         place = self._history.most_precise(block)
-        if place is None:
+        if place is not None:
+            return scaling.of_own(self._history[place], place)
+        parts = () if self._holders is None else self._holders.addends(block)
+        places = [self._history.most_precise(one) for one in parts]
+        measured = [one for one in places if one is not None]
+        if not parts or len(measured) < len(places):
             return unknown("these rows were never measured", block.n_rows)
-        return scaling.of_own(self._history[place], place)
+        return posteriors_of(self._sum_of(measured, block.n_rows), scaling)
+
+    def _sum_of(self, places: Sequence[int], n_rows: int) -> Reading:
+        """The rows of several measurements, added up: of a federated table, one of each holder."""
+        measured = [self._history[place] for place in places]
+        rows = np.tile(np.arange(n_rows), len(places))
+        return Reading(
+            row=rows,
+            coefficient=np.ones(rows.size),
+            value=np.concatenate([one.values for one in measured]),
+            noise_scale=np.repeat([one.noise_scale for one in measured], n_rows),
+            is_gaussian=np.repeat([one.is_gaussian for one in measured], n_rows),
+            lattice_widening=np.repeat([one.lattice_widening for one in measured], n_rows),
+            noise_place=np.repeat(places, n_rows),
+            noise_row=rows,
+            is_covered=np.ones(n_rows, dtype=np.bool_),
+        )
 
     def _together(
         self, block: QueryBlock, workspace: Workspace, scaling: Scaling, confidence: float

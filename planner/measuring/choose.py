@@ -365,15 +365,20 @@ class _Chooser:
         offers += self._offered(candidate)
         place = self._context.forecast.estimator.noisiest(self._block)
         if place is not None:
-            earlier = self._context.forecast.estimator.history[place]
-            if fingerprint(earlier.block) != fingerprint(candidate.blocks[0]):
-                top_up = Candidate("top_up", (earlier.block,), earlier.block.scope)
+            earlier = self._of_all_holders(self._context.forecast.estimator.history[place].block)
+            if fingerprint(earlier) != fingerprint(candidate.blocks[0]):
+                top_up = Candidate("top_up", (earlier,), earlier.scope)
                 with suppress(InvalidTarget):  # most of the noise is in other rows
                     offers += self._offered(top_up)
         for candidate in rests(self._row, self._context):
             with suppress(InvalidTarget):  # the intervals are too noisy
                 offers += self._offered(candidate)
         return offers
+
+    def _of_all_holders(self, block: QueryBlock) -> QueryBlock:
+        """What was measured, as it would be of all holders if it was of one."""
+        holders = self._context.holders
+        return block if holders is None else holders.at_holder(block)[1]
 
     def _what_is_new(self) -> list[Offer]:
         """On a table that grows, what the history does not say beside what it says."""

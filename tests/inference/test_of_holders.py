@@ -1,0 +1,77 @@
+"""Rows that each holder of a federated table has measured, if too much is known to combine it."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from accountant.noise import LatticeNoise
+from cube.holders import Holders
+from cube.measurement import Measurement, Weight
+from cube.query import Factor, Partition, QueryBlock, counting, restricted
+from inference import Estimator, NotEstimable, Posterior, half_widths
+from inference.blue.workspaces import Workspace
+from tests.support.federated import federated_schema
+
+NAMES = ("north", "south", "east")
+SCHEMA = federated_schema({"a": 4, "b": 3}, NAMES)
+HOLDERS = Holders("holder", len(NAMES))
+BY_A = QueryBlock(counting(), Partition(("a",), np.arange(4)))
+WEIGHTS = (0.5, 0.25, 1.0)
+DRAW = np.random.default_rng(2)
+VALUES = DRAW.integers(0, 1000, size=(len(NAMES), 4))
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_combined(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Workspace, "estimate", lambda _self, _block: None)
+    monkeypatch.setattr(Workspace, "is_apart", lambda _self, _block: False)
+
+
+def measured(block: QueryBlock, weight: float, values: Sequence[int]) -> Measurement:
+    noise = LatticeNoise.for_weight(Weight.at_least(weight))
+    steps = tuple(int(one) << noise.lattice_bits for one in values)
+    return Measurement(block, noise.weight, noise.lattice_bits, noise.noise_scale, steps)
+
+
+def history(levels: Sequence[int]) -> list[Measurement]:
+    return [measured(HOLDERS.of_holder(BY_A, k), WEIGHTS[k], VALUES[k].tolist()) for k in levels]
+
+
+def estimated(block: QueryBlock, measurements: Sequence[Measurement]) -> list[Posterior]:
+    estimator = Estimator(SCHEMA)
+    estimator.add(measurements)
+    rows = estimator.estimate(block, 0.95)
+    assert all(isinstance(one, Posterior) for one in rows)
+    return [one for one in rows if isinstance(one, Posterior)]
+
+
+def test_the_sum_of_holders_is_known_with_the_law_of_the_sum() -> None:
+    """Of 10**6 sums of three Laplace variables, the share within the half-width is off by .001."""
+    rows = estimated(BY_A, history((0, 1, 2)))
+    assert [row.value for row in rows] == VALUES.sum(axis=0).tolist()
+    scales = [1 / Weight.at_least(one).exact for one in WEIGHTS]
+    drawn = np.abs(sum(DRAW.laplace(0, float(one), size=10**6) for one in scales))
+    for width in half_widths(rows, 0.95):
+        assert abs((drawn <= width).mean() - 0.95) < 0.002
+
+
+def test_some_holders_are_a_sum_too() -> None:
+    block = restricted(BY_A, "holder", np.array([1, 0, 1]))
+    rows = estimated(block, history((0, 2)))
+    assert [row.value for row in rows] == (VALUES[0] + VALUES[2]).tolist()
+
+
+@pytest.mark.parametrize("factor", [(1, 2, 1), (-1, 1, 1)])
+def test_other_sums_are_not_read_so(factor: tuple[int, ...]) -> None:
+    """Also not if the rows of one holder in lowest terms are those of the others."""
+    twice = QueryBlock(counting([Factor(("holder",), np.array(factor))]), BY_A.partition)
+    estimator = Estimator(SCHEMA)
+    estimator.add(history((0, 1, 2)))
+    assert all(isinstance(one, NotEstimable) for one in estimator.estimate(twice, 0.95))
+
+
+def test_one_holder_that_lacks_it_leaves_it_unknown() -> None:
+    estimator = Estimator(SCHEMA)
+    estimator.add(history((0, 1)))
+    assert all(isinstance(one, NotEstimable) for one in estimator.estimate(BY_A, 0.95))
