@@ -29,8 +29,8 @@ AXES: tuple[Axis, ...] = (
     TimestampAxis(name="at", low=NOON, high=NOON + dt.timedelta(hours=3), step="hour"),
     TimestampAxis(
         name="zoned",
-        low=NOON,
-        high=NOON + dt.timedelta(days=3),
+        low=NOON.replace(hour=0),
+        high=NOON.replace(day=4, hour=0),
         step="day",
         time_zone="Europe/Oslo",
     ),

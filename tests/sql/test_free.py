@@ -40,11 +40,15 @@ def test_asked_again_it_is_free_and_says_the_same(case: Case, noisy: Engine) -> 
     """What is bought around a subquery that is asked first may move its answer, once or twice."""
     first, again, cost = _asked_twice(noisy, case)
     for _ in range(N_MOVED_MAX if case.sql.count("SELECT") > 1 else 0):
-        if cost:
+        if cost or not _is_alike(first, again, case):
             first, again, cost = _asked_twice(noisy, case)
     assert cost == 0
-    if case.comparison != "none":
-        assert rows_of(again, case.ignored) == rows_of(first, case.ignored)
+    assert _is_alike(first, again, case)
+
+
+def _is_alike(first: pa.Table, again: pa.Table, case: Case) -> bool:
+    is_compared = case.comparison != "none"
+    return not is_compared or rows_of(again, case.ignored) == rows_of(first, case.ignored)
 
 
 def _asked_twice(engine: Engine, case: Case) -> tuple[pa.Table, pa.Table, Fraction]:
