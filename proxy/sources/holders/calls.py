@@ -113,7 +113,7 @@ class HolderCalls:
             told: str = self._call(
                 "MeasureForLedger", self._request(asked), self.place.timeout
             ).told
-        except _NO_ENTRY as refusal:  # whoever was not let in was not told what is charged
+        except _NO_ENTRY as refusal:  # a caller that is refused entry is not told what is charged
             raise SourceUnavailable(refusal.message, hint=_ADMIT) from None
         return told
 

@@ -20,6 +20,7 @@ SUPPORT = Path(__file__).parents[2] / "support"
 CERTIFICATE = SUPPORT / "loopback_certificate.pem"
 KEY = SUPPORT / "loopback_key.pem"
 SERVICES = {
+    "tacit.v1.Federation",
     "tacit.v1.Tacit",
     "arrow.flight.protocol.FlightService",
     "grpc.health.v1.Health",
