@@ -98,12 +98,12 @@ def majority(table: Table) -> float:
 def _classifiers(sizes: Any) -> list[Any]:
     """Five kinds, at the defaults of their library but for the number of trees and steps."""
     from sklearn.ensemble import RandomForestClassifier  # noqa: PLC0415 - an extra
-    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
-    from sklearn.naive_bayes import CategoricalNB  # noqa: PLC0415
-    from sklearn.neighbors import KNeighborsClassifier  # noqa: PLC0415
-    from sklearn.pipeline import make_pipeline  # noqa: PLC0415
-    from sklearn.preprocessing import OneHotEncoder  # noqa: PLC0415
-    from sklearn.tree import DecisionTreeClassifier  # noqa: PLC0415
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - an extra
+    from sklearn.naive_bayes import CategoricalNB  # noqa: PLC0415 - an extra
+    from sklearn.neighbors import KNeighborsClassifier  # noqa: PLC0415 - an extra
+    from sklearn.pipeline import make_pipeline  # noqa: PLC0415 - an extra
+    from sklearn.preprocessing import OneHotEncoder  # noqa: PLC0415 - an extra
+    from sklearn.tree import DecisionTreeClassifier  # noqa: PLC0415 - an extra
 
     levels = [np.arange(size) for size in sizes]
     encoder = OneHotEncoder(categories=levels)

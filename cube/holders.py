@@ -57,14 +57,11 @@ class HolderPart:
 
     Parameters
     ----------
-    level : int
-        The holder's.
     block : QueryBlock
         The rows, as those of the federated table.
     rows : (n_rows,) ndarray of int64
     """
 
-    level: int
     block: QueryBlock
     rows: NDArray[np.int64]
 
@@ -144,7 +141,7 @@ class Holders:
         if found is None:
             slices = ((level, self._slice(block, level)) for level in range(self.n_holders))
             found = self._parts[block] = tuple(
-                HolderPart(level, self.of_holder(one[0], level), one[1])
+                HolderPart(self.of_holder(one[0], level), one[1])
                 for level, one in slices
                 if one is not None
             )
