@@ -1,5 +1,6 @@
 """Units with several rows are counted at their holders, and each pays at its own."""
 
+import datetime as dt
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -12,10 +13,16 @@ import pytest
 from accountant.auditor.compare import compared
 from accountant.auditor.verify import verify
 from accountant.gate import Funds, open_table
+from accountant.gate.opening import as_seen
 from accountant.ledger import open_ledger
+from accountant.ledger.history import UnitCounts
 from accountant.noise import SystemNoise
-from cube.axis import CategoryAxis
+from cube.axis import CategoryAxis, DateAxis
+from cube.holders import Holders
+from cube.measurement import Weight
+from cube.query import QueryBlock, counting
 from cube.refusals import InvalidRequest, NotCovered
+from cube.statistic import PlannedUnitCount, UnitCount
 from proxy.api import LOCAL, QueryRequest, QueryResult
 from proxy.engine.engine import Engine
 from proxy.tables import ServedTable
@@ -25,6 +32,7 @@ from tests.support.federated import Federation, HoldersHere
 from tests.support.square_tables import BUDGET, DEFAULT
 
 ROWS_MAX = 3
+WEIGHT = Weight(1_000_000_001)
 HOLDERS: Mapping[str, dict[int, Unit]] = {
     "north": {100 + one: ((one % 3, 0), (one % 3, 1), (0, 0)) for one in range(40)},
     "south": {200 + one: ((one % 2, 0),) for one in range(25)},
@@ -186,3 +194,25 @@ def test_those_that_can_answer_count_their_units(tmp_path: Path) -> None:
         assert abs(numbers(found)[0] - there) < 24
         assert federation.spent()[0] == 0
         assert_all_agree(federation)
+
+
+def test_of_a_table_that_grows_counts_cost_the_sum_over_holders() -> None:
+    """Its opening names no holders: each count is priced beside the rows, as on any table."""
+    own = schema(ROWS_MAX)
+    hours = DateAxis(name="day", low=dt.date(2026, 1, 1), high=dt.date(2026, 1, 9))
+    axis = CategoryAxis(name="holder", values=("north", "south"))
+    table = replace(own, axes=(*own.axes, axis), holders="holder")
+    growing = replace(table, axes=(*table.axes, hours), grows="day")
+    holders = Holders("holder", 2)
+    plan = [
+        PlannedUnitCount(UnitCount(holders.of_holder(QueryBlock(counting()), level), 2), WEIGHT)
+        for level in range(2)
+    ]
+    at_holders, beside = (
+        UnitCounts.of(as_seen(one, Funds(BUDGET), "data", None)) for one in (table, growing)
+    )
+    assert beside.added(plan) == 2 * WEIGHT.units
+    assert not beside.costing(plan)
+    assert at_holders.added(plan) == 0
+    costs = [one.laplace_weight.units for one in at_holders.costing(plan)]
+    assert costs == [-(-WEIGHT.units // ROWS_MAX)] * 2
