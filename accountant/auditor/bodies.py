@@ -198,12 +198,6 @@ class Charge:
     reference: str = ""  # by which another ledger asked for it
 
     @property
-    def rho_units(self) -> int:
-        """The rho charged for the Gaussian noise of its statistics."""
-        gaussian = (one for one in self.statistics if isinstance(one, Gaussian))
-        return sum(one.noise.rho_units for one in gaussian)
-
-    @property
     def is_gaussian(self) -> bool:
         """Whether any row or statistic of the charge has Gaussian noise."""
         return any(isinstance(one.noise, RowNoise) for one in self.bought) or any(

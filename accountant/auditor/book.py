@@ -73,7 +73,12 @@ from accountant.auditor.rows import LevelArray, Share
 from accountant.auditor.statistics import Choice, Distance, Gaussian, UnitCount, UnitCounts
 from accountant.auditor.verdict import Renewal, TableVerdict
 from accountant.ledger.entries import Entry
-from cube.measurement import PRECISION_UNITS_MAX, UNITS_PER_EPSILON
+from cube.measurement import (
+    PRECISION_UNIT_BITS,
+    PRECISION_UNITS_MAX,
+    RHO_UNIT_BITS,
+    UNITS_PER_EPSILON,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +143,7 @@ class Purchases:
             for array in statistic.arrays:
                 self._check_levels(array)
             if isinstance(statistic, Gaussian):
-                check_gaussian(statistic.noise, statistic.sensitivity)
+                rows += self._of_holder(statistic, charge.terms)
             elif not isinstance(statistic, UnitCount):
                 rows.append(self._cost_of(statistic))
         counts = [one for one in charge.statistics if isinstance(one, UnitCount)]
@@ -226,6 +231,23 @@ class Purchases:
             raise Wrong("a measurement was raised with noise of another kind")
         added = refined_by(noise, before, may_be_clamped=earlier.may_be_clamped)
         return Row(bought.block.share, self._price(added))
+
+    def rho_units(self, charge: Charge) -> int:
+        """The rho of a charge's statistics that is not paid for cell by cell."""
+        gaussian = (one for one in charge.statistics if isinstance(one, Gaussian))
+        shared = self.unit_counts.share_of_holder
+        return sum(one.noise.rho_units for one in gaussian if shared(one.block) is None)
+
+    def _of_holder(self, statistic: Gaussian, terms: Terms | None) -> list[Row]:
+        """What a statistic with Gaussian noise costs each row of the one holder it is about."""
+        check_gaussian(statistic.noise, statistic.sensitivity)
+        share = self.unit_counts.share_of_holder(statistic.block)
+        if share is None or terms is None:
+            return []
+        units = statistic.noise.rho_units << (PRECISION_UNIT_BITS - RHO_UNIT_BITS)
+        is_all = self._unit.at_level is None
+        times = self._unit.n_rows**2 if is_all else self.unit_counts.rows_at_holder
+        return [Row(share, price_per_square(RowNoise(units, statistic.noise.scale), terms, times))]
 
     def _cost_of(self, statistic: Distance | Choice) -> Row:
         """The cost of a statistic for each cell, as a row."""
@@ -560,7 +582,7 @@ class Book:
         rows = self._purchases.charge(seq, body)
         self._charged.append(seq)
         if body.terms is not None:
-            self._gaussian.charge(seq, body.terms, body.rho_units)
+            self._gaussian.charge(seq, body.terms, self._purchases.rho_units(body))
         units = body.units_after - self._gaussian.units - self._purchases.unit_counts.units
         units -= self._generations.units
         if units < (self._paid[-1].units if self._paid else 0):

@@ -1,6 +1,7 @@
 """Paid statistics that are not rows: noisy distances, choices among candidates, counts of units.
 
-Also everything with Gaussian noise, which is paid for in rho and adds to no cell's cost (noise.py).
+Also everything with Gaussian noise, which is paid for in rho and adds to no cell's cost (noise.py),
+but on a federated table to the cost of the cells of the holder that it is about.
 
 The cost of one unit of weight for a cell: for a distance, the cost of its rows, since one record
 moves a sum of magnitudes by no more than it moves the rows; for a choice, the same for every cell,
@@ -94,9 +95,14 @@ class Gaussian:
     One record moves them by at most `sensitivity`, since the groups of a block share no cell.
     """
 
-    share: Share
+    block: Block
     noise: GaussianNoise
     n_released: int
+
+    @property
+    def share(self) -> Share:
+        """What one record moves, in each cell."""
+        return self.block.share
 
     @property
     def sensitivity(self) -> int:
@@ -162,7 +168,7 @@ def statistic_of(value: Json, blocks: BlockReader) -> Statistic:
 def _gaussian_counts(value: Json, blocks: BlockReader) -> Gaussian:
     fields = fields_of(value, ("kind", "block", *OF_NORMAL))
     block = blocks.block(fields["block"])
-    return Gaussian(block.share, gaussian_noise_of(fields), block.n_rows)
+    return Gaussian(block, gaussian_noise_of(fields), block.n_rows)
 
 
 def _unit_count(value: Json, blocks: BlockReader) -> UnitCount:
@@ -186,7 +192,7 @@ def _distance(value: Json, blocks: BlockReader) -> Distance | Gaussian:
     block = blocks.block(fields["block"])
     _check_reference(fields, block)
     if "rho_units" in fields:
-        return Gaussian(block.share, gaussian_noise_of(fields), 1)
+        return Gaussian(block, gaussian_noise_of(fields), 1)
     return Distance(block.share, noise_of(fields))
 
 
@@ -254,7 +260,7 @@ class UnitCounts:
     def __init__(self, rows_per_unit: int, holders: str = "", rows_at_holder: int = 1) -> None:
         self._rows_per_unit = rows_per_unit
         self._holders = holders
-        self._rows_at_holder = rows_at_holder
+        self.rows_at_holder = rows_at_holder
         self._shares: dict[LevelArray, Share] = {}
         self._measured: list[tuple[UnitCount, bool]] = []  # and whether it may be clamped
         self._raised: set[int] = set()
@@ -280,12 +286,12 @@ class UnitCounts:
         """
         units, at_holders = self.units, []
         for one in counts:
-            added, share = self._weight_added(one), self._share_of_holder(one)
+            added, share = self._weight_added(one), self.share_of_holder(one.block)
             if share is None:
                 units += added * self._reach(one, self._rows_per_unit)
             else:
-                cost = added * self._reach(one, self._rows_at_holder)
-                at_holders.append((share, -(-cost // self._rows_at_holder)))
+                cost = added * self._reach(one, self.rows_at_holder)
+                at_holders.append((share, -(-cost // self.rows_at_holder)))
         self._steps.append((seq, units))
         return at_holders
 
@@ -305,9 +311,9 @@ class UnitCounts:
         """In how many groups a unit with so many rows counts."""
         return min(count.block.n_rows, count.groups_max, n_rows)
 
-    def _share_of_holder(self, count: UnitCount) -> Share | None:
-        """The cells of the one holder that counts; None if there is no such one."""
-        axis, block = self._holders, count.block
+    def share_of_holder(self, block: Block) -> Share | None:
+        """The cells of the one holder that a block is about; None if there is no such one."""
+        axis = self._holders
         if not axis or (block.labels is not None and axis in block.labels.axes):
             return None
         found = [

@@ -6,24 +6,35 @@ for any order above 1 (Canonne, Kamath & Steinke 2020, Proposition 12). A table 
 one order, fixed by its first charge for Gaussian noise: so its cost is a straight line in rho, and
 the guarantee also holds for queries chosen adaptively. The first charge pays the constant.
 
+A statistic of one holder of a federated table costs only units with rows there, so it is priced as
+rows at the holder's cells are, and is not in the account.
+
 Whole units of 2**-40 epsilon, rounded up; what is spent never depends on a float. Nothing here
-draws noise or reads data. Proof: proofs/gaussian_noise.md.
+draws noise or reads data. Proofs: proofs/gaussian_noise.md; proofs/federation.md, "Gaussian noise".
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
+from cube.holders import holder_factor
 from cube.measurement import (
     ORDER_MAX,
     ORDER_UNIT_BITS,
+    PRECISION_UNIT_BITS,
+    RHO_UNIT_BITS,
     UNITS_PER_EPSILON,
     UNITS_PER_RHO,
     GaussianTerms,
+    PlannedMeasurement,
+    Precision,
+    Rho,
 )
+from cube.query import QueryBlock, counting
 from cube.refusals import InvalidRequest
 
 N_DIGITS: Final = 80
@@ -43,11 +54,14 @@ class GaussianAccount:
         The sum over all releases, in units of 2**-60.
     rows_per_unit : int
         The most records of one unit: it has that many times the sensitivity, squared in its rho.
+    holders : str
+        The axis of the holders of a federated table; empty for another one.
     """
 
     terms: GaussianTerms | None = None
     rho_units: int = 0
     rows_per_unit: int = 1
+    holders: str = ""
 
     @property
     def units(self) -> int:
@@ -69,6 +83,33 @@ class GaussianAccount:
         if self.terms not in (None, terms):
             raise ValueError("the terms of the Gaussian noise differ from the table's")
         return replace(self, terms=terms, rho_units=self.rho_units + rho_units)
+
+    def paid_for(
+        self, rhos: Iterable[tuple[QueryBlock, Rho]], terms: GaussianTerms
+    ) -> tuple[list[PlannedMeasurement], "GaussianAccount"]:
+        """Rows that cost what statistics of one holder do, and the account after all others.
+
+        Parameters
+        ----------
+        rhos : iterable of (QueryBlock, Rho)
+            The rows that each statistic is about, and its rho for a record.
+        terms : GaussianTerms
+
+        Raises
+        ------
+        ValueError
+            If the terms differ from the table's.
+        """
+        rows, beside = [], 0
+        for block, rho in rhos:
+            factor = holder_factor(block, self.holders) if self.holders else None
+            if factor is None:
+                beside += rho.units
+            else:
+                precision = Precision(rho.units << (PRECISION_UNIT_BITS - RHO_UNIT_BITS))
+                everybody = QueryBlock(counting((factor,)))
+                rows.append(PlannedMeasurement(everybody, precision, terms=terms))
+        return rows, self.followed_by(beside, terms)
 
     def terms_for(self, delta: Fraction, epsilon: Fraction) -> GaussianTerms:
         """The table's terms; if it has none yet, the best ones for spending `epsilon`.
@@ -115,6 +156,7 @@ def constant_of(terms: GaussianTerms) -> Fraction:
     return max(Fraction(0), constant)
 
 
+@lru_cache(maxsize=64)
 def best_terms(delta: Fraction, epsilon: Fraction) -> GaussianTerms:
     """The terms on which a first purchase gets the most rho for its epsilon.
 

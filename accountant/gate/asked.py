@@ -8,7 +8,9 @@ by the holder, so nothing that leaves it is exact:
 
 Both are JSON values, those of a ledger's entries. A holder believes no price that it is told: it
 computes the price from the rows (pricing.py), and draws noise only of the scales that it would
-choose itself for the weights. Proof: proofs/federation.md.
+choose itself for the weights. Gaussian noise is asked for by its rho or its precision, without
+terms: the holder accounts for it on its own, and has none drawn unless its owner offers a delta.
+Proof: proofs/federation.md.
 """
 
 import json
@@ -25,6 +27,7 @@ from accountant.ledger import (
     ChargedBlock,
     ChargedChoice,
     ChargedDistance,
+    ChargedGaussian,
     ChargedStatistic,
     ChargedUnitCount,
     check_reference,
@@ -35,12 +38,19 @@ from accountant.ledger import (
     write_statistic,
 )
 from accountant.ledger.history import TableHistory, name_of
-from accountant.noise import SCALE_IN_STEPS_MIN, LatticeNoise, rounded_up
+from accountant.noise import (
+    SCALE_IN_STEPS_MIN,
+    GaussianNoise,
+    LatticeNoise,
+    rounded_up,
+    sensitivity_of,
+)
 from cube.encoding import canonical_json
-from cube.measurement import PlannedMeasurement
+from cube.measurement import GaussianTerms, PlannedMeasurement, Precision
 from cube.refusals import InvalidRequest
 from cube.schema import Schema
-from cube.statistic import PlannedStatistic, PlannedUnitCount
+from cube.statistic import Asked as AskedByAnalyst
+from cube.statistic import Distance, PlannedGaussian, PlannedStatistic, PlannedUnitCount
 
 VALUE_MAX: Final = 2**63 - 1  # of a noisy value: what the clamp of the noise leaves
 N_BLOCKS_MAX: Final = 2**13  # of one request; each takes a tenth of a millisecond and more
@@ -98,7 +108,7 @@ class Asked:
         The state of the holder's table on which it was agreed (`identity_of`).
     rows : tuple of AskedRows
     statistics : tuple of AskedStatistic
-        Distances, choices and counts of units.
+        Distances, with noise of either kind, choices and counts of units.
     """
 
     reference: str
@@ -343,34 +353,58 @@ class PlannedForOther:
 
     plan: list[PlannedMeasurement]
     rows: tuple[ChargedBlock, ...]
-    asked: list[PlannedStatistic | PlannedUnitCount]
+    asked: list[AskedByAnalyst]
     statistics: tuple[ChargedStatistic, ...]
 
 
 def planned_for(
-    asked: Asked, analyst: str, history: TableHistory, schema: Schema
+    asked: Asked,
+    analyst: str,
+    history: TableHistory,
+    schema: Schema,
+    terms: GaussianTerms | None = None,
 ) -> PlannedForOther:
     """What a holder pays for a request.
 
+    Parameters
+    ----------
+    asked : Asked
+    analyst : str
+        Who pays.
+    history : TableHistory
+    schema : Schema
+    terms : GaussianTerms, optional
+        For the table's first Gaussian noise; None if its owner offers no delta.
+
+    Notes
+    -----
     A raise refines noise of a measurement for the same payer, unless somebody else has raised it
     meanwhile. Then the row gets noise that is drawn anew, on the same lattice: it
-    costs the whole weight, and is worth as much.
+    costs the whole weight, and is worth as much. A raise with Gaussian noise is another value in
+    either case, at the price of that value.
 
     Raises
     ------
     InvalidRequest
         If it asks for noise of another scale than its weight has, for noise that is not offered,
-        or for rows of another table.
+        for Gaussian noise without a delta, or for rows of another table.
     TooLarge
         If a row cannot be measured at its weight.
     """
+    if terms is None and _is_gaussian(asked):
+        raise InvalidRequest(
+            f"{schema.table} has no Gaussian noise, as it is declared without a delta there. "
+            "The owner of that table has to declare a delta.",
+            hint="Or the coordinator declares none: then it asks for Laplace noise.",
+        )
     try:
         rows = [_charged_for(one, analyst, history) for one in asked.rows]
         statistics = tuple(_statistic_for(one, analyst, history) for one in asked.statistics)
-        planned = [_planned_statistic(one, history, schema) for one in statistics]
+        planned = [_planned_statistic(one, history, schema, terms) for one in statistics]
+        plan = [_planned_row(one, history, terms) for one in rows]
         for one in rows:
             check_fits(one.block, schema)
-            one.laplace_noise.lattice_bound(answer_bound(one.block, schema))
+            one.noise.lattice_bound(answer_bound(one.block, schema))
         if history.growth is not None:
             history.growth.check_within(
                 (one.block for one in rows), (one.statistic for one in statistics)
@@ -380,29 +414,56 @@ def planned_for(
             f"The request does not fit {schema.table}: {error}.",
             hint="The coordinator must declare the columns of the holder's table alike.",
         ) from error
-    plan = [
-        PlannedMeasurement(one.block, one.laplace_noise.weight, one.raised_from) for one in rows
-    ]
     return PlannedForOther(plan, tuple(rows), planned, statistics)
 
 
+def _is_gaussian(asked: Asked) -> bool:
+    return any(one.charged.is_gaussian for one in asked.rows) or any(
+        isinstance(one.charged, ChargedGaussian) for one in asked.statistics
+    )
+
+
 def _charged_for(asked: AskedRows, analyst: str, history: TableHistory) -> ChargedBlock:
-    charged = asked.charged
-    noise = charged.laplace_noise
+    charged, noise = asked.charged, asked.charged.noise
     _check_noise(noise)
     if asked.raised is None:
         return charged
     place = _place_of(asked.raised, analyst, history, history.paid_by)
     if place in history.superseded:
         return charged
-    planned = PlannedMeasurement(charged.block, noise.weight, place)
-    if history.raises.laplace_noise_for(planned) != noise:
-        raise ValueError("the noise of a raise is not on the lattice of the earlier noise")
-    return ChargedBlock(charged.block, noise, place)
+    raised = ChargedBlock(charged.block, noise, place)
+    if isinstance(noise, LatticeNoise):
+        planned = PlannedMeasurement(charged.block, noise.weight, place)
+        if history.raises.laplace_noise_for(planned) != noise:
+            raise ValueError("the noise of a raise is not on the lattice of the earlier noise")
+    return raised
 
 
-def _check_noise(noise: LatticeNoise) -> None:
-    """Raise ValueError unless a holder would draw this noise for the weight on its lattice."""
+def _planned_row(
+    charged: ChargedBlock, history: TableHistory, terms: GaussianTerms | None
+) -> PlannedMeasurement:
+    """Rows to price: a raise with Gaussian noise adds a value to those that there are."""
+    block, place = charged.block, charged.raised_from
+    if not charged.is_gaussian:
+        return PlannedMeasurement(block, charged.laplace_noise.weight, place)
+    precision = charged.precision
+    if place is not None:
+        held = history.measurements[place]
+        if not held.is_gaussian:
+            raise ValueError("a measurement is raised with noise of another kind")
+        precision = Precision(held.precision.units + precision.units)
+    return PlannedMeasurement(block, precision, place, terms)
+
+
+def _check_noise(noise: LatticeNoise | GaussianNoise, sensitivity: int = 1) -> None:
+    """Raise ValueError unless a holder would draw this noise for what is paid.
+
+    Of Laplace noise the lattice may be another; of Gaussian noise it is that of the rho.
+    """
+    if isinstance(noise, GaussianNoise):
+        if noise != GaussianNoise.for_rho(noise.rho, sensitivity):
+            raise ValueError("the scale of the noise is not that of its rho")
+        return
     scale = rounded_up(2**noise.lattice_bits / noise.weight.exact)
     if noise != LatticeNoise(noise.weight, noise.lattice_bits, scale):
         raise ValueError("the scale of the noise is not that of its weight")
@@ -430,6 +491,9 @@ def _statistic_for(asked: AskedStatistic, analyst: str, history: TableHistory) -
         return charged
     if isinstance(charged, ChargedChoice):
         return charged
+    if isinstance(charged, ChargedGaussian) and isinstance(charged.statistic, Distance):
+        _check_noise(charged.noise, sensitivity_of(charged.statistic))
+        return charged
     if not isinstance(charged, ChargedUnitCount):
         raise ValueError(  # noqa: TRY004 - what was sent is wrong
             "only rows, distances, choices and counts of units can be asked of a holder"
@@ -451,15 +515,17 @@ def _statistic_for(asked: AskedStatistic, analyst: str, history: TableHistory) -
 
 
 def _planned_statistic(
-    charged: ChargedStatistic, history: TableHistory, schema: Schema
-) -> PlannedStatistic | PlannedUnitCount:
+    charged: ChargedStatistic, history: TableHistory, schema: Schema, terms: GaussianTerms | None
+) -> AskedByAnalyst:
     """A statistic to price, checked as one that an analyst asks for."""
-    planned: PlannedStatistic | PlannedUnitCount
+    planned: AskedByAnalyst
     match charged:
         case ChargedDistance(distance, noise):
             planned = PlannedStatistic(distance, noise.weight)
         case ChargedChoice(choice, weight):
             planned = PlannedStatistic(choice, weight)
+        case ChargedGaussian(statistic) if terms is not None:
+            planned = PlannedGaussian(statistic, charged.rho, terms)
         case ChargedUnitCount(count, noise, place):
             planned = PlannedUnitCount(count, noise.weight, place)
             noise.lattice_bound(answer_bound(count.block, schema))

@@ -58,7 +58,7 @@ from accountant.ledger.history import (
 from accountant.noise import NoiseSource
 from accountant.source import CellCounts, GrowingSource, ReadRows, Source, WatchedSource
 from cube.holders import Holders
-from cube.measurement import Measurement, PlannedMeasurement
+from cube.measurement import GaussianTerms, Measurement, PlannedMeasurement
 from cube.refusals import InvalidRequest, Refused, SourceUnavailable
 from cube.runtime import cached_property
 from cube.schema import Schema
@@ -285,8 +285,12 @@ class Gate:
         history = self.history
         return history.measured_under(seq) or (() if history.released_under(seq) else None)
 
-    def charge_for(self, asked: AskedByOther, payer: Payer) -> int:
+    def charge_for(
+        self, asked: AskedByOther, payer: Payer, terms: GaussianTerms | None = None
+    ) -> int:
         """Pay for what another ledger asks for, once; the number of the charge.
+
+        The `terms` are for the table's first Gaussian noise; None if its owner offers no delta.
 
         Raises
         ------
@@ -304,7 +308,7 @@ class Gate:
                 return None
             if isinstance(self._source, Snapshot):
                 self._source.rows(history)
-            return self._charged_for(history, asked, payer)
+            return self._charged_for(history, asked, payer, terms)
 
         rows = self._rows(self.history)
         if isinstance(rows, WatchedSource):
@@ -329,9 +333,11 @@ class Gate:
             )
         return seq
 
-    def price_for(self, asked: AskedByOther, payer: Payer) -> Price:
+    def price_for(
+        self, asked: AskedByOther, payer: Payer, terms: GaussianTerms | None = None
+    ) -> Price:
         """What a request of another ledger would cost now; raises as `charge_for`."""
-        return self._priced_for(self.history_now(), asked, payer)[0]
+        return self._priced_for(self.history_now(), asked, payer, terms)[0]
 
     def told(self, seq: int) -> Told | None:
         """What another ledger is told of its charge; None while it is pending."""
@@ -509,7 +515,11 @@ class Gate:
             raise
 
     def _priced_for(
-        self, history: TableHistory, asked: AskedByOther, payer: Payer
+        self,
+        history: TableHistory,
+        asked: AskedByOther,
+        payer: Payer,
+        terms: GaussianTerms | None,
     ) -> tuple[Price, PlannedForOther]:
         """The price of a request of another ledger, and what to charge; or its refusal."""
         if self._held is not None:
@@ -522,20 +532,27 @@ class Gate:
                 f"The data of {self.schema.table} was replaced since the coordinator agreed on it.",
                 hint="The coordinator's owner accepts it with `tacit table renew`.",
             )
-        found = planned_for(asked, payer.analyst, history, self.schema)
+        found = planned_for(asked, payer.analyst, history, self.schema, terms)
         pricing = Pricing(self.schema, history)
         price = pricing.price(found.plan, found.asked)
         pricing.refuse(price, payer, None)
         return price, found
 
-    def _charged_for(self, history: TableHistory, asked: AskedByOther, payer: Payer) -> Charge:
-        price, found = self._priced_for(history, asked, payer)
+    def _charged_for(
+        self,
+        history: TableHistory,
+        asked: AskedByOther,
+        payer: Payer,
+        terms: GaussianTerms | None,
+    ) -> Charge:
+        price, found = self._priced_for(history, asked, payer, terms)
         return Charge(
             payer,
             found.rows,
             price.units_before,
             price.units_after,
             found.statistics,
+            terms_of(history.gaussian, found.plan, found.asked),
             reference=asked.reference,
         )
 

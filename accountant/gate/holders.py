@@ -23,6 +23,7 @@ from accountant.ledger import (
     ChargedBlock,
     ChargedChoice,
     ChargedDistance,
+    ChargedGaussian,
     ChargedStatistic,
     ChargedUnitCount,
     HolderReceipt,
@@ -34,6 +35,7 @@ from cube.encoding import canonical_json
 from cube.holders import Holders
 from cube.refusals import BudgetExhausted, LimitReached, SourceUnavailable
 from cube.schema import Schema
+from cube.statistic import Distance
 
 REFERENCE_DIGITS: Final = 40
 
@@ -136,6 +138,9 @@ class HeldRows:
         if isinstance(charged, ChargedChoice):
             level, choice = self.holders.choice_at(charged.choice)
             return level, AskedStatistic(ChargedChoice(choice, charged.weight))
+        if isinstance(charged, ChargedGaussian) and isinstance(charged.statistic, Distance):
+            level, distance = self.holders.distance_at(charged.statistic)
+            return level, AskedStatistic(ChargedGaussian(distance, charged.noise))
         if isinstance(charged, ChargedUnitCount):
             level, block = self.holders.at_holder(charged.count.block)
             held = ChargedUnitCount(replace(charged.count, block=block), charged.noise)

@@ -110,7 +110,7 @@ def charged_statistic(asked: Asked, known: UnitCounts) -> ChargedStatistic:
 
 
 def rows_costing(statistics: Sequence[Asked], known: UnitCounts) -> list[PlannedMeasurement]:
-    """Rows with the same cost as the distances, the choices, and the counts at one holder."""
+    """Rows with the same cost as distances with Laplace noise, choices, and counts at a holder."""
     found = [asked.costing for asked in statistics if isinstance(asked, PlannedStatistic)]
     return [*found, *known.costing(_counts_among(statistics))]
 
@@ -126,10 +126,11 @@ def _counts_among(statistics: Sequence[Asked]) -> list[PlannedUnitCount]:
 
 def account_with(
     account: GaussianAccount, plan: Sequence[PlannedMeasurement], statistics: Sequence[Asked]
-) -> GaussianAccount:
+) -> tuple[list[PlannedMeasurement], GaussianAccount]:
     """The account of Gaussian noise once a plan and statistics are paid for.
 
-    Rows add nothing to it but the terms: they are paid for cell by cell.
+    Rows add nothing to it but the terms: they are paid for cell by cell. So are statistics of one
+    holder of a federated table: the rows that cost as much are the other part of the result.
 
     Raises
     ------
@@ -138,9 +139,9 @@ def account_with(
     """
     terms = terms_of(account, plan, statistics)
     if terms is None:
-        return account
+        return [], account
     with_gaussian = (asked for asked in statistics if isinstance(asked, PlannedGaussian))
-    return account.followed_by(sum(asked.rho.units for asked in with_gaussian), terms)
+    return account.paid_for(((one.statistic.block, one.rho) for one in with_gaussian), terms)
 
 
 def terms_of(
@@ -205,9 +206,9 @@ class Pricing:
             self._check(planned)
         for asked in statistics:
             check_statistic(asked, self._schema, history.unit_counts)
-        account = account_with(history.gaussian, plan, statistics)
+        gaussian, account = account_with(history.gaussian, plan, statistics)
         added = history.raises.added(on_terms(plan, account.terms))
-        costing = rows_costing(statistics, history.unit_counts)
+        costing = [*rows_costing(statistics, history.unit_counts), *gaussian]
         price = price_of(history.cost, history.units_of_rows, [*added, *costing])
         beside = account.units + units_of_counts(statistics, history.unit_counts)
         beside += history.generations.units

@@ -121,8 +121,14 @@ class ChargedGaussian:
     noise: GaussianNoise
 
     def __post_init__(self) -> None:
+        self.rho  # noqa: B018 - raises unless the noise is that of a statistic
+
+    @property
+    def rho(self) -> Rho:
+        """The rho that is paid."""
         if not isinstance(self.noise.rho, Rho):
             raise TypeError("a statistic must be paid for in rho, not at a precision")
+        return self.noise.rho
 
     @property
     def n_released(self) -> int:

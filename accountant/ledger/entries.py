@@ -57,7 +57,8 @@ from accountant.ledger.limits import NAME_LENGTH_MAX, Limit, Payer, Window
 from accountant.ledger.streams import StreamBody
 from cube.axis import N_LEVELS_MAX
 from cube.encoding import canonical_json
-from cube.measurement import GaussianTerms, PlannedMeasurement
+from cube.measurement import GaussianTerms, PlannedMeasurement, Rho
+from cube.query import QueryBlock
 from cube.schema import N_ROWS_PER_UNIT_MAX, RowsByLevel
 
 
@@ -416,10 +417,10 @@ class Charge:
         return tuple(one for one in self.statistics if isinstance(one, ChargedUnitCount))
 
     @property
-    def rho_units(self) -> int:
-        """The rho of all its Gaussian noise that is not of rows."""
+    def rhos(self) -> tuple[tuple[QueryBlock, Rho], ...]:
+        """The rows and the rho of each of its statistics with Gaussian noise."""
         gaussian = (one for one in self.statistics if isinstance(one, ChargedGaussian))
-        return sum(one.noise.rho.units for one in gaussian)
+        return tuple((one.statistic.block, one.rho) for one in gaussian)
 
 
 REFERENCE_LENGTH_MAX: Final = 100

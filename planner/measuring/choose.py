@@ -320,6 +320,7 @@ class _Chooser:
             context.schema.rows_per_unit_max,
             context.holders,
             context.caps,
+            1 if context.holders is None else context.schema.of_one_holder.rows_per_unit_max,
         )
         self._base_epsilon = context.price(base).epsilon if base else Fraction(0)
         self._base_is_gaussian = any(one.is_gaussian for one in base)

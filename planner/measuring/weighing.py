@@ -25,7 +25,6 @@ from cube.encoding import fingerprint
 from cube.holders import Holders
 from cube.measurement import (
     UNITS_PER_EPSILON,
-    WEIGHT_UNITS_MAX,
     Measurement,
     PlannedMeasurement,
 )
@@ -35,7 +34,13 @@ from cube.refusals import InvalidTarget, TooLarge
 from cube.target import AccuracyTarget
 from inference import Estimator, widest
 from planner.measuring.candidates import Candidate
-from planner.measuring.weights import NoiseKind, practically_no_noise, smallest_units
+from planner.measuring.weights import (
+    LAPLACE,
+    GaussianKind,
+    NoiseKind,
+    practically_no_noise,
+    smallest_units,
+)
 
 _Named: TypeAlias = tuple[str, bool]  # a block's fingerprint, and whether its noise is Gaussian
 
@@ -186,13 +191,16 @@ class Weighing:
         Of a federated table: every row is measured by each of them.
     caps : mapping of int to Fraction
         The most epsilon that some holders may spend, by their levels.
+    rows_at_holder : int
+        The most records of one unit at one holder.
 
     Notes
     -----
-    The error of a sum over holders has the variance ``2 sum_h 1/w_h**2`` for the weights `w_h`. For
-    a given variance and caps, the least largest weight and the least sum of weights are reached at
-    one common weight that is cut at the caps: both problems are convex, and by stationarity all
-    weights below their caps are equal.
+    The error of a sum over holders has the variance ``2 sum_h 1/w_h**2`` for the weights `w_h`, or
+    ``sum_h 1/(2 p_h)`` for the precisions `p_h` of Gaussian noise. For a given variance and caps,
+    the least largest weight and the least sum of weights are reached at one common weight that is
+    cut at the caps: both problems are convex, and by stationarity all weights below their caps are
+    equal.
     """
 
     block: QueryBlock
@@ -203,6 +211,7 @@ class Weighing:
     rows_per_unit: int = 1
     holders: Holders | None = None
     caps: Mapping[int, Fraction] = field(default_factory=lambda: MappingProxyType({}))
+    rows_at_holder: int = 1
 
     def with_planned(self, plan: Sequence[PlannedMeasurement]) -> "Weighing":
         """The same once more is planned."""
@@ -256,7 +265,7 @@ class Weighing:
         for block in (one for blocks in self._measured(candidate) for one in blocks):
             place = history.raisable(block, is_gaussian=kind.is_gaussian)
             held = 0 if place is None else history[place].weight.units
-            most = min(units, held + self._affordable(block)) if self.caps else units
+            most = min(units, held + self._affordable(block, kind)) if self.caps else units
             if most <= held:
                 continue
             if place is None:
@@ -265,22 +274,31 @@ class Weighing:
                 plan.append(self._refined(block, kind, most, place))
         return tuple(plan)
 
-    def _affordable(self, block: QueryBlock) -> int:
-        """How many units of weight the holder of a block can add to it, beside what is planned."""
+    def _affordable(self, block: QueryBlock, kind: NoiseKind) -> int:
+        """How many units the holder of a block can add to it, beside what is planned.
+
+        Gaussian noise is reckoned on this table's terms. If it costs more on the holder's own, the
+        holder refuses it.
+        """
         if self.holders is None:
-            return WEIGHT_UNITS_MAX
+            return kind.units_max
         level, _ = self.holders.at_holder(block)
         left = self.caps.get(level)
         if left is None:
-            return WEIGHT_UNITS_MAX
+            return kind.units_max
         planned = sum(
-            one.weight.units * one.block.query.bound
+            self._cost_at_holder(one)
             for one in self.base
             if fingerprint(one.block) != fingerprint(block)
             and self.holders.at_holder(one.block)[0] == level
         )
-        units = left * UNITS_PER_EPSILON - planned
-        return max(0, int(units / block.query.bound))
+        units = max(0, int((left - planned) * UNITS_PER_EPSILON))
+        return kind.affordable(units, self.rows_at_holder * int(block.query.bound))
+
+    def _cost_at_holder(self, planned: PlannedMeasurement) -> Fraction:
+        kind = LAPLACE if planned.terms is None else GaussianKind(planned.terms)
+        bound = int(planned.block.query.bound)
+        return kind.cost(planned.weight.units, self.rows_at_holder * bound)
 
     def adding(self, candidate: Candidate, kind: NoiseKind) -> Callable[[int], Fraction]:
         """What whole scopes add to every cell, and so to the table's cost, by common weight."""

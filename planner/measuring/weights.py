@@ -273,6 +273,10 @@ class NoiseKind(Protocol):
         """What a row with coefficients of 1 costs, in epsilon, where a unit has so many records."""
         ...
 
+    def affordable(self, cost_units: int, rows_per_unit: int = 1) -> int:
+        """The most units that cost at most so many units of epsilon."""
+        ...
+
     def as_precise_as(self, rate: float) -> int:
         """The units of noise with the deviation of Laplace noise of scale ``1 / rate``."""
         ...
@@ -299,6 +303,10 @@ class LaplaceKind:
     def cost(self, units: int, rows_per_unit: int = 1) -> Fraction:
         """A count costs its weight, for each record of a unit."""
         return Fraction(rows_per_unit * units, UNITS_PER_EPSILON)
+
+    def affordable(self, cost_units: int, rows_per_unit: int = 1) -> int:
+        """The weight that this buys, rounded down."""
+        return cost_units // rows_per_unit
 
     def as_precise_as(self, rate: float) -> int:
         """The weight of that noise."""
@@ -387,6 +395,11 @@ class GaussianOffer:
             raise ValueError(
                 "delta must lie strictly between 0 and 1, and expected must be positive"
             )
+
+    @property
+    def first_terms(self) -> GaussianTerms:
+        """The terms of a table's first Gaussian noise."""
+        return GaussianAccount().terms_for(self.delta, self.expected)
 
 
 def offered_kinds(

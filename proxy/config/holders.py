@@ -38,8 +38,6 @@ NOT_HELD: Final[Mapping[str, str]] = {
     "timeout": "goes with each of the holders, as in {name = .., timeout = 30}",
     "token_file": "goes with each of the holders, as in {name = .., token_file = ..}",
     "per_unit": "is not for a federated table yet",
-    "delta": "is not for a federated table yet, whose noise is Laplace noise",
-    "expected_epsilon": "is for a table with a delta",
 }
 
 

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from accountant.ledger import Charge, ChargedBlock
+from accountant.ledger import Charge
 from accountant.ledger.history import TableHistory
 from cube.holders import Holders
 from cube.horizon import Horizon
@@ -213,7 +213,7 @@ class Extent:
         served, holders = self.served_charges(charges), self.holders
         if holders is None:
             return served
-        return [replace(one, blocks=_of_first(one.blocks, holders)) for one in served]
+        return [_of_first(one, holders) for one in served]
 
     def _kept_place(self, place: int) -> int:
         """The place in the ledger of a measurement of the served rows."""
@@ -246,10 +246,12 @@ class Extent:
         return replace(asked, statistic=distance)
 
 
-def _of_first(blocks: Sequence[ChargedBlock], holders: Holders) -> tuple[ChargedBlock, ...]:
-    """The rows of the first holder among some, as it has them."""
-    held = ((holders.at_holder(one.block), one) for one in blocks)
-    return tuple(replace(one, block=block) for (level, block), one in held if level == 0)
+def _of_first(charge: Charge, holders: Holders) -> Charge:
+    """A charge with no other rows than those of the first holder, as it has them."""
+    held = ((holders.at_holder(one.block), one) for one in charge.blocks)
+    blocks = tuple(replace(one, block=block) for (level, block), one in held if level == 0)
+    is_gaussian = bool(charge.rhos) or any(one.is_gaussian for one in blocks)
+    return replace(charge, blocks=blocks, terms=charge.terms if is_gaussian else None)
 
 
 def _rewritten(

@@ -29,7 +29,7 @@ from accountant.gate import Asked, Gate, Told, n_come
 from accountant.ledger import Payer
 from accountant.ledger.history import Name, Payment, StalePlan, TableHistory, name_of
 from cube.holders import Holders
-from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement
+from cube.measurement import UNITS_PER_EPSILON, GaussianTerms, Measurement, PlannedMeasurement
 from cube.pace import checkpoint, note_paid, seconds_left, waiting
 from cube.refusals import BudgetExhausted, LimitReached, Refused, SourceUnavailable
 from cube.statistic import Asked as AskedStatistic
@@ -411,7 +411,9 @@ class Purchases:
         news = False
         for part, refusal in zip(parts, refusals, strict=True):
             if isinstance(refusal, BudgetExhausted | LimitReached) and part.level is not None:
-                news |= self._caps.note(part.level, refusal.shortfall.epsilon_left or Fraction(0))
+                left = refusal.shortfall.epsilon_left or Fraction(0)
+                is_gaussian = any(one.is_gaussian for one in part.planned)
+                news |= self._caps.note(part.level, left, is_gaussian=is_gaussian)
         found = [one for one in refusals if one is not None]
         if found and news:
             raise StalePlan("a holder has less left than was planned with") from found[0]
@@ -429,8 +431,10 @@ class Purchases:
         if self._completed(seq, 0) is None:
             self._await_others(seq)
 
-    def measure_for(self, asked: Asked, payer: Payer) -> Told:
+    def measure_for(self, asked: Asked, payer: Payer, terms: GaussianTerms | None = None) -> Told:
         """Charge what another ledger asks for, once, and measure it; what that ledger is told.
+
+        The `terms` are as for `Gate.charge_for`.
 
         Raises
         ------
@@ -446,7 +450,7 @@ class Purchases:
             with self._watcher.purchase():
                 checkpoint(ANSWER_SECONDS)
                 with self._watcher.stage(Stage.CHARGE), waiting(is_first=True):
-                    seq = self._gate.charge_for(asked, payer)
+                    seq = self._gate.charge_for(asked, payer, terms)
                 purchase.charges |= {seq}
                 note_paid()
                 with self._watcher.stage(Stage.MEASURE):

@@ -13,9 +13,8 @@ from typing import Final
 from accountant.ledger import Charge
 from cube.holders import Holders
 from cube.measurement import PlannedMeasurement
-from cube.refusals import InvalidRequest
 from cube.schema import Schema
-from cube.statistic import Asked, Choice, Distance, PlannedGaussian, PlannedUnitCount, UnitCount
+from cube.statistic import Asked, Choice, Distance, PlannedUnitCount, UnitCount
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,12 +53,27 @@ class HolderCaps:
 
     def __init__(self) -> None:
         self._caps: dict[int, tuple[Fraction, float]] = {}
+        self._laplace_until = 0.0
 
-    def note(self, level: int, left: Fraction) -> bool:
-        """Keep what a holder has left; whether that is news."""
-        known = self.now().get(level)
-        self._caps[level] = left, time.monotonic() + CAP_SECONDS
-        return known != left
+    def note(self, level: int, left: Fraction, *, is_gaussian: bool) -> bool:
+        """Keep what a holder has left that refused noise of a kind; whether that is news.
+
+        A holder accounts for Gaussian noise on terms of its own, which are not known here. One that
+        refuses what was planned within its cap is asked for Laplace noise next.
+        """
+        until = time.monotonic() + CAP_SECONDS
+        is_news = self.now().get(level) != left
+        self._caps[level] = left, until
+        if is_news or not is_gaussian:
+            return is_news
+        is_news = not self.only_laplace
+        self._laplace_until = until
+        return is_news
+
+    @property
+    def only_laplace(self) -> bool:
+        """Whether plans are made without Gaussian noise now."""
+        return time.monotonic() < self._laplace_until
 
     def now(self) -> dict[int, Fraction]:
         """What the holders have left that refused a moment ago, by their levels."""
@@ -75,11 +89,6 @@ def holder_of(charge: Charge, holders: Holders) -> int:
 
 
 def _holder_of_statistic(asked: Asked, holders: Holders) -> int:
-    if isinstance(asked, PlannedGaussian):
-        raise InvalidRequest(
-            "Gaussian noise cannot be drawn on a federated table.",
-            hint="Ask without a delta: with Laplace noise.",
-        )
     return _level(asked.count if isinstance(asked, PlannedUnitCount) else asked.statistic, holders)
 
 

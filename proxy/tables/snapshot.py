@@ -23,7 +23,6 @@ from accountant.ledger.history import Name, Payment, StalePlan, TableHistory, Un
 from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement
 from cube.pace import checkpoint
 from cube.query import QueryBlock
-from cube.schema import Schema
 from cube.statistic import PlannedUnitCount
 from inference import Estimator, History, NoisePlaces, RowEstimates, held_by, pooled
 from planner.batch import BatchPlan, plan_together
@@ -165,7 +164,7 @@ class TableSnapshot:
             prices.units_alone,
             offered,
             extent.holders,
-            _of_rows(caps, extent.schema),
+            caps,
         )
 
     @property
@@ -353,14 +352,6 @@ class TableSnapshot:
         price = self.price(plan, counts)
         if not self._extent.ended_on:
             self._prices.pricing.refuse(price, payer, epsilon_cap)
-
-
-def _of_rows(caps: Mapping[int, Fraction], schema: Schema) -> Mapping[int, Fraction]:
-    """What holders have left for a row, where a unit may have several of them."""
-    if not caps:
-        return caps
-    own = schema.of_one_holder
-    return {level: own.per_row(left) for level, left in caps.items()}
 
 
 def estimates_of(

@@ -121,9 +121,8 @@ class TableState:
             )
         checkpoint()
         caps = {} if self.extent.holders is None else self._caps.now()
-        return TableSnapshot(
-            self.extent, self._strategy, known, self._watcher, self._gaussian, caps
-        )
+        gaussian = None if self._caps.only_laplace else self._gaussian
+        return TableSnapshot(self.extent, self._strategy, known, self._watcher, gaussian, caps)
 
     def _rows_of(self, wanted: Sequence[Wanted]) -> list[RowEstimates]:
         """The history's estimates of rows. The lock is held."""

@@ -168,7 +168,7 @@ class TableHistory:
     cost : CostState
         The cost of every cell, computed from the rows of every charge.
     gaussian : GaussianAccount
-        All Gaussian noise that is not of rows, and the terms of all of it; its cost is part of
+        All Gaussian noise that is not paid for cell by cell, and the terms of all of it; its cost is part of
         `units_spent`, but not of the cost of any cell.
     unit_counts : UnitCounts
         All counts of units, which cost beside both.
@@ -290,7 +290,7 @@ class TableHistory:
             renews=self.renews,
             now=self.now,
             cost=CostState(rows_per_unit=rows_per_unit, by=by),
-            gaussian=GaussianAccount(rows_per_unit=rows_per_unit),
+            gaussian=GaussianAccount(rows_per_unit=rows_per_unit, holders=self.gaussian.holders),
             unit_counts=replace(self.unit_counts.begun_anew(), units=0),
             growth=self.growth,
         )
@@ -374,7 +374,7 @@ class TableHistory:
             rows_fingerprint=body.rows_fingerprint,
             generations=self.generations.followed_by(body.data_fingerprint, self.now, 0, 0),
             cost=CostState(rows_per_unit=body.rows_per_unit, by=body.rows_per_unit_by),
-            gaussian=GaussianAccount(rows_per_unit=body.rows_per_unit),
+            gaussian=GaussianAccount(rows_per_unit=body.rows_per_unit, holders=body.holders),
             unit_counts=UnitCounts.of(body),
             growth=Growth(body.grows, body.grows_levels) if body.grows else None,
         )
@@ -426,7 +426,8 @@ class TableHistory:
         added = [*raises.added(raises.planned(charge)), *charge.costing, *counts]
         gaussian = self.gaussian
         if charge.terms is not None:
-            gaussian = gaussian.followed_by(charge.rho_units, charge.terms)
+            at_holders, gaussian = gaussian.paid_for(charge.rhos, charge.terms)
+            added += at_holders
         waiting = tuple(self.pending.values())
         unit_counts, statistics = self.unit_counts.charged(charge, waiting)
         beside = gaussian.units + unit_counts.units + self.generations.units
