@@ -61,8 +61,13 @@ class NoiseCost:
             raise ValueError("noise must be positive, and must fall as the budget grows")
 
     def of_holders(self, n_holders: int) -> "NoiseCost":
-        """The noise of sums over holders that each spend the budget."""
-        return replace(self, deviation=self.deviation * noise_of_sum(n_holders))
+        """The noise of sums over holders that each spend the budget.
+
+        Deviations of Gaussian noise grow by a square root.
+        """
+        is_gaussian = self.power == GAUSSIAN.power
+        times = n_holders**0.5 if is_gaussian else noise_of_sum(n_holders)
+        return replace(self, deviation=self.deviation * times)
 
     def split(self, n_cells: Integers | Floats, budget: float) -> Floats:
         """Budgets of tables, with sum `budget`, for the least total expected L1 noise.

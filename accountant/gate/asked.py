@@ -452,7 +452,9 @@ def _planned_row(
         if not held.is_gaussian:
             raise ValueError("a measurement is raised with noise of another kind")
         precision = Precision(held.precision.units + precision.units)
-    return PlannedMeasurement(block, precision, place, terms)
+    planned = PlannedMeasurement(block, precision, place, terms)
+    history.raises.noise_for(planned)  # raises ValueError unless it may be raised
+    return planned
 
 
 def _check_noise(noise: LatticeNoise | GaussianNoise, sensitivity: int = 1) -> None:

@@ -212,14 +212,15 @@ def _planned_budget(
 ) -> tuple[float, NoiseCost]:
     """What may be spent, in the units of the noise, and what a budget buys."""
     if isinstance(spending, GaussianSpending):
-        return PLANNED * float(spending.budget), GAUSSIAN
-    return PLANNED * float(spending.budget_of(request.epsilon)), laplace_cost(spending.table)
+        return PLANNED * float(spending.budget), noise_cost(spending.table, GAUSSIAN)
+    budget = float(spending.budget_of(request.epsilon))
+    return PLANNED * budget, noise_cost(spending.table, LAPLACE)
 
 
-def laplace_cost(table: ServedTable) -> NoiseCost:
-    """What a budget buys with Laplace noise: of a federated table, every holder adds its own."""
+def noise_cost(table: ServedTable, of_one: NoiseCost) -> NoiseCost:
+    """What a budget buys of a kind of noise: on a federated table, every holder adds its own."""
     holders = table.extent.holders
-    return LAPLACE if holders is None else LAPLACE.of_holders(holders.n_holders)
+    return of_one if holders is None else of_one.of_holders(holders.n_holders)
 
 
 def _wishes(columns: Sequence[Column], request: SynthesisRequest) -> Wishes:
@@ -451,12 +452,13 @@ def preview(table: ServedTable, request: SynthesisRequest) -> tuple[PlannedStep,
     if not request.epsilon:
         return tuple(steps)
     schema = table.info.schema
-    left, cost = float(schema.per_row(request.epsilon)), laplace_cost(table)
+    left, cost = float(schema.per_row(request.epsilon)), noise_cost(table, LAPLACE)
     price = float(schema.rows_per_unit_max)
     if request.delta is not None:
         bought = GaussianBudget.of(table, request.epsilon, request.delta)
         steps.append(_planned("opening Gaussian noise", float(bought.opening), 0))
-        left, cost, price = float(bought.budget), GAUSSIAN, float(bought.epsilon_per_budget)
+        cost = noise_cost(table, GAUSSIAN)
+        left, price = float(bought.budget), float(bought.epsilon_per_budget)
     if request.joining is not None:
         return (*steps, *_joined_steps(table, columns, request.joining, request, left, price))
     if known.n_rows is None:  # until rows are counted, use the public bound

@@ -196,11 +196,6 @@ def _check_federated(order: CreateSynthetic, columns: Sequence[str], schema: Sch
             hint=f"Leave {schema.holders} out of columns; counts by {schema.holders} are answered "
             "in SQL.",
         )
-    if order.delta is not None:
-        raise InvalidRequest(
-            f"{schema.table} is a federated table, whose holders draw no Gaussian noise.",
-            hint="Leave delta out: Laplace noise needs none.",
-        )
     if order.evaluate:
         raise InvalidRequest(
             f"{schema.table} is a federated table, and no holder can tell how far rows are from "

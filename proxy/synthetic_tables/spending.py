@@ -34,6 +34,7 @@ from cube.measurement import (
 )
 from cube.pieces import runs_of
 from cube.query import Partition, Scope
+from cube.refusals import InvalidRequest
 from cube.statistic import Asked, Distance, PlannedGaussian, PlannedStatistic, Statistic
 from planner.measuring import GaussianKind
 from proxy.synthetic_tables.request import Progress, Watch
@@ -164,15 +165,16 @@ class GaussianBudget:
     opening : Fraction
         The epsilon that the first charge pays for the terms; 0 once they are paid for.
     budget : Fraction
-        In ``mu**2``.
-    rows_per_unit : int
-        The most records of one unit.
+        In ``mu**2``, for a record.
+    times : int
+        What a unit costs for each record's rho: the square of its most records. On a federated
+        table whose units may be at several holders it is that sum over holders.
     """
 
     terms: GaussianTerms
     opening: Fraction
     budget: Fraction
-    rows_per_unit: int = 1
+    times: int = 1
 
     @classmethod
     def of(cls, table: ServedTable, epsilon: Fraction, delta: Fraction) -> "GaussianBudget":
@@ -181,18 +183,43 @@ class GaussianBudget:
         Raises
         ------
         InvalidRequest
-            If the table's Gaussian noise is accounted under another delta.
+            If the table's Gaussian noise is accounted under another delta; or if a federated table
+            has none yet, and the first costs more than `epsilon`.
         """
         account = table.gate.history.gaussian
-        terms = account.terms_for(delta, epsilon)
-        rho = Fraction(account.most_rho_units(terms, epsilon), UNITS_PER_RHO)
+        declared = table.first_terms if table.is_federated else None
+        if account.terms is None and declared is not None:
+            terms = _affordable(declared, table, epsilon)
+        else:
+            terms = account.terms_for(delta, epsilon)
+        rows = account.rows_per_unit
+        times = rows * table.extent.schema.of_one_holder.rows_per_unit_max
+        units = account.most_rho_units(terms, epsilon) * rows**2
+        budget = Fraction(units, UNITS_PER_RHO * times) / RHO_PER_BUDGET
         opening = constant_of(terms) if account.terms is None else Fraction(0)
-        return cls(terms, opening, rho / RHO_PER_BUDGET, account.rows_per_unit)
+        return cls(terms, opening, budget, times)
 
     @property
     def epsilon_per_budget(self) -> Fraction:
         """The epsilon that one unit of the budget costs, beyond the opening."""
-        return self.rows_per_unit**2 * self.terms.order * RHO_PER_BUDGET
+        return self.times * self.terms.order * RHO_PER_BUDGET
+
+
+def _affordable(terms: GaussianTerms, table: ServedTable, epsilon: Fraction) -> GaussianTerms:
+    """The terms that a federated table's owner declares, if the first noise costs less than that.
+
+    Its holders have terms of their own, whatever one synthetic table costs; where these are the
+    same, no holder charges more than the coordinator.
+    """
+    opening = constant_of(terms)
+    if opening >= epsilon:
+        raise InvalidRequest(
+            f"The first Gaussian noise of {table.info.schema.table} costs epsilon "
+            f"{float(opening):.3g} once, which is more than is given.",
+            hint="Give more, or leave delta out. With a smaller expected_epsilon in the settings "
+            "of the table and of its holders, the first noise costs less.",
+        )
+    return terms
 
 
 class GaussianSpending(LaplaceSpending):
@@ -238,10 +265,21 @@ class GaussianSpending(LaplaceSpending):
         asked = [one for one in statistics if isinstance(one, Distance)]
         if len(asked) < len(statistics):
             raise ValueError("a choice cannot be made with Gaussian noise")
-        units = int(Fraction(budget) * RHO_PER_BUDGET * UNITS_PER_RHO)
+        units = int(Fraction(budget) * RHO_PER_BUDGET * UNITS_PER_RHO * self._paid_by_holder)
         if not units or not asked:
             return ()
         return self.told([PlannedGaussian(one, Rho(units), self._terms) for one in asked])
+
+    @property
+    def _paid_by_holder(self) -> Fraction:
+        """What of a budget a statistic of one holder may have.
+
+        Of a table that grows, its cost is that of every cell, and those of all holders add up.
+        """
+        holders, account = self.table.extent.holders, self.table.gate.history.gaussian
+        if holders is None or account.holders or holders.n_holders == 1:
+            return Fraction(1)
+        return Fraction(self._bought.times, holders.n_holders * account.rows_per_unit**2)
 
     def _precision(self, budget: float | Fraction) -> Precision | None:
         """The most precise counts that cost no more than a budget; None if that buys nothing.
@@ -250,5 +288,5 @@ class GaussianSpending(LaplaceSpending):
         rounded down to them.
         """
         cost_units = int(Fraction(budget) * self._bought.epsilon_per_budget * UNITS_PER_EPSILON)
-        units = GaussianKind(self._terms).affordable(cost_units, self._bought.rows_per_unit)
+        units = GaussianKind(self._terms).affordable(cost_units) // self._bought.times
         return Precision(min(units, PRECISION_UNITS_MAX)) if units else None

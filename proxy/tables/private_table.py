@@ -83,7 +83,7 @@ class ServedTable:
         self.empty_history = fresh if is_private else None
         self.default_widths = DefaultWidths(fresh)
         self.delta = None if gaussian is None else gaussian.delta
-        self._terms = None if gaussian is None else gaussian.first_terms
+        self.first_terms = None if gaussian is None else gaussian.first_terms
         self.memory = memory
         self.gate = gate
         self.watcher = watcher
@@ -256,7 +256,7 @@ class ServedTable:
 
     def price_for(self, asked: AskedByOther, payer: Payer) -> Fraction:
         """What it would cost to measure what another ledger asks for; raises as `measure_for`."""
-        return self.gate.price_for(asked, payer, self._terms).epsilon
+        return self.gate.price_for(asked, payer, self.first_terms).epsilon
 
     def measure_for(self, asked: AskedByOther, payer: Payer) -> Told:
         """Charge what another ledger asks for, once, and measure it; what that ledger is told.
@@ -268,7 +268,7 @@ class ServedTable:
         LedgerUnavailable, SourceUnavailable
             A charge already made waits for the same request.
         """
-        return self.purchasing.in_flight.measure_for(asked, payer, self._terms)
+        return self.purchasing.in_flight.measure_for(asked, payer, self.first_terms)
 
     def able_holders(self) -> list[bool]:
         """For each holder of a federated table, whether it can be asked and has anything left."""

@@ -13,8 +13,10 @@ from accountant.gate import Asked, Funds, Gate, Told, open_table, renew_table
 from accountant.ledger import Ledger, Payer, open_ledger
 from accountant.noise import NoiseSource, SystemNoise
 from cube.axis import CategoryAxis
+from cube.measurement import GaussianTerms
 from cube.refusals import SourceUnavailable
 from cube.schema import Schema
+from planner.measuring import GaussianOffer
 from proxy.engine.engine import Engine
 from proxy.monitoring import UNWATCHED
 from proxy.synthetic_tables import SyntheticStore
@@ -37,6 +39,7 @@ class HoldersHere:
     change: Callable[[Told], Told] = field(default=lambda told: told)
     payer: Payer = COORDINATOR
     before: Callable[[int], None] = field(default=lambda _level: None)
+    offers: Sequence[GaussianOffer | None] = ()
 
     def __post_init__(self) -> None:
         self._purchases = [Purchases(gate, UNWATCHED) for gate in self.gates]
@@ -56,14 +59,19 @@ class HoldersHere:
 
     def check(self, level: int, asked: Asked) -> None:
         self._reach(level)
-        self.gates[level].price_for(Asked.read(asked.text), self.payer)
+        self.gates[level].price_for(Asked.read(asked.text), self.payer, self._terms(level))
 
     def measure(self, level: int, asked: Asked) -> Told:
         self._reach(level)
         self.before(level)
-        told = self._purchases[level].measure_for(Asked.read(asked.text), self.payer)
+        read = Asked.read(asked.text)
+        told = self._purchases[level].measure_for(read, self.payer, self._terms(level))
         self.told.append(told)
         return self.change(Told.read(told.text))
+
+    def _terms(self, level: int) -> GaussianTerms | None:
+        offer = self.offers[level] if self.offers else None
+        return None if offer is None else offer.first_terms
 
     def _reach(self, level: int) -> None:
         if level in self.down:
@@ -105,9 +113,14 @@ def federated_engine(  # noqa: PLR0913 - what the holders have, and what is decl
     renewed: bool = False,
     overlap: bool = False,
     rows_per_unit: int = 1,
+    offer: GaussianOffer | None = None,
+    offers: Sequence[GaussianOffer | None] = (),
     store: SyntheticStore | None = None,
 ) -> Iterator[Federation]:
-    """A coordinator of holders with given counts, each with a ledger of its own in `folder`."""
+    """A coordinator of holders with given counts, each with a ledger of its own in `folder`.
+
+    Gaussian noise is offered as in `offer`; by holders with `offers`, as in one of these.
+    """
     schema, own = federated_schema(sizes, list(counts)), schema_of(sizes)
     if rows_per_unit > 1:
         schema, own = (
@@ -123,10 +136,11 @@ def federated_engine(  # noqa: PLR0913 - what the holders have, and what is decl
             funds = budgets[place] if budgets else BUDGET
             gates.append(open_table(ledger, own, funds, source, drawn))
             ledgers.append(ledger)
-        holders = HoldersHere(gates, list(counts))
+        of_each = tuple(offers) or (offer,) * len(gates)
+        holders = HoldersHere(gates, list(counts), offers=of_each)
         ledger = stack.enter_context(open_ledger(folder / "coordinator.ledger"))
         if renewed:
             assert renew_table(ledger, schema, Funds(budget), holders, "owner")
         gate = open_table(ledger, schema, budget, holders, drawn)
-        table = ServedTable(schema, DEFAULT, gate, holders_public=holders_public)
+        table = ServedTable(schema, DEFAULT, gate, gaussian=offer, holders_public=holders_public)
         yield Federation(Engine({"rows": table}, store=store), ledger, holders, ledgers, table)

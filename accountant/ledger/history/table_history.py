@@ -168,8 +168,8 @@ class TableHistory:
     cost : CostState
         The cost of every cell, computed from the rows of every charge.
     gaussian : GaussianAccount
-        All Gaussian noise that is not paid for cell by cell, and the terms of all of it; its cost is part of
-        `units_spent`, but not of the cost of any cell.
+        All Gaussian noise that is not paid for cell by cell, and the terms of all of it; its cost
+        is part of `units_spent`, but not of the cost of any cell.
     unit_counts : UnitCounts
         All counts of units, which cost beside both.
     superseded : GrowingSet

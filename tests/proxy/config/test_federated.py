@@ -90,7 +90,6 @@ def test_wrong_holders_are_problems(tmp_path: Path, holders: str) -> None:
 WRONG_BESIDE = {
     'source = "p.csv"': "is given beside holders",
     'view = "SELECT 1"': "is given beside holders",
-    "delta = 1e-9": "is not for a federated table yet",
     'per_unit = ["sex"]': "is not for a federated table yet",
     'strategy = "paper"': "is not for a federated table",
     'extract = "file"': "those of holders stay with them",
