@@ -363,7 +363,8 @@ class _Chooser:
         if any(not offer.epsilon for offer in offers):
             return offers  # on most days, and the others take time to weigh
         candidate = query_itself(self._block)
-        offers += self._offered(candidate)
+        with suppress(*((InvalidTarget,) if self._weighing.caps else ())):
+            offers += self._offered(candidate)
         place = self._context.forecast.estimator.noisiest(self._block)
         if place is not None:
             earlier = self._of_all_holders(self._context.forecast.estimator.history[place].block)
@@ -374,7 +375,8 @@ class _Chooser:
         for candidate in rests(self._row, self._context):
             with suppress(InvalidTarget):  # the intervals are too noisy
                 offers += self._offered(candidate)
-        return offers
+        # What holders cannot spend is planned as if they could: then they refuse it.
+        return offers or self._offered(query_itself(self._block), self._weighing.without_caps)
 
     def _of_all_holders(self, block: QueryBlock) -> QueryBlock:
         """What was measured, as it would be of all holders if it was of one."""
@@ -398,12 +400,13 @@ class _Chooser:
                 offers += self._offered(new.rows)
         return offers
 
-    def _offered(self, candidate: Candidate) -> list[Offer]:
+    def _offered(self, candidate: Candidate, weighing: Weighing | None = None) -> list[Offer]:
         """A candidate with each kind of noise, at the smallest weight that meets the target."""
         offers, refusals = [], []
+        weighing = weighing or self._weighing
         for kind in self._context.offered.kinds:
             try:
-                offers.append(self._offer(candidate, self._weighing.smallest(candidate, kind)))
+                offers.append(self._offer(candidate, weighing.smallest(candidate, kind)))
             except InvalidTarget as refusal:
                 refusals.append(refusal)
         if not offers:

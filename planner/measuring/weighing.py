@@ -30,7 +30,7 @@ from cube.measurement import (
 )
 from cube.pace import checkpoint
 from cube.query import QueryBlock
-from cube.refusals import InvalidTarget, TooLarge
+from cube.refusals import TooLarge
 from cube.target import AccuracyTarget
 from inference import Estimator, widest
 from planner.measuring.candidates import Candidate
@@ -213,6 +213,11 @@ class Weighing:
     caps: Mapping[int, Fraction] = field(default_factory=lambda: MappingProxyType({}))
     rows_at_holder: int = 1
 
+    @property
+    def without_caps(self) -> "Weighing":
+        """The same, as if all holders could spend as much as is asked."""
+        return replace(self, caps=MappingProxyType({}))
+
     def with_planned(self, plan: Sequence[PlannedMeasurement]) -> "Weighing":
         """The same once more is planned."""
         together = self.together(plan)
@@ -220,15 +225,7 @@ class Weighing:
         return replace(self, beside=beside, base=together)
 
     def smallest(self, candidate: Candidate, kind: NoiseKind) -> tuple[PlannedMeasurement, ...]:
-        """The candidate at the smallest weight that meets the target; raises as `least_units`.
-
-        If holders cannot spend enough, it is planned as if they could: then they refuse it.
-        """
-        if self.caps:
-            try:
-                return self.raised(candidate, kind, self.least_units(candidate, kind))
-            except InvalidTarget:
-                return replace(self, caps=MappingProxyType({})).smallest(candidate, kind)
+        """The candidate at the smallest weight that meets the target; raises as `least_units`."""
         return self.raised(candidate, kind, self.least_units(candidate, kind))
 
     def least_units(self, candidate: Candidate, kind: NoiseKind) -> int:
