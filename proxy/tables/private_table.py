@@ -207,7 +207,7 @@ class ServedTable:
             If a holder cannot be asked.
         """
         if self.is_federated:
-            for one in self.extent.split(plan):  # each is for one holder
+            for one in self.extent.split(self.extent.kept(plan)):  # each is for one holder
                 self.gate.foresee([one], payer, epsilon_cap=None)
 
     def price_of_tables(self, added: Added) -> Fraction:
