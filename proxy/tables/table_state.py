@@ -120,8 +120,9 @@ class TableState:
                 charges, self._estimator.snapshot(), self._ski_rental.copy(), self._hindsight
             )
         checkpoint()
-        caps = {} if self.extent.holders is None else self._caps.now()
-        gaussian = None if self._caps.only_laplace else self._gaussian
+        is_federated = self.extent.holders is not None
+        caps = self._caps.now() if is_federated else {}
+        gaussian = None if is_federated and self._caps.only_laplace else self._gaussian
         return TableSnapshot(self.extent, self._strategy, known, self._watcher, gaussian, caps)
 
     def _rows_of(self, wanted: Sequence[Wanted]) -> list[RowEstimates]:
