@@ -9,7 +9,6 @@ Neighbours differ by one row added or removed. Noise is a textbook generator's, 
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
@@ -104,11 +103,7 @@ def summed_cost(n_holders: int, *, gaussian: bool = False) -> NoiseCost:
     ``2 M binom(2 M, M) / 4**M``: 1, 1.5, 1.875 for 1, 2, 3. Gaussian deviations
     grow by a square root.
     """
-    if gaussian:
-        return replace(GAUSSIAN, deviation=GAUSSIAN.deviation * math.sqrt(n_holders))
-    return replace(
-        LAPLACE, deviation=2 * n_holders * math.comb(2 * n_holders, n_holders) / 4**n_holders
-    )
+    return (GAUSSIAN if gaussian else LAPLACE).of_holders(n_holders)
 
 
 class SummedHolders:

@@ -112,6 +112,41 @@ def test_a_death_at_any_step_costs_time_and_no_budget(
     assert_answered(tmp_path)
 
 
+OF_GAUSSIAN = [
+    ("coordinator", "after charge", 3),
+    ("coordinator", "before measurement", 1),
+    ("south", "after charge", 1),
+    ("south", "after noise", 3),
+    ("south", "before reply", 3),
+]
+
+
+@pytest.fixture(scope="module")
+def undisturbed_gaussian(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Fraction]:
+    folder = tmp_path_factory.mktemp("gaussian")
+    (folder / "delta").touch()
+    assert not tended(folder, {})
+    assert all('"precision_units"' in text for text in charges(folder))
+    assert any('"raised_from"' in text for text in charges(folder))
+    return audited(folder)
+
+
+def charges(folder: Path) -> list[str]:
+    """The coordinator's charges, as text."""
+    entries = written(folder / "coordinator.ledger")
+    return [one.body for one in entries if one.kind == "charge"]
+
+
+@pytest.mark.parametrize(("who", "step", "nth"), OF_GAUSSIAN)
+def test_a_death_during_gaussian_noise_costs_time_and_no_budget(
+    tmp_path: Path, undisturbed_gaussian: dict[str, Fraction], who: str, step: str, nth: int
+) -> None:
+    (tmp_path / "delta").touch()
+    assert tended(tmp_path, {who: Fate(step, nth)}) == {who}
+    assert_same(audited(tmp_path), undisturbed_gaussian)
+    assert_answered(tmp_path)
+
+
 def assert_answered(folder: Path) -> None:
     """Everything is answered, near the truth, and free by now."""
     answers = json.loads((folder / "answers.json").read_text())

@@ -1,7 +1,8 @@
 """A coordinator and its holders, each a process of its own that dies at a named step.
 
 Holders answer on a socket, as their servers would: what is asked and told is text. The coordinator
-asks a session of statements until each is answered, and notes what it cost.
+asks a session of statements until each is answered, and notes what it cost. All of them offer
+Gaussian noise if the folder has a file `delta`.
 """
 
 import json
@@ -23,7 +24,9 @@ from accountant.gate import Asked, Gate, Told, open_table
 from accountant.ledger import Charge, Ledger, Measured
 from accountant.ledger.entries import Body
 from accountant.noise import SystemNoise
+from cube.measurement import GaussianTerms
 from cube.refusals import Refused, SourceUnavailable
+from planner.measuring import GaussianOffer
 from proxy.api import LOCAL, QueryRequest
 from proxy.engine.engine import Engine
 from proxy.monitoring import UNWATCHED
@@ -57,6 +60,7 @@ STEPS: Final = {
     "south": (*BEFORE_AND_AFTER, "before read", "after read", "after noise", "before reply"),
 }
 PATIENCE_SECONDS: Final = 60.0
+OFFER: Final = GaussianOffer(Fraction(1, 10**9), Fraction(4), is_declared=True)
 CONTEXT = mp.get_context("forkserver")
 
 
@@ -92,6 +96,10 @@ class _Steps:
         return DyingLedger(path, entry, self.at(f"before {kind}"), self.at(f"after {kind}"))
 
 
+def offer_in(folder: Path) -> GaussianOffer | None:
+    return OFFER if (folder / "delta").exists() else None
+
+
 def hold(folder: str, name: str, fate: Fate) -> None:
     """Answer as a holder, for ever."""
     steps, place = _Steps(fate), Path(folder)
@@ -101,17 +109,22 @@ def hold(folder: str, name: str, fate: Fate) -> None:
     noise = DyingNoise(SystemNoise(), steps.at("after noise"))
     with steps.ledger(place / f"{name}.ledger") as ledger:
         gate = open_table(ledger, schema, BUDGET, source, noise)
-        purchases = Purchases(gate, UNWATCHED)
+        purchases, offer = Purchases(gate, UNWATCHED), offer_in(place)
+        terms = None if offer is None else offer.first_terms
         (place / name).unlink(missing_ok=True)
         with Listener(str(place / name), "AF_UNIX", backlog=16) as listener:
             while True:
                 caller = listener.accept()
-                told = (caller, gate, purchases, steps.at("before reply"))
+                told = (caller, gate, purchases, terms, steps.at("before reply"))
                 threading.Thread(target=_answer, args=told, daemon=True).start()
 
 
 def _answer(
-    caller: Connection, gate: Gate, purchases: Purchases, before_reply: Callable[[], None]
+    caller: Connection,
+    gate: Gate,
+    purchases: Purchases,
+    terms: GaussianTerms | None,
+    before_reply: Callable[[], None],
 ) -> None:
     """Answer one call."""
     with caller, suppress(OSError):  # the coordinator may be dead
@@ -120,10 +133,10 @@ def _answer(
             if method == "state":
                 caller.send(gate.state)
             elif method == "price":
-                gate.price_for(Asked.read(text), COORDINATOR)
+                gate.price_for(Asked.read(text), COORDINATOR, terms)
                 caller.send("")
             else:
-                told = purchases.measure_for(Asked.read(text), COORDINATOR)
+                told = purchases.measure_for(Asked.read(text), COORDINATOR, terms)
                 before_reply()
                 caller.send(told.text)
         except Refused as refusal:
@@ -183,7 +196,7 @@ def coordinate(folder: str, fate: Fate) -> None:
     schema = federated_schema(SIZES, NAMES)
     with _Steps(fate).ledger(place / "coordinator.ledger") as ledger:
         gate = open_table(ledger, schema, BUDGET, HoldersElsewhere(place), SystemNoise())
-        engine = Engine({"rows": ServedTable(schema, DEFAULT, gate)})
+        engine = Engine({"rows": ServedTable(schema, DEFAULT, gate, gaussian=offer_in(place))})
         for sql in SESSION:
             _answered(engine, sql)
         again = [_answered(engine, sql) for sql in SESSION]

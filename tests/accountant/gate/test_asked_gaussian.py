@@ -220,6 +220,15 @@ def test_less_noise_than_is_paid_for_cannot_be_asked_for(asked: Asked) -> None:
             Asked.read(text)
 
 
+def test_the_most_noise_that_can_be_paid_for_is_drawn(gate: Gate, ledger: Ledger) -> None:
+    """What is charged must be measured, or it would wait for ever: also noise beyond 64 bits."""
+    told(gate, rows("r1", noise=GaussianNoise.for_precision(Precision(1))))
+    far = Distance(QueryBlock(counting([Factor(("b",), np.array([1, 2**40]))])), (0,))
+    told(gate, statistic("r2", ChargedGaussian(far, GaussianNoise.for_rho(Rho(1), 2**40))))
+    assert not gate.history.pending
+    assert verify(ledger.entries()).problem is None
+
+
 def test_a_statistic_of_a_larger_sensitivity_gets_more_noise(gate: Gate) -> None:
     """A request with the noise of a smaller one cannot even be read."""
     wide = Distance(THRICE, (7,))

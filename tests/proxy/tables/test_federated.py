@@ -160,7 +160,7 @@ def test_one_holder_down_is_named_and_nobody_is_charged(federation: Federation) 
     assert len(numbers(ask(federation, BY_A))) == 4
 
 
-def _fail_once(federation: Federation, name: str) -> None:
+def fail_once(federation: Federation, name: str) -> None:
     """The holder charges and measures, and its reply is lost."""
     failed: list[Told] = []
 
@@ -182,7 +182,7 @@ def _fail_once(federation: Federation, name: str) -> None:
 def test_a_reply_that_is_lost_is_told_again_and_paid_once(
     federation: Federation, name: str
 ) -> None:
-    _fail_once(federation, name)
+    fail_once(federation, name)
     with pytest.raises(SourceUnavailable, match=name):
         ask(federation, BY_A)
     assert len(federation.table.gate.history.pending) == 1

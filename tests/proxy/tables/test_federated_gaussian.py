@@ -18,7 +18,7 @@ from accountant.ledger.history import TableHistory
 from cube.holders import Holders
 from cube.measurement import GaussianTerms, PlannedMeasurement, Precision, Rho, Weight
 from cube.query import Factor, Partition, QueryBlock, counting
-from cube.refusals import BudgetExhausted, InvalidRequest
+from cube.refusals import BudgetExhausted, InvalidRequest, SourceUnavailable
 from cube.statistic import Distance, PlannedGaussian
 from planner.measuring import GaussianOffer
 from planner.workload import RequestedTarget
@@ -30,6 +30,7 @@ from tests.proxy.tables.test_federated import (
     TOTAL,
     ask,
     assert_all_agree,
+    fail_once,
     numbers,
 )
 from tests.support.audited import rechained
@@ -281,6 +282,30 @@ def test_a_holder_that_cannot_begin_with_gaussian_noise_gets_laplace_noise(tmp_p
             ask(federation, CELLS)
         assert federation.spent() == [0, 0, 0]
         assert federation.table.gate.budget().spent == 0
+
+
+def test_intervals_are_those_of_a_sum_of_the_holders_noises(federation: Federation) -> None:
+    """A fresh row of each holder: normal noise with the variances added up, in closed form."""
+    found = ask(federation, CELLS)
+    assert found.receipt is not None
+    (column,) = found.receipt.columns
+    variances = [one.deviation**2 for one in federation.table.gate.history.measurements]
+    assert len(variances) == len(NAMES)
+    wanted = norm.ppf(0.975) * math.sqrt(sum(variances))
+    for low, high in zip(column.low, column.high, strict=True):
+        if low > 0:  # a count is not below 0
+            assert (high - low) / 2 == pytest.approx(wanted, rel=1e-4)
+    assert sum(low > 0 for low in column.low) > TOTAL.size / 2
+
+
+def test_a_reply_that_is_lost_is_told_again_and_paid_once(federation: Federation) -> None:
+    fail_once(federation, "south")
+    with pytest.raises(SourceUnavailable, match="south"):
+        ask(federation, CELLS)
+    spent = federation.spent()
+    assert len(numbers(ask(federation, CELLS))) == TOTAL.size
+    assert federation.spent() == spent
+    assert_all_agree(federation)
 
 
 def test_marginals_and_batches_are_made_beside_gaussian_rows(federation: Federation) -> None:
