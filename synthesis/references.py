@@ -2,7 +2,8 @@
 
 Each holder tells the noisy distance of its own counts from such a table. The sum of these distances
 stands for the distance of all rows from independence, with what holders differ by added, which is
-known from their counts of single columns, for nothing.
+known from their counts of single columns, for nothing. From the same counts follows which share of
+a given table each holder is likely to have, so that it can tell its distance from that.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,9 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cube.query import Scope
 from synthesis.buckets import Buckets
 from synthesis.sketch import Candidate, Sketch
-from synthesis.tables import Floats, TableEstimate
+from synthesis.tables import Floats, Integers, TableEstimate
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +66,7 @@ def tables_if_independent(
     .. [1] W. James, C. Stein, "Estimation with Quadratic Loss", Proceedings of the Fourth Berkeley
        Symposium 1, 1961.
     """
-    sizes = np.array([max(0.0, one.n_rows or 0.0) for one in holders])
-    shares = sizes / sizes.sum() if sizes.sum() > 0 else np.full(sizes.size, 1 / sizes.size)
+    shares = _shares_of_rows(holders)
     first, second = (
         _columns(sketch, name, groups, holders, shares)
         for name, groups in zip(candidate.scope, candidate.groups, strict=True)
@@ -74,6 +75,55 @@ def tables_if_independent(
     found: Floats = np.einsum("hi,hj,h->hij", first, second, 1 / rows)
     between = np.abs(found.sum(axis=0) - sketch.reference(candidate)).sum()
     return found, float(between)
+
+
+def shares_of_holders(
+    counts: Integers, scope: Scope, groups: Sequence[Buckets], holders: Sequence[HolderMargins]
+) -> Floats:
+    """Each holder's share of the cells of a table of one or two columns, as far as is known.
+
+    Parameters
+    ----------
+    counts : (n_groups, ..) ndarray of int64
+        Of all rows, in groups of the levels of each column.
+    scope : tuple of str
+        The columns.
+    groups : sequence of Buckets
+        The groups of their levels.
+    holders : sequence of HolderMargins
+        At least one.
+
+    Returns
+    -------
+    (n_groups, .., n_holders) ndarray of float64
+        Not negative; the shares of a cell have the sum 1.
+
+    Notes
+    -----
+    In proportion to the tables that holders would have if their columns were independent there,
+    with the counts of columns drawn towards the holder's share as in `tables_if_independent`.
+    """
+    sizes = _shares_of_rows(holders)
+    tables = [np.full((1,) * counts.ndim, share) for share in sizes.tolist()]
+    for axis, (name, buckets) in enumerate(zip(scope, groups, strict=True)):
+        others = tuple(place for place in range(counts.ndim) if place != axis)
+        whole = counts.sum(axis=others).astype(np.float64)
+        shape = [-1 if place == axis else 1 for place in range(counts.ndim)]
+        for place, (share, one) in enumerate(zip(sizes.tolist(), holders, strict=True)):
+            own = _drawn_towards(share * whole, one.columns.get(name), buckets)
+            per_row = own / (share * max(float(whole.sum()), 1.0)) if share > 0 else 0.0 * own
+            tables[place] = tables[place] * per_row.reshape(shape)
+    of_each: Floats = np.stack(tables, axis=-1)
+    sums = of_each.sum(axis=-1, keepdims=True)
+    unknown = np.broadcast_to(sizes, of_each.shape)
+    return np.asarray(np.divide(of_each, sums, out=unknown.copy(), where=sums > 0))
+
+
+def _shares_of_rows(holders: Sequence[HolderMargins]) -> Floats:
+    """The share of each holder in all rows; equal ones if nothing is known."""
+    sizes = np.array([max(0.0, one.n_rows or 0.0) for one in holders])
+    shares = sizes / sizes.sum() if sizes.sum() > 0 else np.full(sizes.size, 1 / sizes.size)
+    return np.asarray(shares, dtype=np.float64)
 
 
 def _columns(

@@ -21,6 +21,7 @@ from cube.statistic import Asked
 from cube.target import AccuracyTarget, SumTarget
 from inference import EstimatorMemory, History, NoisePlaces, RowEstimates
 from planner.measuring import LAPLACE, GaussianOffer, NoiseKind, Strategy
+from planner.sql import listed
 from planner.workload import Wanted
 from proxy.api import BudgetStatus, LimitStatus, TableInfo
 from proxy.config import DEFAULT_MEMORY, MemoryLimits, Sharing
@@ -196,18 +197,21 @@ class ServedTable:
         """Refuse a plan as `buy_plan` would: BudgetExhausted, LimitReached, CostAboveCap."""
         self.gate.check(self.extent.kept(plan), payer, epsilon_cap=epsilon_cap)
 
-    def foresee(self, plan: Sequence[PlannedMeasurement], payer: Payer) -> None:
-        """Have the holders of a federated table refuse a plan, if one would; charges nothing.
+    def foresee(self, plan: Sequence[PlannedMeasurement], payer: Payer, level: int) -> None:
+        """Have a holder of a federated table refuse its part of a plan; charges nothing.
 
         Raises
         ------
         BudgetExhausted, LimitReached, TooLarge
         SourceUnavailable
-            If a holder cannot be asked.
+            If it cannot be asked.
         """
-        if self.is_federated:
-            for one in self.extent.split(plan):  # each is for one holder
-                self.gate.foresee([one], payer, epsilon_cap=None)
+        holders = self.extent.holders
+        if holders is None:
+            raise TypeError(f"{self.info.schema.table} has no holders")
+        parts = self.extent.split(plan)
+        own = [one for one in parts if holders.at_holder(one.block)[0] == level]
+        self.gate.foresee(own, payer, epsilon_cap=None)
 
     def price_of_tables(self, added: Added) -> Fraction:
         """What `buy_tables` would cost now. Charges nothing."""
@@ -272,6 +276,16 @@ class ServedTable:
     def able_holders(self) -> list[bool]:
         """For each holder of a federated table, whether it can be asked and has anything left."""
         return [bool(left) for left in self.gate.left_at_holders()]
+
+    def named_holders(self, levels: Collection[int]) -> str:
+        """Some holders of a federated table; how many of all, where SQL does not name them."""
+        axis = self.extent.holders
+        if axis is None:
+            raise TypeError(f"{self.info.schema.table} has no holders")
+        if axis.axis not in self.info.schema.by_name:
+            return f"{len(levels)} of {axis.n_holders}"
+        names = self.extent.schema.by_name[axis.axis].levels
+        return listed([str(names[level]) for level in sorted(levels)])
 
     def left(self, payer: Payer) -> Fraction:
         """What a payer may still spend: the least that the budget and the payer's limits leave."""
