@@ -38,7 +38,7 @@ MECHANISM = best_counter_mechanism(Fraction(2), 500, LEVELS)
 
 def of(seq: int, **changes: Any) -> ServerRelease:
     """A release of a server that counts the visits of 500 of 2000 users."""
-    declared = {
+    declared: dict[str, Any] = {
         "p1": MECHANISM.state.threshold,
         "alpha": MECHANISM.output.threshold,
         "levels": LEVELS,
