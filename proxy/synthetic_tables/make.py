@@ -27,8 +27,6 @@ from cube.refusals import (
     InvalidRequest,
     InvalidTarget,
     LimitReached,
-    Refused,
-    SourceUnavailable,
     TooLarge,
     UnknownName,
 )
@@ -460,24 +458,16 @@ def affordable_levels(
     """
     weight = Weight.at_least(table.info.schema.per_row(request.epsilon + request.evaluate))
     everything = PlannedMeasurement(QueryBlock(counting()), weight)
-    levels, able = all_levels(table), []
-    refusal: Refused | None = None
     try:
         table.check([everything], payer, epsilon_cap=None)
-        for level in levels:
-            try:
-                table.foresee([everything], payer, level)
-            except (BudgetExhausted, LimitReached, SourceUnavailable) as refused:
-                if not request.any_holders:
-                    raise
-                refusal = refused
-            else:
-                able.append(level)
-        if refusal is not None and not able:
-            raise refusal
-    except (BudgetExhausted, LimitReached) as refused:
-        raise type(refused)(replace(refused.shortfall, is_synthetic=True)) from None
-    return tuple(able)
+        refusals = table.refusals([everything], payer)
+        able = tuple(level for level, refusal in enumerate(refusals) if refusal is None)
+        refused = next((one for one in refusals if one is not None), None)
+        if refused is not None and not (able and request.any_holders):
+            raise refused
+    except (BudgetExhausted, LimitReached) as refusal:
+        raise type(refusal)(replace(refusal.shortfall, is_synthetic=True)) from None
+    return able
 
 
 def holders_left_out(table: ServedTable, levels: Sequence[int]) -> str:

@@ -6,6 +6,7 @@ enough. No exact count comes this far: a gate hands out noisy values only.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -16,6 +17,7 @@ from accountant.gate import EndedGeneration, Gate, Told
 from accountant.ledger import Payer
 from accountant.ledger.history import BindingLimit
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
+from cube.refusals import Refused
 from cube.schema import Schema
 from cube.statistic import Asked
 from cube.target import AccuracyTarget, SumTarget
@@ -197,21 +199,27 @@ class ServedTable:
         """Refuse a plan as `buy_plan` would: BudgetExhausted, LimitReached, CostAboveCap."""
         self.gate.check(self.extent.kept(plan), payer, epsilon_cap=epsilon_cap)
 
-    def foresee(self, plan: Sequence[PlannedMeasurement], payer: Payer, level: int) -> None:
-        """Have a holder of a federated table refuse its part of a plan; charges nothing.
+    def refusals(self, plan: Sequence[PlannedMeasurement], payer: Payer) -> list[Refused | None]:
+        """How each holder of a federated table would refuse its part of a plan, if it would.
 
-        Raises
-        ------
-        BudgetExhausted, LimitReached, TooLarge
-        SourceUnavailable
-            If it cannot be asked.
+        All are asked at the same time, and nothing is charged. Empty for any other table.
         """
         holders = self.extent.holders
         if holders is None:
-            raise TypeError(f"{self.info.schema.table} has no holders")
-        parts = self.extent.split(plan)
-        own = [one for one in parts if holders.at_holder(one.block)[0] == level]
-        self.gate.foresee(own, payer, epsilon_cap=None)
+            return []
+        parts: dict[int, list[PlannedMeasurement]] = {}
+        for one in self.extent.split(plan):
+            parts.setdefault(holders.at_holder(one.block)[0], []).append(one)
+
+        def ask(level: int) -> Refused | None:
+            try:
+                self.gate.foresee(parts.get(level, ()), payer, epsilon_cap=None)
+            except Refused as refusal:
+                return refusal
+            return None
+
+        with ThreadPoolExecutor(holders.n_holders, thread_name_prefix="holder") as pool:
+            return list(pool.map(ask, range(holders.n_holders)))
 
     def price_of_tables(self, added: Added) -> Fraction:
         """What `buy_tables` would cost now. Charges nothing."""

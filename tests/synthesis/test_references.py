@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from synthesis.buckets import Buckets
 from synthesis.choice import GAUSSIAN, LAPLACE, noise_of_sum
-from synthesis.references import HolderMargins, tables_if_independent
+from synthesis.references import HolderMargins, shares_of_holders, tables_if_independent
 from synthesis.sketch import Candidate, Sketch
 from synthesis.tables import Column, TableEstimate
 
@@ -104,3 +104,33 @@ def test_a_sum_over_holders_is_as_noisy_as_its_law_says() -> None:
     for cost in (LAPLACE, GAUSSIAN):
         more = cost.of_holders(3)
         assert more.least_l1(sizes, 2.0) == pytest.approx(1.875 * cost.least_l1(sizes, 2.0))
+
+
+@pytest.mark.parametrize("candidate", [CANDIDATE, GROUPED], ids=["levels", "groups"])
+def test_shares_of_holders_with_independent_columns_are_theirs(candidate: Candidate) -> None:
+    """In every cell of the table of all rows, and of one column."""
+    whole = np.rint(1000 * summed(NORTH + SOUTH, candidate)).astype(np.int64)
+    holders = [HolderMargins(float(one.sum()), one_ways(one, LITTLE)) for one in (NORTH, SOUTH)]
+    found = shares_of_holders(whole // 1000, ("x", "y"), candidate.groups, holders)
+    of_each = np.stack([summed(NORTH, candidate), summed(SOUTH, candidate)], axis=-1)
+    np.testing.assert_allclose(found, of_each / of_each.sum(axis=-1, keepdims=True), atol=0.01)
+    alone = shares_of_holders(whole.sum(axis=1) // 1000, ("x",), candidate.groups[:1], holders)
+    of_x = of_each.sum(axis=1)
+    np.testing.assert_allclose(alone, of_x / of_x.sum(axis=-1, keepdims=True), atol=0.01)
+
+
+def test_shares_add_up_whatever_is_known() -> None:
+    rng = np.random.default_rng(3)
+    for holders in (
+        [HolderMargins(None, {})] * 3,
+        [HolderMargins(-20.0, {}), HolderMargins(10.0, {}), HolderMargins(None, {})],
+        [HolderMargins(600.0, one_ways(NORTH, np.array(1e9))), HolderMargins(400.0, {})],
+        [HolderMargins(5.0, one_ways(-NORTH, LITTLE)), HolderMargins(5.0, one_ways(TIED, LITTLE))],
+    ):
+        counts = rng.integers(0, 3, (3, 4))
+        found = shares_of_holders(counts, ("x", "y"), CANDIDATE.groups, holders)
+        assert found.shape == (3, 4, len(holders))
+        assert (found >= 0).all()
+        np.testing.assert_allclose(found.sum(axis=-1), 1.0)
+    unknown = shares_of_holders(counts, ("x", "y"), CANDIDATE.groups, [HolderMargins(None, {})] * 4)
+    np.testing.assert_allclose(unknown, 0.25)
