@@ -132,5 +132,6 @@ def test_shares_add_up_whatever_is_known() -> None:
         assert found.shape == (3, 4, len(holders))
         assert (found >= 0).all()
         np.testing.assert_allclose(found.sum(axis=-1), 1.0)
+    counts = np.ones((3, 4), dtype=np.int64)
     unknown = shares_of_holders(counts, ("x", "y"), CANDIDATE.groups, [HolderMargins(None, {})] * 4)
     np.testing.assert_allclose(unknown, 0.25)
