@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from cube.query import N_FACTOR_CELLS_MAX, Partition, QueryBlock, counting
+from cube.query import N_FACTOR_CELLS_MAX, Partition, QueryBlock, Scope, counting
 from cube.statistic import GaussianNoisyCounts
 from inference import History, counts_groups
 from synthesis.buckets import Buckets, GroupedEstimate
@@ -53,6 +53,19 @@ class KnownEstimates:
     def __len__(self) -> int:
         """The number of estimates."""
         return len(self.tables) + len(self.grouped)
+
+    @property
+    def pairs(self) -> dict[Scope, list[GroupedEstimate]]:
+        """The tables of two columns, over groups of levels; a level may be a group."""
+        found: dict[Scope, list[GroupedEstimate]] = {}
+        for one in self.grouped:
+            if len(one.scope) > 1:
+                found.setdefault(one.scope, []).append(one)
+        for table in self.tables:
+            if len(table.scope) > 1:
+                levels = tuple(Buckets(np.arange(size)) for size in table.values.shape)
+                found.setdefault(table.scope, []).append(GroupedEstimate(levels, table))
+        return found
 
     @classmethod
     def from_history(

@@ -7,12 +7,13 @@ a given table each holder is likely to have, so that it can tell its distance fr
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from cube.query import Scope
-from synthesis.buckets import Buckets
+from synthesis.buckets import Buckets, GroupedEstimate
+from synthesis.fitting import ratio_or_zero
 from synthesis.sketch import Candidate, Sketch
 from synthesis.tables import Floats, Integers, TableEstimate
 
@@ -27,10 +28,13 @@ class HolderMargins:
         The approximate number of its rows; None if it is not known.
     columns : mapping of str to TableEstimate
         Its own counts of the levels of columns, as far as they are known.
+    pairs : mapping of sorted scope to sequence of GroupedEstimate
+        Its own counts of two columns, of levels or of groups of them, as far as they are known.
     """
 
     n_rows: float | None
     columns: Mapping[str, TableEstimate]
+    pairs: Mapping[Scope, Sequence[GroupedEstimate]] = field(default_factory=dict)
 
 
 def tables_if_independent(
@@ -101,7 +105,10 @@ def shares_of_holders(
     Notes
     -----
     In proportion to the tables that holders would have if their columns were independent there,
-    with the counts of columns drawn towards the holder's share as in `tables_if_independent`.
+    with the counts of columns drawn towards the holder's share as in `tables_if_independent`. Where
+    a holder's counts of both columns are known, its share of the given counts is drawn to them, as
+    far as they differ by more than noise: the nearer the shares are to what holders have, the
+    nearer is the sum of their distances to the distance of all rows.
     """
     sizes = _shares_of_rows(holders)
     tables = [np.full((1,) * counts.ndim, share) for share in sizes.tolist()]
@@ -113,10 +120,46 @@ def shares_of_holders(
             own = _drawn_towards(share * whole, one.columns.get(name), buckets)
             per_row = own / (share * max(float(whole.sum()), 1.0)) if share > 0 else 0.0 * own
             tables[place] = tables[place] * per_row.reshape(shape)
-    of_each: Floats = np.stack(tables, axis=-1)
-    sums = of_each.sum(axis=-1, keepdims=True)
-    unknown = np.broadcast_to(sizes, of_each.shape)
-    return np.asarray(np.divide(of_each, sums, out=unknown.copy(), where=sums > 0))
+    shares = _of_sums(
+        np.stack(tables, axis=-1), np.broadcast_to(sizes, (*counts.shape, sizes.size))
+    )
+    own_counts = [counts * shares[..., place] for place in range(len(holders))]
+    for place, one in enumerate(holders):
+        for pair in one.pairs.get(tuple(scope), ()):
+            own_counts[place] = _drawn_to(own_counts[place], groups, pair)
+    return _of_sums(np.stack(own_counts, axis=-1), shares)
+
+
+def _of_sums(parts: Floats, otherwise: Floats) -> Floats:
+    """Each part's share of the sum over the last axis; another one where the sum is 0."""
+    sums = parts.sum(axis=-1, keepdims=True)
+    return np.asarray(np.divide(parts, sums, out=otherwise.copy(), where=sums > 0))
+
+
+def _drawn_to(table: Floats, groups: Sequence[Buckets], pair: GroupedEstimate) -> Floats:
+    """A table of two columns, as near to a holder's own counts of them as noise allows.
+
+    These may be of finer groups along one column, and of coarser ones along another: within a
+    coarser group the table keeps its shares. Where groups cross, the table stays as it is.
+    """
+    values, variance = pair.table.values, pair.table.variance
+    places = []
+    for axis, (own, asked) in enumerate(zip(pair.groups, groups, strict=True)):
+        try:
+            finer = asked.within(own)
+        except ValueError:
+            try:
+                places.append(own.within(asked).labels)
+            except ValueError:
+                return table
+        else:
+            values, variance = finer.summed(values, axis), finer.summed(variance, axis)
+            places.append(np.arange(asked.n_buckets))
+    cells = np.arange(values.size).reshape(values.shape)[np.ix_(*places)]
+    summed = np.bincount(cells.ravel(), table.ravel(), minlength=values.size)
+    expected = summed.reshape(values.shape)
+    drawn = np.maximum(expected + _kept(values - expected, variance) * (values - expected), 0.0)
+    return np.asarray(table * ratio_or_zero(drawn, expected).ravel()[cells], dtype=np.float64)
 
 
 def _shares_of_rows(holders: Sequence[HolderMargins]) -> Floats:
@@ -149,7 +192,11 @@ def _drawn_towards(expected: Floats, own: TableEstimate | None, groups: Buckets)
     if own is None or total <= 0:
         return expected
     apart = groups.summed(own.values, 0) - expected
-    square, noise = float(np.square(apart).sum()), float(own.variance.sum())
-    kept = max(0.0, 1 - noise / square) if square > 0 else 0.0
-    drawn = np.maximum(expected + kept * apart, 0.0)
+    drawn = np.maximum(expected + _kept(apart, own.variance) * apart, 0.0)
     return np.asarray(drawn * (total / max(float(drawn.sum()), 1.0)), dtype=np.float64)
+
+
+def _kept(apart: Floats, variance: Floats) -> float:
+    """The part of a difference that is more than noise; see `tables_if_independent`."""
+    square, noise = float(np.square(apart).sum()), float(variance.sum())
+    return max(0.0, 1 - noise / square) if square > 0 else 0.0

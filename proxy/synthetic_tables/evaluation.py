@@ -127,11 +127,11 @@ def evaluated(  # noqa: PLR0913 - what is compared with what, and who pays
     which falls with it, equally large. Drawing without replacement is counted as a Gaussian error.
 
     Each holder of a federated table tells the distance of its own counts from a share of the rows'
-    counts: of the rows that name it, if the holder is one of the columns, and otherwise of the
-    share that its noisy counts of columns suggest (`synthesis.shares_of_holders`). The shares add
-    up to the rows' counts, so by the triangle inequality the sum of the distances is at least the
-    distance of all rows: the estimate is an upper bound. Every holder pays the epsilon, and each
-    sum has the noise of every holder.
+    counts. For a column and the holder, it is that of the rows that name the holder, and the sum of
+    the distances is the distance. For two other columns it is the share that the holder's noisy
+    counts suggest (`synthesis.shares_of_holders`). These shares add up to the rows' counts, so by
+    the triangle inequality the sum is at least the distance of all rows: the estimate is an upper
+    bound. Every holder pays the epsilon, and each sum has the noise of every holder.
     """
     rng = np.random.default_rng(seed)
     columns, of_rows = columns_of(axes), levels_of(axes, rows)
@@ -219,9 +219,8 @@ class _Compared:
         self._n_rows, self._rng = n_rows, rng
         self._holders = spending.table.extent.holders
         others = [one for one in columns if self._holders is None or one.name != self._holders.axis]
-        self._has_column = len(others) < len(columns)
         self._margins: list[HolderMargins] = []
-        if self._holders is not None and not self._has_column:
+        if self._holders is not None:
             self._margins = holder_margins(spending.table, others, (), spending.levels)
 
     def distances(self, scope: Scope) -> list[Distance]:
@@ -230,7 +229,10 @@ class _Compared:
         if holders is None:
             return [self._distance(scope, self._counts(scope))]
         own = tuple(name for name in scope if name != holders.axis)
-        counts = self._by_holder(own, holders.axis)
+        if len(own) < len(scope):
+            counts = self._counts(own, self._of_rows[holders.axis])
+        else:
+            counts = self._by_holder(own)
         return [
             holders.distance_of(self._distance(own, counts[..., place]), level)
             for place, level in enumerate(self._spending.levels)
@@ -240,10 +242,8 @@ class _Compared:
         block = QueryBlock(counting(), product_partition(scope, self._groups))
         return Distance(block, tuple(counts.ravel().tolist()))
 
-    def _by_holder(self, scope: Scope, axis: str) -> Integers:
-        """The rows' counts that each holder compares its own with; they come last."""
-        if self._has_column:
-            return self._counts(scope, self._of_rows[axis])
+    def _by_holder(self, scope: Scope) -> Integers:
+        """The rows' counts that each holder is likely to have a share of; holders come last."""
         counts = self._counts(scope)
         groups = [Buckets(self._groups[name]) for name in scope]
         shares = shares_of_holders(counts, scope, groups, self._margins)

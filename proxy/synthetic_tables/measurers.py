@@ -427,5 +427,6 @@ def holder_margins(
     snapshot, found = table.snapshot(), []
     for level in range(snapshot.n_holders) if levels is None else levels:
         known = KnownEstimates.from_history(snapshot.held_by(level), columns, (), stratum)
-        found.append(HolderMargins(known.n_rows, known_sketch(columns, known).one_ways))
+        one_ways = known_sketch(columns, known).one_ways
+        found.append(HolderMargins(known.n_rows, one_ways, known.pairs))
     return found
