@@ -25,7 +25,6 @@ from synthesis.pairwise import (
     buy_tables,
     known_model,
     known_sketch,
-    measured_model,
     one_way_budgets,
     worth_scoring,
 )
@@ -79,7 +78,6 @@ __all__ = [
     "known_model",
     "known_sketch",
     "known_strata",
-    "measured_model",
     "measured_strata",
     "merged_model",
     "model_json",

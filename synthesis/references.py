@@ -157,9 +157,10 @@ def _drawn_to(table: Floats, groups: Sequence[Buckets], pair: GroupedEstimate) -
             places.append(np.arange(asked.n_buckets))
     cells = np.arange(values.size).reshape(values.shape)[np.ix_(*places)]
     summed = np.bincount(cells.ravel(), table.ravel(), minlength=values.size)
-    expected = summed.reshape(values.shape)
+    expected: Floats = summed.reshape(values.shape).astype(np.float64)
     drawn = np.maximum(expected + _kept(values - expected, variance) * (values - expected), 0.0)
-    return np.asarray(table * ratio_or_zero(drawn, expected).ravel()[cells], dtype=np.float64)
+    ratios: Floats = ratio_or_zero(drawn, expected).ravel()[cells]
+    return np.asarray(table * ratios, dtype=np.float64)
 
 
 def _shares_of_rows(holders: Sequence[HolderMargins]) -> Floats:
