@@ -213,7 +213,8 @@ class ServedTable:
 
         def ask(level: int) -> Refused | None:
             try:
-                self.gate.foresee(parts.get(level, ()), payer, epsilon_cap=None)
+                kept = self.extent.kept(parts.get(level, ()))
+                self.gate.foresee(kept, payer, epsilon_cap=None)
             except Refused as refusal:
                 return refusal
             return None

@@ -146,6 +146,15 @@ def test_a_table_with_holders_is_read_drawn_again_and_reported_on(public: Federa
     assert b"north" in synthetic.model_file(LOCAL, "s")
 
 
+def test_a_workload_may_name_the_holder_if_it_is_a_column(public: Federation) -> None:
+    workload = "workload => 'SELECT holder, a, COUNT(*) FROM rows GROUP BY holder, a'"
+    told = refused(public.engine, f"{MAKE} WITH (epsilon => 1, columns => (a, b), {workload})")
+    assert "holder" in told.message
+    assert public.spent() == [0, 0, 0]
+    order = f"{MAKE} WITH (epsilon => 1, columns => (a, b, holder), {workload}, rows => 50)"
+    assert asked(public.engine, order)[0]["n_rows"] == 50
+
+
 # Some holders.
 
 
@@ -183,6 +192,18 @@ def test_a_holder_with_too_little_left_is_left_out_whole(tmp_path: Path) -> None
         everybody = make(found.table, request(1, any_holders=True), ANN)
         assert (everybody.levels, everybody.left_out) == ((0, 1, 2), "")
         assert everybody.incomplete == ""
+
+
+def test_where_a_person_may_be_at_several_holders_some_pay_no_more_than_their_part(
+    tmp_path: Path,
+) -> None:
+    with federated_engine(tmp_path, SIZES, COUNTS, overlap=True) as found:
+        found.holders.down.add(0)
+        made = make(found.table, request(3, any_holders=True, evaluate=Fraction(3)), ANN)
+        assert made.levels == (1, 2)
+        assert made.epsilon_spent == sum(found.spent()) <= 2
+        assert found.spent()[0] == 0
+        assert all(0.99 < spent <= 1 for spent in found.spent()[1:])
 
 
 def test_if_no_holder_can_answer_it_is_refused_unpaid(hidden: Federation) -> None:
