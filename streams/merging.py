@@ -99,7 +99,7 @@ class ServerRelease:
             raise ValueError("the noise is out of range")
 
     def _check_numbers(self) -> None:
-        """Check that there are as many numbers as the stream has."""
+        """Check the number of numbers."""
         n_numbers = self.n_estimators * max(1, self.levels)
         if len(self.predicates) > N_PREDICATES_MAX or len(self.noisy_ones) != n_numbers:
             raise ValueError("there are not the numbers of all users and of each predicate")

@@ -127,7 +127,7 @@ def evaluated(  # noqa: PLR0913 - what is compared with what, and who pays
     which falls with it, equally large. Drawing without replacement is counted as a Gaussian error.
 
     Each holder of a federated table tells the distance of its own counts from a share of the rows'
-    counts. For a column and the holder, it is that of the rows that name the holder, and the sum of
+    counts. For a column and the holder, these are the rows that name the holder, and the sum of
     the distances is the distance. For two other columns it is the share that the holder's noisy
     counts suggest (`synthesis.shares_of_holders`). These shares add up to the rows' counts, so by
     the triangle inequality the sum is at least the distance of all rows: the estimate is an upper

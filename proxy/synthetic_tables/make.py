@@ -454,7 +454,7 @@ def affordable_levels(
     ------
     BudgetExhausted, LimitReached
     SourceUnavailable
-        If a holder of a federated table cannot be asked; of those that can, none.
+        If a holder of a federated table cannot be asked, and the request needs it.
     """
     weight = Weight.at_least(table.info.schema.per_row(request.epsilon + request.evaluate))
     everything = PlannedMeasurement(QueryBlock(counting()), weight)
