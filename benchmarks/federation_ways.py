@@ -16,9 +16,9 @@ from benchmarks.federation_flaim import DELTA, rho_of
 from benchmarks.federation_holders import RowsHolder, SummedHolders, summed_cost
 from benchmarks.federation_seed import WAYS, Holder, Network, Rows, Sent
 from benchmarks.federation_tables import Table
-from synthesis import measured_model
 from synthesis.drawing import draw_rows
 from synthesis.holders import HoldersSettings, Smoothing, Structure, federated_network
+from synthesis.pairwise import measured_model
 from synthesis.privbayes import BayesianNetwork, plain_attribute
 
 REPLACED: Final = 2  # a row replaced is one removed and one added

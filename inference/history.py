@@ -14,7 +14,7 @@ It holds noisy values, and adds up those of holders; it computes nothing else wi
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -193,18 +193,23 @@ def held_by(history: History, holders: Holders, level: int) -> History:
     return found
 
 
-def pooled(history: History, holders: Holders) -> History:
-    """The blocks that all holders have measured, each with the sum of its most precise values."""
+def pooled(history: History, holders: Holders, levels: Collection[int] | None = None) -> History:
+    """The blocks that all holders have measured, each with the sum of its most precise values.
+
+    With `levels`, those that these holders have measured, and the sum over them.
+    """
+    wanted = set(range(holders.n_holders) if levels is None else levels)
     parts: dict[str, dict[int, Measurement]] = {}
     for place in range(len(history)):
         one = history[place]
         if history.most_precise(one.block) != place:
             continue
         level, block = holders.at_holder(one.block)
-        parts.setdefault(fingerprint(block), {})[level] = one
+        if level in wanted:
+            parts.setdefault(fingerprint(block), {})[level] = one
     found = History()
     for of_block in parts.values():
-        if len(of_block) == holders.n_holders:
+        if len(of_block) == len(wanted):
             found.add([_summed([of_block[level] for level in sorted(of_block)], holders)])
     return found
 

@@ -6,7 +6,6 @@ The corrected forms of the published estimators, and no others. Knows no SQL, wi
 from streams.arrivals import Arrivals
 from streams.counters import RATE_MIN, best_counter_mechanism
 from streams.declared import AnyEpoch, epoch_of
-from streams.epoch import Epoch
 from streams.estimates import ErrorLaw, ReleasedCount
 from streams.mechanism import EPSILON_MIN, best_mechanism
 from streams.merging import ServerRelease, agreement, merged, release_file, release_in
@@ -20,7 +19,6 @@ __all__ = [
     "STEP_MAX",
     "AnyEpoch",
     "Arrivals",
-    "Epoch",
     "ErrorLaw",
     "ReleasedCount",
     "ServerRelease",

@@ -13,19 +13,20 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from cube.encoding import canonical_json
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import InvalidRequest, TooLarge
-from streams.counters import RATE_MIN
-from streams.declared import mechanism_of, population_of
+from streams.counters import RATE_MIN, CounterMechanism
+from streams.declared import counters_of, mechanism_of, population_of
 from streams.estimates import ReleasedCount
 from streams.mechanism import Mechanism
 from streams.population import UNIVERSE_MAX
+from streams.visit_estimates import ReleasedVisits
 
 KIND: Final = "tacit release of a stream"
-VERSION: Final = 1
+VERSION: Final = 2
 FILE_BYTES_MAX: Final = 2**16
 N_SERVERS_MAX: Final = 1000
 N_PLACES_MAX: Final = 2**27  # of all estimators, as a stream may have
@@ -45,14 +46,15 @@ class ServerRelease:
     stream, epoch : str
     epochs : str
         The window of an epoch.
-    universe, n_places, p1, alpha : int
+    universe, n_places, p1, alpha, levels, n_releases : int
         As declared; see `declared.DeclaredStream`.
     has_departures : bool
     predicates : tuple of str
     key : str
         Who is in the sample; empty if everybody has a bit.
     noisy_ones : tuple of int
-        Of everybody, then of each predicate.
+        Of everybody, then of each predicate. If visits are counted, each has a number for every
+        level, of ones less zeros; those of the last release of the epoch.
     opened, released : str
         The digests of the entries in the server's ledger that opened the stream, and that have
         these numbers.
@@ -67,6 +69,8 @@ class ServerRelease:
     n_places: int
     p1: int
     alpha: int
+    levels: int
+    n_releases: int
     has_departures: bool
     predicates: tuple[str, ...]
     key: str
@@ -80,8 +84,7 @@ class ServerRelease:
             raise ValueError("the universe is out of range")
         if not 1 <= self.n_places <= N_PLACES_MAX // (1 + len(self.predicates)):
             raise ValueError("the number of bits is out of range")
-        if len(self.predicates) > N_PREDICATES_MAX or len(self.noisy_ones) != self.n_estimators:
-            raise ValueError("there is not one number for all users and one for each predicate")
+        self._check_numbers()
         if any(abs(one) > NUMBER_MAX for one in self.noisy_ones):
             raise ValueError("a number is out of range")
         if (self.universe == self.n_places) != (not self.key):
@@ -95,15 +98,15 @@ class ServerRelease:
         if self.mechanism.output.rate < RATE_MIN:
             raise ValueError("the noise is out of range")
 
-    @property
-    def levels(self) -> int:
-        """Visits are not counted."""
-        return 0
-
-    @property
-    def n_releases(self) -> int:
-        """One at the end of an epoch."""
-        return 1
+    def _check_numbers(self) -> None:
+        """Check the number of numbers."""
+        n_numbers = self.n_estimators * max(1, self.levels)
+        if len(self.predicates) > N_PREDICATES_MAX or len(self.noisy_ones) != n_numbers:
+            raise ValueError("there are not the numbers of all users and of each predicate")
+        if not self.levels and self.n_releases != 1:
+            raise ValueError("an epoch of distinct users has one release")
+        if self.levels and self.has_departures:
+            raise ValueError("users whose visits are counted cannot leave")
 
     @property
     def n_estimators(self) -> int:
@@ -111,13 +114,13 @@ class ServerRelease:
         return 1 + len(self.predicates)
 
     @property
-    def mechanism(self) -> Mechanism:
+    def mechanism(self) -> Mechanism | CounterMechanism:
         """The laws of its bits and of its noise."""
-        return mechanism_of(self)
+        return counters_of(self) if self.levels else mechanism_of(self)
 
     @property
     def epsilon(self) -> float:
-        """What a user of this server loses in the epoch, by one look and the release together."""
+        """What a user of this server loses in the epoch, by one look and all releases together."""
         return float(self.n_estimators * self.mechanism.epsilon_units / UNITS_PER_EPSILON)
 
 
@@ -130,6 +133,8 @@ AGREED: Final[Mapping[str, str]] = {
     "alpha": "noise, which follows from epsilon, the bits and the predicates",
     "predicates": "predicates",
     "has_departures": "departures",
+    "levels": "number up to which visits are counted",
+    "n_releases": "number of releases of an epoch",
     "epochs": "window of an epoch",
 }
 
@@ -215,8 +220,11 @@ def _digest(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical_json(dict(content)).encode()).hexdigest()
 
 
-def merged(releases: Mapping[str, ServerRelease]) -> dict[str | None, ReleasedCount]:
-    """The number of users who came to any of the servers: of everybody, and of each predicate.
+Merged: TypeAlias = ReleasedCount | ReleasedVisits
+
+
+def merged(releases: Mapping[str, ServerRelease]) -> dict[str | None, Merged]:
+    """The users who came to any of the servers, or their visits: of all, and of each predicate.
 
     Parameters
     ----------
@@ -249,12 +257,21 @@ def merged(releases: Mapping[str, ServerRelease]) -> dict[str | None, ReleasedCo
             )
         seen[other.opened] = name
         _check_alike(first_name, first, name, other)
-    population, mechanism = population_of(first), first.mechanism
-    sums = map(sum, zip(*(one.noisy_ones for one in releases.values()), strict=True))
+    sums = tuple(map(sum, zip(*(one.noisy_ones for one in releases.values()), strict=True)))
+    n_each = max(1, first.levels)
     return {
-        predicate: ReleasedCount(population, mechanism, ones, len(releases))
-        for predicate, ones in zip((None, *first.predicates), sums, strict=True)
+        predicate: _summed(first, sums[n_each * place : n_each * (place + 1)], len(releases))
+        for place, predicate in enumerate((None, *first.predicates))
     }
+
+
+def _summed(declared: ServerRelease, sums: tuple[int, ...], n_servers: int) -> Merged:
+    """The sums of one estimator's numbers."""
+    population, mechanism = population_of(declared), declared.mechanism
+    if isinstance(mechanism, CounterMechanism):
+        return ReleasedVisits(population, mechanism, sums, n_servers)
+    (ones,) = sums
+    return ReleasedCount(population, mechanism, ones, n_servers)
 
 
 def _check_alike(one_name: str, one: ServerRelease, name: str, other: ServerRelease) -> None:

@@ -142,8 +142,12 @@ class Users:
     spread: float = 0.0
 
 
-def sum_law(mechanism: CounterMechanism, statistic: Statistic, users: Users) -> SumLaw:
+def sum_law(
+    mechanism: CounterMechanism, statistic: Statistic, users: Users, n_servers: int = 1
+) -> SumLaw:
     """The law of the released numbers' sum, each times its step, if users came so often.
+
+    Of several servers, `users` has the cells of all of them, and each number has their noises.
 
     Notes
     -----
@@ -159,14 +163,14 @@ def sum_law(mechanism: CounterMechanism, statistic: Statistic, users: Users) -> 
     asked = int(np.argmax(np.abs(statistic.weights)))
     weight = float(users.n @ statistic.weights) + users.moved.mean * statistic.weights[asked]
     centre = round(scale * (2 * weight - n_cells * int(steps.sum())))
-    length = _length(_far(mechanism, statistic, users))
+    length = _length(_far(mechanism, statistic, users, n_servers))
     angles = 2 * math.pi / length * np.arange(length // 2 + 1)
     outer = -2 * scale**2 * users.spread * angles**2
     cosine = np.full(angles.size, float((steps == 0).sum()) / levels)
     most = np.zeros(angles.size)
     for size, n in Counter(np.abs(steps[steps != 0]).tolist()).items():
         chord = 4 * np.sin(size * angles / 2) ** 2
-        outer += n * (2 * math.log(left) - np.log(left**2 + alpha * chord))
+        outer += n_servers * n * (2 * math.log(left) - np.log(left**2 + alpha * chord))
         cosine += n / levels * np.cos(size * angles)
         most += n * scale * np.abs(np.sin(size * angles))
     kept = np.flatnonzero(outer + n_cells * _log(cosine, most).real > NEGLIGIBLE)
@@ -192,7 +196,9 @@ def sum_law(mechanism: CounterMechanism, statistic: Statistic, users: Users) -> 
     return SumLaw(centre - length // 2, np.clip(np.cumsum(law), 0.0, 1.0))
 
 
-def _far(mechanism: CounterMechanism, statistic: Statistic, users: Users) -> int:
+def _far(
+    mechanism: CounterMechanism, statistic: Statistic, users: Users, n_servers: int = 1
+) -> int:
     """How far from its mean a noisy sum goes, but for some 1e-15 of its law."""
     squares = float(sum(step**2 for step in statistic.steps))
     largest = max(map(abs, statistic.steps))
@@ -201,7 +207,7 @@ def _far(mechanism: CounterMechanism, statistic: Statistic, users: Users) -> int
         largest * reach(int(users.n.sum()) * squares / mechanism.levels / largest**2)
         + math.ceil(2 * scale * math.sqrt(2 * EXPONENT_CUT * users.spread))
         + math.ceil(2 * scale * reach(users.moved.variance))
-        + math.ceil(EXPONENT_CUT / mechanism.output.rate * math.sqrt(squares))
+        + math.ceil(EXPONENT_CUT / mechanism.output.rate * math.sqrt(n_servers * squares))
     )
 
 
@@ -254,7 +260,7 @@ class StatisticInterval:
 
 @dataclass(frozen=True)
 class ReleasedVisits:
-    """The numbers of one release of counters, of one estimator.
+    """The numbers of one release of counters, of one estimator; or sums over several servers.
 
     Parameters
     ----------
@@ -263,11 +269,15 @@ class ReleasedVisits:
     mechanism : CounterMechanism
     noisy : tuple of int
         For each position, the ones less the zeros, with noise.
+    n_servers : int
+        How many numbers each is the sum of: of servers that have the population in common, and no
+        user who came.
     """
 
     population: Population
     mechanism: CounterMechanism
     noisy: tuple[int, ...]
+    n_servers: int = 1
 
     def estimate(self, statistic: Statistic) -> "VisitEstimate":
         """The estimate of a statistic."""
@@ -287,10 +297,11 @@ class ReleasedVisits:
         laws depends on this.
         """
         n_bits, mechanism = self.population.n_bits, self.mechanism
+        n_cells = self.n_servers * n_bits
         per_cell = mechanism.levels / float(mechanism.state.separation)
         pools: list[tuple[float, int]] = []
         for one in self.noisy:
-            mean, size = (per_cell * one + n_bits) / 2, 1
+            mean, size = (per_cell * one + n_cells) / 2, 1
             while pools and pools[-1][0] < mean:
                 last, n_last = pools.pop()
                 mean, size = (mean * size + last * n_last) / (size + n_last), size + n_last
@@ -329,7 +340,8 @@ class VisitEstimate:
         """The estimate that a sum gives."""
         mechanism, population = self.released.mechanism, self.released.population
         moved = mechanism.levels * noisy_sum / float(mechanism.state.separation)
-        return self.released.scale * (moved + population.n_bits * sum(self.statistic.steps)) / 2
+        n_cells = self.released.n_servers * population.n_bits
+        return self.released.scale * (moved + n_cells * sum(self.statistic.steps)) / 2
 
     @property
     def least(self) -> int:
@@ -354,21 +366,28 @@ class VisitEstimate:
     @property
     def is_too_long(self) -> bool:
         """Whether the law has too many numbers to compute with: large steps, or a lot of noise."""
-        far = _far(self.released.mechanism, self.statistic, self._users(round(self.n_users)))
+        released, users = self.released, self._users(round(self.n_users))
+        far = _far(released.mechanism, self.statistic, users, released.n_servers)
         return _length(far) > LENGTH_MAX
 
     def sum_law(self, value: int) -> SumLaw:
         """The law of the noisy sum if the statistic has a value."""
-        return sum_law(self.released.mechanism, self.statistic, self._users(value))
+        released = self.released
+        return sum_law(released.mechanism, self.statistic, self._users(value), released.n_servers)
 
     def _users(self, value: int) -> Users:
-        """Users with that value: as many of the one weight, or spread as the release says."""
+        """Users with that value: as many of the one weight, or spread as the release says.
+
+        A user has a cell at every server, and visits to one of them: the others are like those of
+        users who never came.
+        """
         population, weights = self.released.population, self.statistic.weights
         n_bits = population.n_bits
+        elsewhere = (self.released.n_servers - 1) * n_bits
         value = min(self.most, max(self.least, value))
         if self.statistic.is_one_of_two:
             n = np.zeros(weights.size, np.int64)
-            n[0] = n_bits
+            n[0] = n_bits + elsewhere
             return Users(n, population.occupied(abs(value)))
         spread = self.released.spread
         mean, now = value / self.released.scale, float(spread @ weights)
@@ -382,6 +401,7 @@ class VisitEstimate:
         of_cells = float(n @ (weights - mean / n_bits) ** 2)
         n_all = population.n_users_max
         of_sample = of_cells * (n_all - n_bits) / max(1, n_all - 1)
+        n[0] += elsewhere
         return Users(n, Window.certain(0), of_sample)
 
 

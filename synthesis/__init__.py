@@ -3,6 +3,7 @@
 Reads noisy values only. Draws no noise that protects data; touches no budget and no private row.
 """
 
+from synthesis.buckets import Buckets
 from synthesis.choice import GAUSSIAN, LAPLACE, NoiseCost, score_share, tells_more_than_noise
 from synthesis.drawing import controlled_counts
 from synthesis.fitting import projected
@@ -21,13 +22,13 @@ from synthesis.model import PairwiseModel, model_json, model_of
 from synthesis.pairwise import (
     TOTAL_SHARE,
     Wishes,
+    buy_tables,
     known_model,
     known_sketch,
-    measured_model,
     one_way_budgets,
     worth_scoring,
 )
-from synthesis.references import HolderMargins, tables_if_independent
+from synthesis.references import HolderMargins, shares_of_holders, tables_if_independent
 from synthesis.sketch import Candidate, Sketch
 from synthesis.strata import (
     SCORE_SHARE,
@@ -50,6 +51,7 @@ __all__ = [
     "N_DIMENSIONS_MAX",
     "SCORE_SHARE",
     "TOTAL_SHARE",
+    "Buckets",
     "Candidate",
     "Column",
     "Floats",
@@ -67,6 +69,7 @@ __all__ = [
     "Structure",
     "TableEstimate",
     "Wishes",
+    "buy_tables",
     "combined",
     "controlled_counts",
     "distances",
@@ -75,7 +78,6 @@ __all__ = [
     "known_model",
     "known_sketch",
     "known_strata",
-    "measured_model",
     "measured_strata",
     "merged_model",
     "model_json",
@@ -85,6 +87,7 @@ __all__ = [
     "projected",
     "scopes_of",
     "score_share",
+    "shares_of_holders",
     "strata_json",
     "strata_model_of",
     "strata_of",

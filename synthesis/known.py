@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from cube.query import N_FACTOR_CELLS_MAX, Partition, QueryBlock, counting
+from cube.query import N_FACTOR_CELLS_MAX, Partition, QueryBlock, Scope, counting
 from cube.statistic import GaussianNoisyCounts
 from inference import History, counts_groups
 from synthesis.buckets import Buckets, GroupedEstimate
@@ -25,6 +25,7 @@ from synthesis.tables import (
     Floats,
     Integers,
     TableEstimate,
+    combined,
     estimated_total,
 )
 
@@ -52,6 +53,19 @@ class KnownEstimates:
     def __len__(self) -> int:
         """The number of estimates."""
         return len(self.tables) + len(self.grouped)
+
+    @property
+    def pairs(self) -> dict[Scope, list[GroupedEstimate]]:
+        """The tables of two columns, over groups of levels; a level may be a group."""
+        found: dict[Scope, list[GroupedEstimate]] = {}
+        for one in self.grouped:
+            if len(one.scope) > 1:
+                found.setdefault(one.scope, []).append(one)
+        for table in self.tables:
+            if len(table.scope) > 1:
+                levels = tuple(Buckets(np.arange(size)) for size in table.values.shape)
+                found.setdefault(table.scope, []).append(GroupedEstimate(levels, table))
+        return found
 
     @classmethod
     def from_history(
@@ -84,6 +98,53 @@ class KnownEstimates:
         totals = (counts.total for counts in everything if counts.partition is None)
         counted = [*tables, *(one.table for one in grouped), *totals]
         return cls(tables, grouped, estimated_total(counted) if counted else None)
+
+    def by_holder(
+        self, held: Sequence[History], columns: Sequence[Column], holder: str
+    ) -> "KnownEstimates":
+        """The same with the holder as one more column, from what each holder has measured.
+
+        Parameters
+        ----------
+        held : sequence of History
+            Of each holder, in the order of the levels of `holder`.
+        columns : sequence of Column
+            Those of these estimates.
+        holder : str
+            The name of the column.
+
+        Notes
+        -----
+        These estimates are sums over holders. A column's counts at each of them, side by side, are
+        a table of the column and the holder with independent noise, and take the place of their
+        sums. So does the number of rows of each holder, which is a table of the holder alone.
+        """
+        known = [KnownEstimates.from_history(one, columns) for one in held]
+        split = {}
+        for column in columns:
+            own = [[one for one in each.tables if one.scope == (column.name,)] for each in known]
+            if all(own):
+                split[column.name] = _side_by_side([combined(one) for one in own], holder)
+        tables = [
+            one for one in self.tables if len(one.scope) > 1 or one.scope[0] not in split
+        ] + list(split.values())
+        places = [one.most_precise(QueryBlock(counting())) for one in held]
+        sizes = [one[place] for one, place in zip(held, places, strict=True) if place is not None]
+        if len(sizes) == len(held):
+            values = np.concatenate([one.values for one in sizes])
+            variances = np.array([2.0 * one.noise_scale**2 for one in sizes])
+            tables.append(TableEstimate((holder,), values, variances))
+        return KnownEstimates(tuple(tables), self.grouped, self.n_rows)
+
+
+def _side_by_side(estimates: Sequence[TableEstimate], holder: str) -> TableEstimate:
+    """The table of a column and the holder, from the column's counts at each holder."""
+    ((name,),) = {one.scope for one in estimates}
+    axis = int(holder > name)
+    values = np.stack([one.values for one in estimates], axis)
+    variances = np.stack([one.variance for one in estimates], axis)
+    scope = (name, holder) if axis else (holder, name)
+    return TableEstimate(scope, values, variances)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

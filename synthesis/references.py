@@ -2,17 +2,20 @@
 
 Each holder tells the noisy distance of its own counts from such a table. The sum of these distances
 stands for the distance of all rows from independence, with what holders differ by added, which is
-known from their counts of single columns, for nothing.
+known from their counts of single columns, for nothing. From the same counts follows which share of
+a given table each holder is likely to have, so that it can tell its distance from that.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from synthesis.buckets import Buckets
+from cube.query import Scope
+from synthesis.buckets import Buckets, GroupedEstimate
+from synthesis.fitting import ratio_or_zero
 from synthesis.sketch import Candidate, Sketch
-from synthesis.tables import Floats, TableEstimate
+from synthesis.tables import Floats, Integers, TableEstimate
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,10 +28,13 @@ class HolderMargins:
         The approximate number of its rows; None if it is not known.
     columns : mapping of str to TableEstimate
         Its own counts of the levels of columns, as far as they are known.
+    pairs : mapping of sorted scope to sequence of GroupedEstimate
+        Its own counts of two columns, of levels or of groups of them, as far as they are known.
     """
 
     n_rows: float | None
     columns: Mapping[str, TableEstimate]
+    pairs: Mapping[Scope, Sequence[GroupedEstimate]] = field(default_factory=dict)
 
 
 def tables_if_independent(
@@ -64,8 +70,7 @@ def tables_if_independent(
     .. [1] W. James, C. Stein, "Estimation with Quadratic Loss", Proceedings of the Fourth Berkeley
        Symposium 1, 1961.
     """
-    sizes = np.array([max(0.0, one.n_rows or 0.0) for one in holders])
-    shares = sizes / sizes.sum() if sizes.sum() > 0 else np.full(sizes.size, 1 / sizes.size)
+    shares = _shares_of_rows(holders)
     first, second = (
         _columns(sketch, name, groups, holders, shares)
         for name, groups in zip(candidate.scope, candidate.groups, strict=True)
@@ -74,6 +79,95 @@ def tables_if_independent(
     found: Floats = np.einsum("hi,hj,h->hij", first, second, 1 / rows)
     between = np.abs(found.sum(axis=0) - sketch.reference(candidate)).sum()
     return found, float(between)
+
+
+def shares_of_holders(
+    counts: Integers, scope: Scope, groups: Sequence[Buckets], holders: Sequence[HolderMargins]
+) -> Floats:
+    """Each holder's share of the cells of a table of one or two columns, as far as is known.
+
+    Parameters
+    ----------
+    counts : (n_groups, ..) ndarray of int64
+        Of all rows, in groups of the levels of each column.
+    scope : tuple of str
+        The columns.
+    groups : sequence of Buckets
+        The groups of their levels.
+    holders : sequence of HolderMargins
+        At least one.
+
+    Returns
+    -------
+    (n_groups, .., n_holders) ndarray of float64
+        Not negative; the shares of a cell have the sum 1.
+
+    Notes
+    -----
+    In proportion to the tables that holders would have if their columns were independent there,
+    with the counts of columns drawn towards the holder's share as in `tables_if_independent`. Where
+    a holder's counts of both columns are known, its share of the given counts is drawn to them, as
+    far as they differ by more than noise: the nearer the shares are to what holders have, the
+    nearer is the sum of their distances to the distance of all rows.
+    """
+    sizes = _shares_of_rows(holders)
+    tables = [np.full((1,) * counts.ndim, share) for share in sizes.tolist()]
+    for axis, (name, buckets) in enumerate(zip(scope, groups, strict=True)):
+        others = tuple(place for place in range(counts.ndim) if place != axis)
+        whole = counts.sum(axis=others).astype(np.float64)
+        shape = [-1 if place == axis else 1 for place in range(counts.ndim)]
+        for place, (share, one) in enumerate(zip(sizes.tolist(), holders, strict=True)):
+            own = _drawn_towards(share * whole, one.columns.get(name), buckets)
+            per_row = own / (share * max(float(whole.sum()), 1.0)) if share > 0 else 0.0 * own
+            tables[place] = tables[place] * per_row.reshape(shape)
+    shares = _of_sums(
+        np.stack(tables, axis=-1), np.broadcast_to(sizes, (*counts.shape, sizes.size))
+    )
+    own_counts = [counts * shares[..., place] for place in range(len(holders))]
+    for place, one in enumerate(holders):
+        for pair in one.pairs.get(tuple(scope), ()):
+            own_counts[place] = _drawn_to(own_counts[place], groups, pair)
+    return _of_sums(np.stack(own_counts, axis=-1), shares)
+
+
+def _of_sums(parts: Floats, otherwise: Floats) -> Floats:
+    """Each part's share of the sum over the last axis; another one where the sum is 0."""
+    sums = parts.sum(axis=-1, keepdims=True)
+    return np.asarray(np.divide(parts, sums, out=otherwise.copy(), where=sums > 0))
+
+
+def _drawn_to(table: Floats, groups: Sequence[Buckets], pair: GroupedEstimate) -> Floats:
+    """A table of two columns, as near to a holder's own counts of them as noise allows.
+
+    These may be of finer groups along one column, and of coarser ones along another: within a
+    coarser group the table keeps its shares. Where groups cross, the table stays as it is.
+    """
+    values, variance = pair.table.values, pair.table.variance
+    places = []
+    for axis, (own, asked) in enumerate(zip(pair.groups, groups, strict=True)):
+        try:
+            finer = asked.within(own)
+        except ValueError:
+            try:
+                places.append(own.within(asked).labels)
+            except ValueError:
+                return table
+        else:
+            values, variance = finer.summed(values, axis), finer.summed(variance, axis)
+            places.append(np.arange(asked.n_buckets))
+    cells = np.arange(values.size).reshape(values.shape)[np.ix_(*places)]
+    summed = np.bincount(cells.ravel(), table.ravel(), minlength=values.size)
+    expected: Floats = summed.reshape(values.shape).astype(np.float64)
+    drawn = np.maximum(expected + _kept(values - expected, variance) * (values - expected), 0.0)
+    ratios: Floats = ratio_or_zero(drawn, expected).ravel()[cells]
+    return np.asarray(table * ratios, dtype=np.float64)
+
+
+def _shares_of_rows(holders: Sequence[HolderMargins]) -> Floats:
+    """The share of each holder in all rows; equal ones if nothing is known."""
+    sizes = np.array([max(0.0, one.n_rows or 0.0) for one in holders])
+    shares = sizes / sizes.sum() if sizes.sum() > 0 else np.full(sizes.size, 1 / sizes.size)
+    return np.asarray(shares, dtype=np.float64)
 
 
 def _columns(
@@ -99,7 +193,11 @@ def _drawn_towards(expected: Floats, own: TableEstimate | None, groups: Buckets)
     if own is None or total <= 0:
         return expected
     apart = groups.summed(own.values, 0) - expected
-    square, noise = float(np.square(apart).sum()), float(own.variance.sum())
-    kept = max(0.0, 1 - noise / square) if square > 0 else 0.0
-    drawn = np.maximum(expected + kept * apart, 0.0)
+    drawn = np.maximum(expected + _kept(apart, own.variance) * apart, 0.0)
     return np.asarray(drawn * (total / max(float(drawn.sum()), 1.0)), dtype=np.float64)
+
+
+def _kept(apart: Floats, variance: Floats) -> float:
+    """The part of a difference that is more than noise; see `tables_if_independent`."""
+    square, noise = float(np.square(apart).sum()), float(variance.sum())
+    return max(0.0, 1 - noise / square) if square > 0 else 0.0

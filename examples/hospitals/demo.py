@@ -42,6 +42,7 @@ LONG_STAYS: Final = f"{COUNT} WHERE days > 7"
 BY_AGE: Final = "SELECT age, AVG(days) AS days, COUNT(*) AS n"
 ANY: Final = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(holders => 'any')"
 EPSILON: Final = "0.3"  # of each synthetic table
+EVALUATE: Final = "0.05"  # of how far its rows are
 WAYS: Final = {
     "pairs": "method => 'pairwise'",
     "sums": "method => 'privbayes', structure => 'statistics'",
@@ -168,10 +169,12 @@ def show(
 def synthetic_tables(console: Console, connection: tacit_client.Connection) -> None:
     """A synthetic table of all patients by each way, and one question to all of them."""
     for name, way in WAYS.items():
-        sql = f"CREATE SYNTHETIC TABLE {name} FROM {TABLE} WITH (epsilon => {EPSILON}, {way})"
+        options = f"epsilon => {EPSILON}, evaluate => {EVALUATE}, {way}"
+        sql = f"CREATE SYNTHETIC TABLE {name} FROM {TABLE} WITH ({options})"
         heading(console, f"A synthetic table: {way}")
         console.print(f"[dim]{escape(sql)}[/]")
-        connection.sql(sql)
+        (made,) = connection.sql(sql).to_arrow().to_pylist()
+        console.print(f"Mean distance of pairs of columns: {made['evaluated']}")
         found = connection.sql(f"{BY_AGE} FROM {name} GROUP BY age ORDER BY age")
         console.print(escape(str(found)))
 

@@ -4,6 +4,7 @@
         [WITH (epsilon => 1, method => 'pairwise', rows => 48842, seed => 7, columns => (age, sex))]
         [WITH (epsilon => 1, method => 'privbayes', score => 'R', degree => 3, hierarchies => true)]
         [WITH (.., method => 'privbayes', structure => 'votes', votes => 'one_each')]
+        [WITH (.., holders => 'any')]
         [WITH (.., method => 'privbayes', theta => 4, structure_share => 0.3, groups => (p.region))]
         [WITH (epsilon => 1, target => income, workload => 'SELECT ..; SELECT ..', evaluate => .05)]
     DROP SYNTHETIC TABLE [IF EXISTS] [source.]name
@@ -39,6 +40,7 @@ OPTION_NAMES = (
     "structure_share",
     "groups",
     *JOINED_BY,
+    "holders",
     "target",
     "workload",
     "evaluate",
@@ -80,6 +82,8 @@ class CreateSynthetic:
         How the answers of the holders of a federated table become one network.
     public_rows : int, optional
         How many rows these have, if that is public.
+    holders : str, optional
+        Which of them have to answer.
     target : tuple of str
         The columns that are to be learned from the others.
     workload : str, optional
@@ -108,6 +112,7 @@ class CreateSynthetic:
     clip: str | None = None
     smoothing: str | None = None
     public_rows: int | None = None
+    holders: str | None = None
     target: tuple[str, ...] = ()
     workload: str | None = None
     evaluate: Fraction = Fraction(0)
@@ -183,7 +188,7 @@ class _Reader(StatementReader):
                 return self._groups()
             case "workload":
                 return self._text(option)
-            case "method" | "score" | "structure" | "votes" | "clip" | "smoothing":
+            case "method" | "score" | "structure" | "votes" | "clip" | "smoothing" | "holders":
                 text = self.next_expected(f"a value of {option}").text
                 return text.upper() if option == "score" else text.lower()
             case "hierarchies":
@@ -267,6 +272,7 @@ def _created(
         clip=_text_of(found, "clip"),
         smoothing=_text_of(found, "smoothing"),
         public_rows=whole_number("public_rows", found.get("public_rows"), 1, N_ROWS_WRITTEN_MAX),
+        holders=_text_of(found, "holders"),
         target=target if isinstance(target, tuple) else (),
         workload=workload if isinstance(workload, str) else None,
         evaluate=_spending(

@@ -6,7 +6,7 @@ Streams are created, asked and dropped in SQL, by `tacit query`.
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -18,7 +18,7 @@ from rich.table import Table
 
 from accountant.ledger.streams import N_PREDICATES_MAX
 from cube.exponential import EPSILON_MAX
-from cube.refusals import ConfigurationInvalid, InvalidRequest, InvalidTarget
+from cube.refusals import ConfigurationInvalid, InvalidRequest, InvalidTarget, TooLarge
 from proxy.api.requests import exact_epsilon
 from proxy.cli.shared.client import ServerAddress, calling
 from proxy.cli.shared.files import check_folder, write_bytes
@@ -26,10 +26,11 @@ from proxy.cli.shared.options import TableOrJson, TableOrJsonOption, asks_server
 from proxy.cli.shared.rendering import console, plain, print_text
 from proxy.protocol import tacit_pb2
 from proxy.reporting.report import drawn_with_matplotlib
-from streams import ReleasedCount, merged, release_in
+from streams import ReleasedCount, VisitEstimate, merged, release_in
 from streams.mechanism import EPSILON_MIN
 from streams.merging import FILE_BYTES_MAX
 from streams.planning import SamplePlan, sample_for_error, sample_for_half_width
+from streams.visit_estimates import ReleasedVisits, at_least, visits_up_to
 
 N_IDS_IN_MESSAGE: Final = 2**16
 ID_MAX: Final = 2**63 - 1
@@ -120,7 +121,8 @@ def merge(
 ) -> None:
     """How many users came to any of several servers, if none came to two. Free; asks no server.
 
-    The streams have to be declared alike, with the same sample if not everybody has a bit.
+    The streams have to be declared alike, with the same sample if not everybody has a bit. If they
+    count visits, it also says how many users came twice or more, and so on, and the sum of visits.
     """
     if people_overlap:
         raise InvalidRequest(
@@ -133,7 +135,11 @@ def merge(
     if twice is not None:
         raise InvalidRequest(f"{twice} is named twice.", hint="Name one file of each server.")
     releases = {name: release_in(_content(Path(name)), name) for name in names}
-    rows = [_merged_row(where, count, confidence) for where, count in merged(releases).items()]
+    rows = [
+        row
+        for where, count in merged(releases).items()
+        for row in _merged_rows(where, count, confidence)
+    ]
     first = next(iter(releases.values()))
     if output is TableOrJson.JSON:
         found = {"epoch": first.epoch, "servers": len(names), "epsilon": first.epsilon}
@@ -144,9 +150,9 @@ def merge(
     for heading in ("estimate", "low", "high"):
         shown.add_column(heading, justify="right")
     for row in rows:
-        name = "all" if row["where"] is None else str(row["where"])
-        numbers = (f"{row[key]:.0f}" for key in ("users", "low", "high"))
-        shown.add_row(plain(name), *numbers)
+        counted = "visits" if "visits" in row else "users"
+        numbers = (f"{row[key]:.0f}" for key in (counted, "low", "high"))
+        shown.add_row(plain(_label(row)), *numbers)
     console().print(shown)
     console().print(
         plain(
@@ -157,9 +163,39 @@ def merge(
     )
 
 
-def _merged_row(where: str | None, count: ReleasedCount, confidence: float) -> dict[str, Any]:
-    interval = count.interval(confidence)
-    return {"where": where, "users": count.n_users, "low": interval.low, "high": interval.high}
+def _merged_rows(
+    where: str | None, found: ReleasedCount | ReleasedVisits, confidence: float
+) -> Iterator[dict[str, Any]]:
+    """The users who came; of visits, also those who came so often, and the sum of visits."""
+    if isinstance(found, ReleasedCount):
+        yield _row_of(found, confidence, "users", where=where)
+        return
+    levels = found.mechanism.levels
+    for k in range(1, levels + 1):
+        users = found.estimate(at_least(k, levels))
+        yield _row_of(users, confidence, "users", where=where, at_least=k)
+    visits = found.estimate(visits_up_to(levels, levels))
+    yield _row_of(visits, confidence, "visits", where=where, up_to=levels)
+
+
+def _row_of(
+    estimate: ReleasedCount | VisitEstimate, confidence: float, counted: str, **of: object
+) -> dict[str, Any]:
+    if isinstance(estimate, VisitEstimate) and estimate.is_too_long:
+        raise TooLarge(
+            f"The law of these {counted} is too long to compute an interval with.",
+            hint="Merge fewer servers, and add up what several merges say.",
+        )
+    interval = estimate.interval(confidence)
+    return {**of, counted: estimate.n_users, "low": interval.low, "high": interval.high}
+
+
+def _label(row: Mapping[str, Any]) -> str:
+    """What a row counts."""
+    of = "all" if row["where"] is None else str(row["where"])
+    if "visits" in row:
+        return f"{of}: visits, at most {row['up_to']} of each"
+    return of if row.get("at_least", 1) == 1 else f"{of}: {row['at_least']} visits or more"
 
 
 def _content(file: Path) -> bytes:

@@ -39,6 +39,7 @@ from proxy.cli.shared.synth_options import (
     ClipOption,
     DeltaOption,
     EpsilonOption,
+    HoldersOption,
     MethodOption,
     ModelArgument,
     NameArgument,
@@ -81,7 +82,7 @@ def created_text(made: tacit_pb2.SyntheticProgress) -> RenderableType:
     if unknown:
         lines.append(f"Nothing is known of {', '.join(unknown)}: drawn uniformly from the levels.")
     if table.incomplete:
-        lines.append(f"Less was bought than requested: {table.incomplete}")
+        lines.append(f"Less than requested: {table.incomplete}")
     return Group(*map(plain, lines))
 
 
@@ -134,8 +135,10 @@ def _made_after(table: tacit_pb2.SyntheticTable) -> str:
 
 
 def _evaluated(found: tacit_pb2.SyntheticEvaluation) -> str:
+    at_most = "at most " if found.is_bound else ""
     return (
-        f"{found.estimate:.4f} +- {found.half_width:.4f} ({found.pairs} of {found.pairs_all} pairs)"
+        f"{at_most}{found.estimate:.4f} +- {found.half_width:.4f} "
+        f"({found.pairs} of {found.pairs_all} pairs)"
     )
 
 
@@ -256,6 +259,7 @@ def create(  # noqa: PLR0913, PLR0917 - one parameter per option
     clip: ClipOption = None,
     smoothing: SmoothingOption = None,
     public_rows: PublicRowsOption = None,
+    holders: HoldersOption = None,
     rows: RowsOption = None,
     seed: SeedOption = None,
     columns: Annotated[
@@ -303,6 +307,7 @@ def create(  # noqa: PLR0913, PLR0917 - one parameter per option
         clip=_value(clip),
         smoothing=_value(smoothing),
         public_rows=public_rows,
+        holders=_value(holders),
         target=_names(target),
         workload=None if workload is None else statements_in(workload),
         evaluate=evaluate,

@@ -44,7 +44,6 @@ from inference import Posterior, RowEstimate
 from inference.marginals import UnknownLaw
 from inference.noise_law import law_of_noise
 from planner.level_summary import LevelSummary
-from planner.sql import listed
 from planner.workload import (
     Answer,
     ChangedValues,
@@ -416,10 +415,7 @@ def some_holders(
         )
         for part in parts
     )
-    axis = table.extent.schema.by_name[holders.axis]
-    missing = [str(name) for name, is_able in zip(axis.levels, able, strict=True) if not is_able]
-    is_public = holders.axis in table.info.schema.by_name
-    who = listed(missing) if is_public else f"{len(missing)} of {len(able)}"
+    who = table.named_holders([level for level, is_able in enumerate(able) if not is_able])
     name = table.info.schema.table
     return kept, f"{name}: without the rows of holders that cannot answer now: {who}."
 

@@ -451,7 +451,7 @@ class BestReportReply(_message.Message):
     def __init__(self, report: _Optional[int] = ..., expected_loss: _Optional[float] = ..., answer: _Optional[float] = ..., receipt: _Optional[_Union[Receipt, _Mapping]] = ..., interval: _Optional[_Union[PosteriorInterval, _Mapping]] = ...) -> None: ...
 
 class CreateSyntheticRequest(_message.Message):
-    __slots__ = ("table", "name", "replace", "epsilon", "method", "rows", "seed", "columns", "delta", "score", "degree", "hierarchies", "target", "workload", "evaluate", "theta", "structure_share", "groups", "structure", "votes", "clip", "smoothing", "public_rows")
+    __slots__ = ("table", "name", "replace", "epsilon", "method", "rows", "seed", "columns", "delta", "score", "degree", "hierarchies", "target", "workload", "evaluate", "theta", "structure_share", "groups", "structure", "votes", "clip", "smoothing", "public_rows", "holders")
     TABLE_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     REPLACE_FIELD_NUMBER: _ClassVar[int]
@@ -475,6 +475,7 @@ class CreateSyntheticRequest(_message.Message):
     CLIP_FIELD_NUMBER: _ClassVar[int]
     SMOOTHING_FIELD_NUMBER: _ClassVar[int]
     PUBLIC_ROWS_FIELD_NUMBER: _ClassVar[int]
+    HOLDERS_FIELD_NUMBER: _ClassVar[int]
     table: str
     name: str
     replace: bool
@@ -498,7 +499,8 @@ class CreateSyntheticRequest(_message.Message):
     clip: str
     smoothing: str
     public_rows: int
-    def __init__(self, table: _Optional[str] = ..., name: _Optional[str] = ..., replace: bool = ..., epsilon: _Optional[str] = ..., method: _Optional[str] = ..., rows: _Optional[int] = ..., seed: _Optional[int] = ..., columns: _Optional[_Iterable[str]] = ..., delta: _Optional[str] = ..., score: _Optional[str] = ..., degree: _Optional[int] = ..., hierarchies: bool = ..., target: _Optional[_Iterable[str]] = ..., workload: _Optional[str] = ..., evaluate: _Optional[str] = ..., theta: _Optional[float] = ..., structure_share: _Optional[str] = ..., groups: _Optional[_Iterable[str]] = ..., structure: _Optional[str] = ..., votes: _Optional[str] = ..., clip: _Optional[str] = ..., smoothing: _Optional[str] = ..., public_rows: _Optional[int] = ...) -> None: ...
+    holders: str
+    def __init__(self, table: _Optional[str] = ..., name: _Optional[str] = ..., replace: bool = ..., epsilon: _Optional[str] = ..., method: _Optional[str] = ..., rows: _Optional[int] = ..., seed: _Optional[int] = ..., columns: _Optional[_Iterable[str]] = ..., delta: _Optional[str] = ..., score: _Optional[str] = ..., degree: _Optional[int] = ..., hierarchies: bool = ..., target: _Optional[_Iterable[str]] = ..., workload: _Optional[str] = ..., evaluate: _Optional[str] = ..., theta: _Optional[float] = ..., structure_share: _Optional[str] = ..., groups: _Optional[_Iterable[str]] = ..., structure: _Optional[str] = ..., votes: _Optional[str] = ..., clip: _Optional[str] = ..., smoothing: _Optional[str] = ..., public_rows: _Optional[int] = ..., holders: _Optional[str] = ...) -> None: ...
 
 class SyntheticProgress(_message.Message):
     __slots__ = ("step", "done", "epsilon_spent", "table", "receipt")
@@ -553,18 +555,20 @@ class SyntheticTable(_message.Message):
     def __init__(self, name: _Optional[str] = ..., source: _Optional[str] = ..., method: _Optional[str] = ..., rows: _Optional[int] = ..., epsilon: _Optional[float] = ..., epsilon_spent: _Optional[float] = ..., seed: _Optional[int] = ..., columns: _Optional[_Iterable[_Union[SyntheticColumn, _Mapping]]] = ..., model: _Optional[str] = ..., made_by: _Optional[str] = ..., made_at: _Optional[str] = ..., n_charges: _Optional[int] = ..., incomplete: _Optional[str] = ..., delta: _Optional[float] = ..., options: _Optional[str] = ..., evaluation: _Optional[_Union[SyntheticEvaluation, _Mapping]] = ..., respondents: _Optional[int] = ...) -> None: ...
 
 class SyntheticEvaluation(_message.Message):
-    __slots__ = ("estimate", "half_width", "pairs", "pairs_all", "epsilon_spent")
+    __slots__ = ("estimate", "half_width", "pairs", "pairs_all", "epsilon_spent", "is_bound")
     ESTIMATE_FIELD_NUMBER: _ClassVar[int]
     HALF_WIDTH_FIELD_NUMBER: _ClassVar[int]
     PAIRS_FIELD_NUMBER: _ClassVar[int]
     PAIRS_ALL_FIELD_NUMBER: _ClassVar[int]
     EPSILON_SPENT_FIELD_NUMBER: _ClassVar[int]
+    IS_BOUND_FIELD_NUMBER: _ClassVar[int]
     estimate: float
     half_width: float
     pairs: int
     pairs_all: int
     epsilon_spent: float
-    def __init__(self, estimate: _Optional[float] = ..., half_width: _Optional[float] = ..., pairs: _Optional[int] = ..., pairs_all: _Optional[int] = ..., epsilon_spent: _Optional[float] = ...) -> None: ...
+    is_bound: bool
+    def __init__(self, estimate: _Optional[float] = ..., half_width: _Optional[float] = ..., pairs: _Optional[int] = ..., pairs_all: _Optional[int] = ..., epsilon_spent: _Optional[float] = ..., is_bound: bool = ...) -> None: ...
 
 class SyntheticColumn(_message.Message):
     __slots__ = ("name", "sql_type", "unknown")

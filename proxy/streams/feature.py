@@ -247,6 +247,6 @@ def _row(status: StreamStatus) -> dict[str, object]:
         "predicates": ", ".join(opened.predicates),
         "visits": opened.levels or None,
         "releases": opened.n_releases,
-        "agreement": agreement(agreed(opened)) if opened.universe and not opened.levels else None,
+        "agreement": agreement(agreed(opened)) if opened.universe else None,
         "opened_by": opened.by,
     }

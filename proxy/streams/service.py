@@ -49,7 +49,7 @@ from proxy.monitoring import UNEXPECTED, Background, write_log
 from proxy.streams.answers import Asked, StreamElsewhere, StreamTable, What
 from proxy.streams.served_stream import ServedStream, opened_by
 from proxy.workers import ALONE, Crew
-from streams import Epoch, ServerRelease, erase_file, release_file
+from streams import ServerRelease, VisitEpoch, erase_file, release_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +93,15 @@ NEWS: Final = "news of streams"
 Stream: TypeAlias = ServedStream | StreamElsewhere
 OWNER_ONLY: Final = 0o700
 N_EPOCHS_TOLD: Final = 5
-_VISITS_APART: Final = "it counts visits, and a sum of several releases has no interval yet."
-_BUCKETS_APART: Final = (
-    "its users share buckets, and how many of several servers would share one is not known."
-)
+
+
+_RELEASES: Final = ("epoch_released", "visits_released")
+
+
+def _is_last_of(entry: Entry, epoch: str) -> bool:
+    """Whether an entry has the release of an epoch at its end, and not of a part of it."""
+    body = json.loads(entry.body)
+    return bool(body["epoch"] == epoch and not body.get("part"))
 
 
 def agreed(opened: StreamOpened) -> dict[str, Any]:
@@ -108,6 +113,8 @@ def agreed(opened: StreamOpened) -> dict[str, Any]:
         "p1": opened.p1,
         "alpha": opened.alpha,
         "predicates": opened.predicates,
+        "levels": opened.levels,
+        "n_releases": opened.n_releases,
         "has_departures": opened.has_departures,
         "epochs": opened.epochs.value,
     }
@@ -259,7 +266,7 @@ class StreamService(Mapping[str, StreamTable]):
         caller : Caller
         name : str
         epoch : str
-            The last one that is over, if empty.
+            The last one that is over, if empty. Of several releases, the one at its end.
 
         Raises
         ------
@@ -267,10 +274,10 @@ class StreamService(Mapping[str, StreamTable]):
         """
         stream = self.find(caller, name)
         opened = stream.history.opened
-        if opened.levels or not opened.universe:
+        if not opened.universe:
             raise InvalidRequest(
-                f"Releases of {name} cannot be added to those of other servers: "
-                + (_VISITS_APART if opened.levels else _BUCKETS_APART),
+                f"Releases of {name} cannot be added to those of other servers: its users share "
+                "buckets, and how many of several servers would share one is not known.",
                 hint="Add up what the servers answer: at a confidence of 1 - a / n for each of n "
                 "servers, the sum of their intervals has a confidence of 1 - a.",
             )
@@ -285,14 +292,13 @@ class StreamService(Mapping[str, StreamTable]):
             )
         chosen = epoch or over[-1]
         released = stream.release(chosen)
-        if not isinstance(released, Epoch):
-            raise TypeError("a stream that counts distinct users releases numbers of ones")
+        numbers = released.noisy if isinstance(released, VisitEpoch) else released.noisy_ones
         opening, entry = self._entries_of(name, chosen)
         return release_file(
             ServerRelease(
                 stream=name,
                 epoch=chosen,
-                noisy_ones=released.noisy_ones,
+                noisy_ones=numbers,
                 opened=opening.digest,
                 released=entry.digest,
                 entry=entry.seq,
@@ -306,7 +312,7 @@ class StreamService(Mapping[str, StreamTable]):
         for entry in () if self._ledger is None else self._ledger.entries():
             if entry.table == stream and (
                 entry.kind == "stream_opened"
-                or (entry.kind == "epoch_released" and json.loads(entry.body)["epoch"] == epoch)
+                or (entry.kind in _RELEASES and _is_last_of(entry, epoch))
             ):
                 found.append(entry)
             if len(found) == 2:  # noqa: PLR2004 - both of them, in this order

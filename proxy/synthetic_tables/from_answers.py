@@ -90,7 +90,7 @@ def _check_free(order: CreateSynthetic, name: str) -> None:
         "theta": order.theta is not None,
         "structure_share": order.structure_share is not None,
         "groups": bool(order.groups),
-        **{name: getattr(order, name) is not None for name in JOINED_BY},
+        **{name: getattr(order, name) is not None for name in (*JOINED_BY, "holders")},
         "score": order.score is not None and order.score.upper() != Score.INFORMATION,
     }
     for option, is_given in bought.items():

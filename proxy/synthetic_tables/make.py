@@ -41,6 +41,7 @@ from proxy.synthetic_tables.measurers import (
     attributes_of,
     holder_sizes,
     joined_settings_of,
+    known_by_holder,
     known_now,
     settings_of,
 )
@@ -53,7 +54,12 @@ from proxy.synthetic_tables.request import (
     SynthesisRequest,
     Watch,
 )
-from proxy.synthetic_tables.spending import GaussianBudget, GaussianSpending, LaplaceSpending
+from proxy.synthetic_tables.spending import (
+    GaussianBudget,
+    GaussianSpending,
+    LaplaceSpending,
+    all_levels,
+)
 from proxy.tables import ServedTable
 from synthesis import (
     GAUSSIAN,
@@ -67,11 +73,11 @@ from synthesis import (
     Stratum,
     Structure,
     Wishes,
+    buy_tables,
     federated_network,
     known_model,
     known_sketch,
     known_strata,
-    measured_model,
     measured_strata,
     one_way_budgets,
     scopes_of,
@@ -111,14 +117,15 @@ def make(
     axes = checked_axes(table.info.schema, request)
     check_statistics(axes, request)
     check_delta(table, request)
-    if request.epsilon:
-        check_affordable(table, request.epsilon, payer)
+    levels = all_levels(table)
+    if request.epsilon or request.evaluate:
+        levels = affordable_levels(table, request, payer)
     if request.epsilon and request.delta is not None:
         spending: LaplaceSpending = GaussianSpending(
-            table, payer, request.epsilon, watch, request.delta
+            table, payer, request.epsilon, watch, request.delta, levels
         )
     else:
-        spending = LaplaceSpending(table, payer, request.epsilon, watch)
+        spending = LaplaceSpending(table, payer, request.epsilon, watch, levels)
     seed = secrets.randbits(SEED_BITS) if request.seed is None else request.seed
     if request.method is Method.PRIVBAYES:
         fitted = _network(spending, columns_of(axes), request, seed)
@@ -127,6 +134,8 @@ def make(
     spending.step("drawing rows", PAIRS)
     rows = drawn(fitted.model, axes, n_rows=request.n_rows, seed=seed)
     spending.step("storing rows", DRAWN)
+    left_out = holders_left_out(table, levels)
+    without = f"Made without the rows of holders that could not answer: {left_out}."
     return MadeTable(
         rows=rows,
         method=Method.PRIVBAYES if request.method is Method.PRIVBAYES else Method.PAIRWISE,
@@ -135,7 +144,9 @@ def make(
         tables=fitted.tables,
         model=encoded(fitted.model) | {"seed": seed},
         n_charges=len(table.gate.payments()),
-        incomplete=fitted.incomplete,
+        incomplete=f"{fitted.incomplete} {without if left_out else ''}".strip(),
+        levels=levels if table.is_federated else None,
+        left_out=left_out,
         generation=table.extent.generation,
     )
 
@@ -153,7 +164,7 @@ class _Fitted:
 def _pairwise(
     spending: LaplaceSpending, columns: Sequence[Column], request: SynthesisRequest
 ) -> _Fitted:
-    strata = strata_of(columns, request.target)
+    strata = () if _holder_among(spending.table, columns) else strata_of(columns, request.target)
     fitted = _by_class(spending, columns, request, strata) if strata else None
     return _of_all_rows(spending, columns, request) if fitted is None else fitted
 
@@ -161,21 +172,34 @@ def _pairwise(
 def _of_all_rows(
     spending: LaplaceSpending, columns: Sequence[Column], request: SynthesisRequest
 ) -> _Fitted:
-    measurer = GateMeasurer(spending, columns)
+    holder = _holder_among(spending.table, columns)
+    bought = _bought(columns, holder)
+    measurer = GateMeasurer(spending, bought)
     if request.epsilon:
         budget, cost = _planned_budget(spending, request)
-        wishes = _wishes(columns, request)
-        model = measured_model(columns, measurer, budget=budget, wishes=wishes, cost=cost)
+        wishes = _wishes(bought, request)
+        buy_tables(bought, measurer, budget=budget, wishes=wishes, cost=cost)
     else:
         spending.step("reading the history", 0.0)
-        model = known_model(columns, measurer.known())
-    unknown = known_sketch(columns, measurer.known()).unknown
+    known = known_by_holder(spending.table, columns, holder) if holder else measurer.known()
+    model, unknown = known_model(columns, known), known_sketch(columns, known).unknown
     if len(unknown) == len(columns):
         raise InvalidRequest(
             f"Nothing is known of the columns of {request.table} yet.",
             hint="Give an epsilon, or query counts by some of its columns first.",
         )
     return _Fitted(model, tuple(sorted(model.pairs)), unknown, measurer.stopped or "")
+
+
+def _holder_among(table: ServedTable, columns: Sequence[Column]) -> str:
+    """The column that is the holder of a federated table; empty if there is none."""
+    name = table.info.schema.holders
+    return name if name is not None and any(one.name == name for one in columns) else ""
+
+
+def _bought(columns: Sequence[Column], holder: str) -> tuple[Column, ...]:
+    """The columns that are measured: each holder measures them, so their holder is known."""
+    return tuple(column for column in columns if column.name != holder)
 
 
 def _by_class(
@@ -212,15 +236,14 @@ def _planned_budget(
 ) -> tuple[float, NoiseCost]:
     """What may be spent, in the units of the noise, and what a budget buys."""
     if isinstance(spending, GaussianSpending):
-        return PLANNED * float(spending.budget), noise_cost(spending.table, GAUSSIAN)
+        return PLANNED * float(spending.budget), noise_cost(spending.levels, GAUSSIAN)
     budget = float(spending.budget_of(request.epsilon))
-    return PLANNED * budget, noise_cost(spending.table, LAPLACE)
+    return PLANNED * budget, noise_cost(spending.levels, LAPLACE)
 
 
-def noise_cost(table: ServedTable, of_one: NoiseCost) -> NoiseCost:
-    """What a budget buys of a kind of noise: on a federated table, every holder adds its own."""
-    holders = table.extent.holders
-    return of_one if holders is None else of_one.of_holders(holders.n_holders)
+def noise_cost(levels: Sequence[int], of_one: NoiseCost) -> NoiseCost:
+    """What a budget buys of a kind of noise: of a federated table, every holder adds its own."""
+    return of_one.of_holders(len(levels)) if levels else of_one
 
 
 def _wishes(columns: Sequence[Column], request: SynthesisRequest) -> Wishes:
@@ -270,14 +293,15 @@ def _joined(  # noqa: PLR0913, PLR0917 - what to buy, from whom, and how
     budget: Fraction,
     seed: int,
 ) -> BayesianNetwork:
-    """A network of the rows of all holders of a federated table; each pays the budget."""
-    sizes = holder_sizes(spending.table, columns)
-    uncounted = [level for level, size in enumerate(sizes) if size is None]
+    """A network of the rows of the holders of a federated table; each pays the budget."""
+    levels = spending.levels
+    sizes = holder_sizes(spending.table, columns, levels)
+    uncounted = [level for level, size in zip(levels, sizes, strict=True) if size is None]
     if uncounted:
         spending.step("counting rows", 0.0)
         spending.buy({None: budget * Fraction(TOTAL_SHARE)}, uncounted)
         budget -= budget * Fraction(TOTAL_SHARE)
-        sizes = holder_sizes(spending.table, columns)
+        sizes = holder_sizes(spending.table, columns, levels)
     return federated_network(
         attributes_of(columns, request),
         _holders(spending, len(columns), joining.structure),
@@ -296,10 +320,13 @@ def _holders(
     holders = spending.table.extent.holders
     if holders is None:
         raise RuntimeError("no table of several holders")
-    levels = range(holders.n_holders)
+    levels = spending.levels
     if structure is Structure.MODELS:
-        n_holders = holders.n_holders
-        return [NetworkMeasurer(spending, n_columns, one, (one, n_holders)) for one in levels]
+        turns = [(place, len(levels)) for place in range(len(levels))]
+        return [
+            NetworkMeasurer(spending, n_columns, level, turn)
+            for level, turn in zip(levels, turns, strict=True)
+        ]
     together = HoldersTogether(spending, n_columns, holders)
     return [together.one(level) for level in levels]
 
@@ -413,22 +440,41 @@ def check_delta(table: ServedTable, request: SynthesisRequest) -> None:
         )
 
 
-def check_affordable(table: ServedTable, epsilon: Fraction, payer: Payer) -> None:
-    """Refuse an epsilon that could not be paid in full, before anything is paid.
+def affordable_levels(
+    table: ServedTable, request: SynthesisRequest, payer: Payer
+) -> tuple[int, ...]:
+    """Refuse what a request may cost if it could not be paid in full, before anything is paid.
+
+    Returns
+    -------
+    tuple of int
+        The holders of a federated table that can pay it: all of them, unless the request is content
+        with those that can. Empty for any other table.
 
     Raises
     ------
     BudgetExhausted, LimitReached
     SourceUnavailable
-        If a holder of a federated table cannot be asked.
+        If a holder of a federated table cannot be asked, and the request needs it.
     """
-    weight = Weight.at_least(table.info.schema.per_row(epsilon))
+    weight = Weight.at_least(table.info.schema.per_row(request.epsilon + request.evaluate))
     everything = PlannedMeasurement(QueryBlock(counting()), weight)
     try:
         table.check([everything], payer, epsilon_cap=None)
-        table.foresee([everything], payer)
+        refusals = table.refusals([everything], payer)
+        able = tuple(level for level, refusal in enumerate(refusals) if refusal is None)
+        refused = next((one for one in refusals if one is not None), None)
+        if refused is not None and not (able and request.any_holders):
+            raise refused
     except (BudgetExhausted, LimitReached) as refusal:
         raise type(refusal)(replace(refusal.shortfall, is_synthetic=True)) from None
+    return able
+
+
+def holders_left_out(table: ServedTable, levels: Sequence[int]) -> str:
+    """The holders of a federated table but some; how many, where SQL does not name them."""
+    missing = [level for level in all_levels(table) if level not in levels]
+    return table.named_holders(missing) if missing else ""
 
 
 def _n_ordered(axis: Axis) -> int:
@@ -445,6 +491,7 @@ def preview(table: ServedTable, request: SynthesisRequest) -> tuple[PlannedStep,
     """
     axes = checked_axes(table.info.schema, request)
     columns = columns_of(axes)
+    columns = _bought(columns, _holder_among(table, columns))
     check_statistics(axes, request)
     check_delta(table, request)
     known = known_now(table, columns)
@@ -452,12 +499,12 @@ def preview(table: ServedTable, request: SynthesisRequest) -> tuple[PlannedStep,
     if not request.epsilon:
         return tuple(steps)
     schema = table.info.schema
-    left, cost = float(schema.per_row(request.epsilon)), noise_cost(table, LAPLACE)
+    left, cost = float(schema.per_row(request.epsilon)), noise_cost(all_levels(table), LAPLACE)
     price = float(schema.rows_per_unit_max)
     if request.delta is not None:
         bought = GaussianBudget.of(table, request.epsilon, request.delta)
         steps.append(_planned("opening Gaussian noise", float(bought.opening), 0))
-        cost = noise_cost(table, GAUSSIAN)
+        cost = noise_cost(all_levels(table), GAUSSIAN)
         left, price = float(bought.budget), float(bought.epsilon_per_budget)
     if request.joining is not None:
         return (*steps, *_joined_steps(table, columns, request.joining, request, left, price))
@@ -470,7 +517,7 @@ def preview(table: ServedTable, request: SynthesisRequest) -> tuple[PlannedStep,
         steps.append(_planned("choosing the network", price * for_network, len(columns) - 1))
         steps.append(_planned("measuring tables", price * (left - for_network), len(columns)))
         return tuple(steps)
-    strata = strata_of(columns, request.target)
+    strata = () if len(columns) < len(axes) else strata_of(columns, request.target)
     if strata:
         # Each class is planned like a table of its own. Rows are in one class, so one price pays
         columns = tuple(column for column in columns if column.name not in request.target)

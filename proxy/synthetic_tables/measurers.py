@@ -149,9 +149,12 @@ class NetworkMeasurer:
     def read(
         self, views: Sequence[tuple[Partition, ...]], level: int | None = None
     ) -> list[Floats]:
-        """Counts that were bought; those of one holder, or of all."""
+        """Counts that were bought; those of one holder, or of all that are asked."""
         snapshot = self._spending.table.snapshot()
-        history = snapshot.pooled if level is None else snapshot.held_by(level)
+        if level is None:
+            history = snapshot.pooled_over(self._spending.levels)
+        else:
+            history = snapshot.held_by(level)
         return [_counts(history, of_table) for of_table in views]
 
     def _step(self, name: str, done: float) -> None:
@@ -160,13 +163,14 @@ class NetworkMeasurer:
 
 
 class HoldersTogether:
-    """Asks all holders of a federated table the same at once, when the first of them is asked.
+    """Asks several holders of a federated table the same at once, when the first of them is asked.
 
     So all of them are asked, or none if one would refuse, and they work at the same time.
     """
 
     def __init__(self, spending: LaplaceSpending, n_columns: int, holders: Holders) -> None:
         self._measurer = NetworkMeasurer(spending, n_columns)
+        self._levels = spending.levels
         self._holders = holders
         self._question: object = None
         self._answers: dict[int, Any] = {}
@@ -177,8 +181,7 @@ class HoldersTogether:
 
     def choices(self, choice: Choice, budget: Fraction) -> list[int]:
         """The candidate that each holder chooses."""
-        levels = range(self._holders.n_holders)
-        asked = [self._holders.choice_of(choice, level) for level in levels]
+        asked = [self._holders.choice_of(choice, level) for level in self._levels]
         return self._measurer.chosen(asked, budget)
 
     def tables(
@@ -186,12 +189,12 @@ class HoldersTogether:
     ) -> list[list[Floats]]:
         """The noisy counts of each holder."""
         self._measurer.buy(views, budget)
-        return [self._measurer.read(views, level) for level in range(self._holders.n_holders)]
+        return [self._measurer.read(views, level) for level in self._levels]
 
     def answer(self, level: int, question: object, ask: Callable[[], Sequence[Any]]) -> Any:
         """What a holder answers; all are asked if it has answered what they were asked before."""
         if level not in self._answers:
-            self._answers = dict(enumerate(ask()))
+            self._answers = dict(zip(self._levels, ask(), strict=True))
             self._question = question
         if self._question is not question:
             raise RuntimeError("a holder is asked something else than the others")
@@ -267,7 +270,8 @@ class GateMeasurer:
 
     def known(self) -> KnownEstimates:
         """The estimates from the current history."""
-        return known_now(self._spending.table, self._columns, self._of.stratum)
+        spending = self._spending
+        return known_now(spending.table, self._columns, self._of.stratum, spending.levels)
 
     def count(self, budget: float) -> None:
         """Count the rows."""
@@ -301,11 +305,12 @@ class GateMeasurer:
 
     def _of_each_holder(self, holders: Holders, sketch: Sketch) -> tuple[list[Distance], Floats]:
         """What each holder is asked, and what the differences of holders add to each sum."""
-        margins = holder_margins(self._spending.table, self._columns, self._of.stratum)
+        levels = self._spending.levels
+        margins = holder_margins(self._spending.table, self._columns, self._of.stratum, levels)
         expected = [tables_if_independent(sketch, one, margins) for one in sketch.candidates]
         asked = [
-            holders.distance_of(self._distance(candidate, tables[level]), level)
-            for level in range(holders.n_holders)
+            holders.distance_of(self._distance(candidate, tables[place]), level)
+            for place, level in enumerate(levels)
             for candidate, (tables, _) in zip(sketch.candidates, expected, strict=True)
         ]
         return asked, np.array([between for _, between in expected])
@@ -383,25 +388,45 @@ class Stratified:
 
 
 def known_now(
-    table: ServedTable, columns: Sequence[Column], stratum: Stratum = ()
+    table: ServedTable,
+    columns: Sequence[Column],
+    stratum: Stratum = (),
+    levels: Sequence[int] | None = None,
 ) -> KnownEstimates:
-    """The history's estimates for some columns, and the statistics released beside it."""
+    """The history's estimates for some columns, and the statistics released beside it.
+
+    Of a federated table, those of all rows, or of the rows of the holders with these levels.
+    """
     snapshot = table.snapshot()
     told = (counts for one in snapshot.charges.released for counts in one.counts)
-    return KnownEstimates.from_history(snapshot.pooled, columns, told, stratum)
+    history = snapshot.pooled if levels is None else snapshot.pooled_over(levels)
+    return KnownEstimates.from_history(history, columns, told, stratum)
 
 
-def holder_sizes(table: ServedTable, columns: Sequence[Column]) -> list[float | None]:
+def known_by_holder(table: ServedTable, columns: Sequence[Column], holder: str) -> KnownEstimates:
+    """The same of a federated table, with the holder among the columns."""
+    others, snapshot = [column for column in columns if column.name != holder], table.snapshot()
+    held = [snapshot.held_by(level) for level in range(snapshot.n_holders)]
+    return KnownEstimates.from_history(snapshot.pooled, others).by_holder(held, others, holder)
+
+
+def holder_sizes(
+    table: ServedTable, columns: Sequence[Column], levels: Sequence[int] | None = None
+) -> list[float | None]:
     """The noisy number of rows of each holder of a federated table; None where there is none."""
-    return [one.n_rows for one in holder_margins(table, columns)]
+    return [one.n_rows for one in holder_margins(table, columns, (), levels)]
 
 
 def holder_margins(
-    table: ServedTable, columns: Sequence[Column], stratum: Stratum = ()
+    table: ServedTable,
+    columns: Sequence[Column],
+    stratum: Stratum = (),
+    levels: Sequence[int] | None = None,
 ) -> list[HolderMargins]:
     """Each holder's own number of rows and counts of columns, as far as the history has them."""
     snapshot, found = table.snapshot(), []
-    for level in range(snapshot.n_holders):
+    for level in range(snapshot.n_holders) if levels is None else levels:
         known = KnownEstimates.from_history(snapshot.held_by(level), columns, (), stratum)
-        found.append(HolderMargins(known.n_rows, known_sketch(columns, known).one_ways))
+        one_ways = known_sketch(columns, known).one_ways
+        found.append(HolderMargins(known.n_rows, one_ways, known.pairs))
     return found

@@ -34,6 +34,7 @@ from synthesis import Structure
 from synthesis.privbayes import DEFAULTS
 
 ID_BYTES: Final = 8
+HOLDERS_ANY: Final = "holders => 'any', "
 FORMAT: Final = 1  # of the JSON; a reader of another format ignores the table
 
 Key: TypeAlias = tuple[str, str]  # the private table, and the name in lower case
@@ -89,6 +90,10 @@ class SyntheticRecord:
         The columns of public tables whose groups categories could be parents by.
     joining : Joining, optional
         How the answers of the holders of a federated table became one network.
+    any_holders : bool
+        Whether some of the holders of a federated table would do.
+    left_out : str
+        The holders that it was made without; empty if of none.
     target : tuple of str
         The columns that were to be learned from the others.
     workload : tuple of tuple of str
@@ -127,6 +132,8 @@ class SyntheticRecord:
     structure_share: Fraction = DEFAULTS.network_share
     groups: tuple[str, ...] = ()
     joining: Joining | None = None
+    any_holders: bool = False
+    left_out: str = ""
     target: tuple[str, ...] = ()
     workload: tuple[tuple[str, ...], ...] = ()
     evaluate: Fraction = Fraction(0)
@@ -165,6 +172,8 @@ class SyntheticRecord:
             structure_share=request.structure_share,
             groups=tuple(one.name for one in request.groups),
             joining=request.joining,
+            any_holders=request.any_holders,
+            left_out=made.left_out,
             target=request.target,
             workload=request.workload,
             evaluate=request.evaluate,
@@ -201,7 +210,7 @@ class SyntheticRecord:
             )
         return (
             f"epsilon => {float(self.epsilon):.6g}, {delta}method => '{self.method}', {network}"
-            f"{self._purpose}"
+            f"{HOLDERS_ANY if self.any_holders else ''}{self._purpose}"
             f"rows => {self.n_rows}, seed => {self.seed}"
         )
 

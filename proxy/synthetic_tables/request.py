@@ -73,6 +73,13 @@ class Clip(StrEnum):
     HOLDERS = "holders"  # each in its own counts, as published
 
 
+class AskedHolders(StrEnum):
+    """Which holders of a federated table have to answer."""
+
+    ALL = "all"
+    ANY = "any"  # those that can, if not all can
+
+
 DEFAULT_STRUCTURE: Final = Structure.VOTES
 
 
@@ -155,6 +162,8 @@ class SynthesisRequest:
         Of categories, which may be parents by their groups; the finest groups first.
     joining : Joining, optional
         Of a network of a federated table; None of other tables.
+    any_holders : bool
+        Whether a federated table's rows are those of the holders that can answer, if not all can.
     target : tuple of str
         The columns that are to be learned from the others; they come first in what is bought.
     workload : tuple of sorted scopes
@@ -177,6 +186,7 @@ class SynthesisRequest:
     structure_share: Fraction = DEFAULTS.network_share
     groups: tuple[Grouping, ...] = ()
     joining: Joining | None = None
+    any_holders: bool = False
     target: tuple[str, ...] = ()
     workload: tuple[Scope, ...] = ()
     evaluate: Fraction = Fraction(0)
@@ -247,6 +257,8 @@ class Evaluation:
         How many there are.
     epsilon_spent : Fraction
         What it added to the private table's cost.
+    is_bound : bool
+        Whether it is the most that the distance is: of several holders, no more can be told.
     """
 
     estimate: float
@@ -254,10 +266,12 @@ class Evaluation:
     n_pairs: int
     n_pairs_all: int
     epsilon_spent: Fraction
+    is_bound: bool = False
 
     def __str__(self) -> str:
+        at_most = "at most " if self.is_bound else ""
         return (
-            f"{self.estimate:.4f} +- {self.half_width:.4f} "
+            f"{at_most}{self.estimate:.4f} +- {self.half_width:.4f} "
             f"({self.n_pairs} of {self.n_pairs_all} pairs)"
         )
 
@@ -282,6 +296,10 @@ class MadeTable:
         How many charges the history had: its position in the ledger of the table.
     incomplete : str
         Why less was bought than was asked for; empty if nothing went wrong.
+    levels : tuple of int, optional
+        Of a federated table: the holders whose rows it was made of; None of any other.
+    left_out : str
+        The holders that it was made without, as its readers may know them; empty if of none.
     evaluation : Evaluation, optional
         None if none was bought.
     generation : int
@@ -299,5 +317,7 @@ class MadeTable:
     n_charges: int
     incomplete: str = ""
     generation: int = 1
+    levels: tuple[int, ...] | None = None
+    left_out: str = ""
     evaluation: Evaluation | None = None
     n_respondents: int | None = None

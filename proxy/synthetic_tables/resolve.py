@@ -25,6 +25,7 @@ from proxy.synthetic_tables.request import (
     DEFAULT_STRUCTURE,
     THETA_MAX,
     THETA_MIN,
+    AskedHolders,
     Clip,
     Grouping,
     Joining,
@@ -93,7 +94,8 @@ def request_of(
     target, workload = _purpose(order, method, columns, schema)
     network = _network_settings(order, method, schema, public)
     if is_federated:
-        _check_federated(order, columns, schema)
+        if schema.holders in (*columns, *target):
+            _check_column_of_holders(order, method, columns, target, schema.holders)
         network |= _federated_settings(order, method)
     else:
         _check_not_joined(order, schema)
@@ -108,6 +110,8 @@ def request_of(
         target=target,
         workload=workload,
         evaluate=order.evaluate,
+        any_holders=_one_of("holders", order.holders, AskedHolders, AskedHolders.ALL)
+        is AskedHolders.ANY,
         **network,
     )
 
@@ -186,22 +190,41 @@ def _check_not_joined(order: CreateSynthetic, schema: Schema) -> None:
                 "federated table.",
                 hint=f"Leave {name} out.",
             )
-
-
-def _check_federated(order: CreateSynthetic, columns: Sequence[str], schema: Schema) -> None:
-    """Refuse what no holder can be asked for."""
-    if schema.holders is not None and schema.holders in columns:
+    if order.holders is not None:
         raise InvalidRequest(
-            f"{schema.holders} says which holder has a row, and is no column of synthetic tables.",
-            hint=f"Leave {schema.holders} out of columns; counts by {schema.holders} are answered "
-            "in SQL.",
+            f"holders says which holders have to answer; {schema.table} is no federated table.",
+            hint="Leave holders out.",
         )
-    if order.evaluate:
+
+
+def _check_column_of_holders(
+    order: CreateSynthetic,
+    method: Method,
+    columns: Sequence[str],
+    target: Sequence[str],
+    name: str,
+) -> None:
+    """Refuse the holder as a column where its rows cannot be told apart, or need not be bought."""
+    if method is Method.PRIVBAYES:
         raise InvalidRequest(
-            f"{schema.table} is a federated table, and no holder can tell how far rows are from "
-            "those of all holders.",
-            hint="Leave evaluate out; compare the table with rows that were kept out, by tacit "
-            "synth evaluate.",
+            f"A network of several holders is learned from their sums, and has no column {name}.",
+            hint=f"Use method => 'pairwise', or leave {name} out of columns.",
+        )
+    if name in target:
+        raise InvalidRequest(
+            f"{name} cannot be a target: every count is measured for each holder anyway.",
+            hint=f"Leave {name} out of target, and name it in columns.",
+        )
+    if len(columns) == 1:
+        raise InvalidRequest(
+            f"A synthetic table needs a column beside {name}.",
+            hint=f"Name another column; how many rows each {name} has is answered in SQL.",
+        )
+    if order.holders is not None and order.holders.lower() == AskedHolders.ANY:
+        raise InvalidRequest(
+            f"A table with the column {name} needs all holders: rows of the others would be "
+            "missing in it.",
+            hint=f"Leave holders => 'any' out, or leave {name} out of columns.",
         )
 
 
@@ -340,7 +363,7 @@ def _check_size(
             "here.",
             hint=f"Use rows => {limits.n_rows}.",
         )
-    axes = [axis for axis in schema.of_one_holder.axes if not columns or axis.name in columns]
+    axes = [schema.by_name[name] for name in columns] or schema.of_one_holder.axes
     n_rows_max = min(limits.n_rows, schema.n_records_max) if n_rows is None else n_rows
     n_bytes = n_rows_max * sum(_bytes_of(axis.levels) for axis in axes)
     if n_bytes > limits.n_bytes:

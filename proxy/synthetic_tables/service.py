@@ -189,8 +189,6 @@ class SyntheticTableService:
         self, table: ServedTable, request: SynthesisRequest, caller: Caller, watch: Watch
     ) -> MadeTable:
         """A table of a private one, with its evaluation. May charge."""
-        if request.evaluate:
-            making.check_affordable(table, request.epsilon + request.evaluate, caller.payer)
         made = making.make(table, replace(request, n_rows=1), caller.payer, watch)
         if request.evaluate:
             rows = pa.concat_tables(self._parts(request, made))
@@ -242,12 +240,19 @@ class SyntheticTableService:
             return self._store.publish(record, parts, model, replaced)
 
     def newest(self, table: str) -> SyntheticRecord | None:
-        """The newest synthetic table of a private table's present data, if there is any."""
+        """The newest synthetic table of a private table's present data, if there is any.
+
+        Of a federated table, one that was made of the rows of all holders.
+        """
         store, source = self._given_store, self._tables.get(table)
         if store is None or source is None:
             return None
         own = table, source.extent.generation
-        made = [one for one in store.tables().values() if (one.table, one.generation) == own]
+        made = [
+            one
+            for one in store.tables().values()
+            if (one.table, one.generation) == own and not one.left_out
+        ]
         return max(made, key=lambda record: record.made_at, default=None)
 
     def drawn_anew(self, record: SyntheticRecord) -> tuple[tuple[Axis, ...], pa.Table]:
@@ -284,6 +289,12 @@ class SyntheticTableService:
                 hint=f"Ask {record.table} for counts, which are free, and compare them in SQL.",
             )
         check_may_see_history(table, caller)
+        if record.left_out:
+            raise InvalidRequest(
+                f"{record.name} was made without the rows of some holders ({record.left_out}), and "
+                "the history that a report compares it with is of all of them.",
+                hint="Make a table of the rows of all holders; or compare counts in SQL.",
+            )
         named_columns(record, table.info.schema)
         if record.generation < table.extent.generation:
             table = table.earlier(record.generation - 1, record.table)

@@ -52,12 +52,22 @@ class LaplaceSpending:
         The most that all of it may cost.
     watch : callable
         Called before each step.
+    levels : sequence of int, optional
+        Of a federated table: the holders whose rows are meant; all by default.
     """
 
     distances_cost_all: ClassVar[bool] = False  # also the cells that they do not look at
 
-    def __init__(self, table: ServedTable, payer: Payer, epsilon: Fraction, watch: Watch) -> None:
+    def __init__(
+        self,
+        table: ServedTable,
+        payer: Payer,
+        epsilon: Fraction,
+        watch: Watch,
+        levels: Sequence[int] | None = None,
+    ) -> None:
         self.table = table
+        self.levels = all_levels(table) if levels is None else tuple(levels)
         self.spent = Fraction(0)
         self._payer = payer
         self._epsilon = epsilon
@@ -85,7 +95,7 @@ class LaplaceSpending:
         weights = {partition: _weight(budget) for partition, budget in budgets.items()}
         added = {partition: weight for partition, weight in weights.items() if weight is not None}
         self.spent += self.table.buy_tables(
-            added, self._payer, epsilon_cap=self._left, levels=levels
+            added, self._payer, epsilon_cap=self._left, levels=levels or self.levels
         )
 
     def ask(self, statistics: Sequence[Statistic], budget: float | Fraction) -> tuple[float, ...]:
@@ -114,6 +124,12 @@ class LaplaceSpending:
     @property
     def _left(self) -> Fraction:
         return self._epsilon - self.spent
+
+
+def all_levels(table: ServedTable) -> tuple[int, ...]:
+    """The holders of a federated table; none of any other."""
+    holders = table.extent.holders
+    return () if holders is None else tuple(range(holders.n_holders))
 
 
 def product_partition(
@@ -227,7 +243,7 @@ class GaussianSpending(LaplaceSpending):
 
     Parameters
     ----------
-    table, payer, epsilon, watch
+    table, payer, epsilon, watch, levels
         As for `LaplaceSpending`; the epsilon is the most by which the table's cost may grow.
     delta : Fraction
         The delta that the table offers.
@@ -240,10 +256,16 @@ class GaussianSpending(LaplaceSpending):
 
     distances_cost_all = True
 
-    def __init__(
-        self, table: ServedTable, payer: Payer, epsilon: Fraction, watch: Watch, delta: Fraction
+    def __init__(  # noqa: PLR0913, PLR0917 - as its base, and the delta
+        self,
+        table: ServedTable,
+        payer: Payer,
+        epsilon: Fraction,
+        watch: Watch,
+        delta: Fraction,
+        levels: Sequence[int] | None = None,
     ) -> None:
-        super().__init__(table, payer, epsilon, watch)
+        super().__init__(table, payer, epsilon, watch, levels)
         bought = GaussianBudget.of(table, epsilon, delta)
         self._terms, self.budget, self._bought = bought.terms, bought.budget, bought
 
@@ -257,7 +279,7 @@ class GaussianSpending(LaplaceSpending):
         added = {partition: one for partition, one in precisions.items() if one is not None}
         kind = GaussianKind(self._terms)
         self.spent += self.table.buy_tables(
-            added, self._payer, epsilon_cap=self._left, kind=kind, levels=levels
+            added, self._payer, epsilon_cap=self._left, kind=kind, levels=levels or self.levels
         )
 
     def ask(self, statistics: Sequence[Statistic], budget: float | Fraction) -> tuple[float, ...]:

@@ -6,6 +6,7 @@ enough. No exact count comes this far: a gate hands out noisy values only.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -16,11 +17,13 @@ from accountant.gate import EndedGeneration, Gate, Told
 from accountant.ledger import Payer
 from accountant.ledger.history import BindingLimit
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
+from cube.refusals import Refused
 from cube.schema import Schema
 from cube.statistic import Asked
 from cube.target import AccuracyTarget, SumTarget
 from inference import EstimatorMemory, History, NoisePlaces, RowEstimates
 from planner.measuring import LAPLACE, GaussianOffer, NoiseKind, Strategy
+from planner.sql import listed
 from planner.workload import Wanted
 from proxy.api import BudgetStatus, LimitStatus, TableInfo
 from proxy.config import DEFAULT_MEMORY, MemoryLimits, Sharing
@@ -197,18 +200,28 @@ class ServedTable:
         """Refuse a plan as `buy_plan` would: BudgetExhausted, LimitReached, CostAboveCap."""
         self.gate.check(self.extent.kept(plan), payer, epsilon_cap=epsilon_cap)
 
-    def foresee(self, plan: Sequence[PlannedMeasurement], payer: Payer) -> None:
-        """Have the holders of a federated table refuse a plan, if one would; charges nothing.
+    def refusals(self, plan: Sequence[PlannedMeasurement], payer: Payer) -> list[Refused | None]:
+        """How each holder of a federated table would refuse its part of a plan, if it would.
 
-        Raises
-        ------
-        BudgetExhausted, LimitReached, TooLarge
-        SourceUnavailable
-            If a holder cannot be asked.
+        All are asked at the same time, and nothing is charged. Empty for any other table.
         """
-        if self.is_federated:
-            for one in self.extent.split(self.extent.kept(plan)):  # each is for one holder
-                self.gate.foresee([one], payer, epsilon_cap=None)
+        holders = self.extent.holders
+        if holders is None:
+            return []
+        parts: dict[int, list[PlannedMeasurement]] = {}
+        for one in self.extent.split(plan):
+            parts.setdefault(holders.at_holder(one.block)[0], []).append(one)
+
+        def ask(level: int) -> Refused | None:
+            try:
+                kept = self.extent.kept(parts.get(level, ()))
+                self.gate.foresee(kept, payer, epsilon_cap=None)
+            except Refused as refusal:
+                return refusal
+            return None
+
+        with ThreadPoolExecutor(holders.n_holders, thread_name_prefix="holder") as pool:
+            return list(pool.map(ask, range(holders.n_holders)))
 
     def price_of_tables(self, added: Added) -> Fraction:
         """What `buy_tables` would cost now. Charges nothing."""
@@ -273,6 +286,16 @@ class ServedTable:
     def able_holders(self) -> list[bool]:
         """For each holder of a federated table, whether it can be asked and has anything left."""
         return [bool(left) for left in self.gate.left_at_holders()]
+
+    def named_holders(self, levels: Collection[int]) -> str:
+        """Some holders of a federated table; how many of all, where SQL does not name them."""
+        axis = self.extent.holders
+        if axis is None:
+            raise TypeError(f"{self.info.schema.table} has no holders")
+        if axis.axis not in self.info.schema.by_name:
+            return f"{len(levels)} of {axis.n_holders}"
+        names = self.extent.schema.by_name[axis.axis].levels
+        return listed([str(names[level]) for level in sorted(levels)])
 
     def left(self, payer: Payer) -> Fraction:
         """What a payer may still spend: the least that the budget and the payer's limits leave."""

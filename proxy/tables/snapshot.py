@@ -178,6 +178,11 @@ class TableSnapshot:
         history, holders = self.history, self._extent.holders
         return history if holders is None else pooled(history, holders)
 
+    def pooled_over(self, levels: Collection[int]) -> History:
+        """The same with the values of some holders; of any other table, all of it."""
+        history, holders = self.history, self._extent.holders
+        return history if holders is None else pooled(history, holders, levels)
+
     def held_by(self, level: int) -> History:
         """What one holder of a federated table has measured, as it has the rows."""
         holders = self._extent.holders

@@ -36,7 +36,11 @@ def test_the_demo_answers_over_all_hospitals_and_its_ledgers_agree(
     spent = re.findall(r"(\w+): epsilon ([\d.]+) of 5 spent", said)
     before, after = spent[:3], spent[3:]
     for (_, asked), (_, made) in zip(before, after, strict=True):
-        assert float(made) == pytest.approx(float(asked) + 4 * float(demo.EPSILON), abs=0.01)
+        of_each = float(demo.EPSILON) + float(demo.EVALUATE)
+        assert float(made) == pytest.approx(float(asked) + 4 * of_each, abs=0.01)
+    assert (
+        len(re.findall(r"Mean distance of pairs of columns: at most 0\.\d+ \+- 0\.\d+", said)) == 4
+    )
     assert "The ledgers agree." in said
 
 

@@ -2,9 +2,8 @@
 
 import csv
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pyarrow.parquet as pq
 import pytest
@@ -14,6 +13,7 @@ from proxy.api.requests import LOCAL
 from proxy.cli import app as cli
 from proxy.engine.engine import Engine
 from proxy.monitoring.logs import configure_logs
+from tests.support.commands import Run, command_runner
 from tests.support.serving import serving
 from tests.support.synthetic import spent, synthetic_engine
 
@@ -37,28 +37,11 @@ def address(engine: Engine) -> Iterator[str]:
         yield address
 
 
-class Ended(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Ended]
-
-
 @pytest.fixture
 def run(address: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setenv("TACIT_SERVER", address)
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def run_with(*arguments: str) -> Ended:
-        with pytest.raises(SystemExit) as ended:
-            cli.main(("synth", *arguments))
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.out + captured.err
-        return Ended(int(ended.value.code or 0), captured.out, captured.err)
-
-    return run_with
+    run_tacit = command_runner(capsys, monkeypatch)
+    return lambda *arguments: run_tacit("synth", *arguments)
 
 
 def test_the_command_makes_lists_shows_draws_and_drops(

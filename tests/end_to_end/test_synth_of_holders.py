@@ -1,19 +1,29 @@
 """`tacit synth`, `network` and `marginals` on a federated table behind a real server."""
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import structlog
 
-from proxy.cli import app as cli
+from proxy.cli.shared.synth_options import (
+    ClipChoice,
+    HoldersChoice,
+    MethodOption,
+    SmoothingChoice,
+    StructureChoice,
+    VotesChoice,
+)
 from proxy.config.memory import DEFAULT_LIMITS
 from proxy.monitoring.logs import configure_logs
 from proxy.synthetic_tables import SyntheticStore
+from proxy.synthetic_tables.request import AskedHolders, Clip, Method, Votes
+from synthesis import Smoothing, Structure
+from tests.support.commands import Ended, Run, command_runner
 from tests.support.federated import Federation, federated_engine
 from tests.support.serving import serving
 
@@ -37,32 +47,14 @@ def federation(tmp_path: Path) -> Iterator[Federation]:
         yield opened
 
 
-class Ended(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Ended]
-
-
 @pytest.fixture
 def run(
     federation: Federation, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Run]:
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def run_with(*arguments: str) -> Ended:
-        with pytest.raises(SystemExit) as ended:
-            cli.main(arguments)
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.out + captured.err
-        return Ended(int(ended.value.code or 0), captured.out, captured.err)
-
     engine = federation.engine
     with serving(engine, synthetic=engine.synthetic) as address:
         monkeypatch.setenv("TACIT_SERVER", address)
-        yield run_with
+        yield command_runner(capsys, monkeypatch)
 
 
 ORDER = ("synth", "create", "rows", "--epsilon", "1", "--method", "privbayes")
@@ -93,11 +85,52 @@ def test_a_network_is_previewed_made_shown_drawn_again_and_reported(
 
 
 def test_what_holders_cannot_tell_is_refused(run: Run, federation: Federation) -> None:
-    told = run("synth", "create", "rows", "--epsilon", "1", "--evaluate", "0.1")
-    assert told.code
-    assert "Leave evaluate out" in told.err
     assert "has no setting votes" in run(*ORDER, "--structure", "models", "--votes", "by_size").err
+    assert "cannot be reached" in run_without(federation, run, "--epsilon", "1").err
     assert federation.spent() == [0, 0]
+
+
+def run_without(federation: Federation, run: Run, *options: str) -> Ended:
+    """A table while the holder south is down."""
+    federation.holders.down.add(1)
+    return run("synth", "create", "rows", *options)
+
+
+def test_a_table_of_some_holders_is_evaluated_and_says_so(
+    run: Run, federation: Federation, tmp_path: Path
+) -> None:
+    options = ("--epsilon", "1", "--holders", "any", "--evaluate", "0.5", "--name", "s")
+    made = run_without(federation, run, *options)
+    assert made.code == 0, made.err
+    said = "Made without the rows of holders that could not answer: 1 of 2."
+    assert f"Less than requested: {said}" in made.out
+    shown = run("synth", "show", "s").out
+    assert said in shown
+    assert "holders => 'any'" in shown
+    assert 1.4 < federation.spent()[0] <= 1.5
+    assert federation.spent()[1] == 0
+    assert "1 of 2" in run("synth", "report", "s", "-o", str(tmp_path / "s.html")).err
+    federation.holders.down.clear()
+    evaluated = run("synth", "create", "rows", "--epsilon", "1", "--evaluate", "0.5")
+    assert "Mean distance of pairs of columns: at most 0." in evaluated.out
+
+
+@pytest.mark.parametrize(
+    ("choice", "kind"),
+    [
+        (MethodOption, Method),
+        (StructureChoice, Structure),
+        (VotesChoice, Votes),
+        (ClipChoice, Clip),
+        (SmoothingChoice, Smoothing),
+        (HoldersChoice, AskedHolders),
+    ],
+)
+def test_the_command_offers_what_the_server_knows(
+    choice: type[StrEnum], kind: type[StrEnum]
+) -> None:
+    """The command has names of its own, so that its help does not load what makes tables."""
+    assert [one.value for one in choice] == [one.value for one in kind]
 
 
 def test_a_network_is_learned_of_the_counts_of_all_holders(

@@ -9,7 +9,7 @@ from accountant.noise import LatticeNoise
 from cube.holders import Holders
 from cube.measurement import Measurement, Weight
 from cube.query import Factor, Partition, QueryBlock, counting, restricted
-from inference import Estimator, NotEstimable, Posterior, half_widths
+from inference import Estimator, History, NotEstimable, Posterior, half_widths, pooled
 from inference.blue.workspaces import Workspace
 from tests.support.federated import federated_schema
 
@@ -75,3 +75,14 @@ def test_one_holder_that_lacks_it_leaves_it_unknown() -> None:
     estimator = Estimator(SCHEMA)
     estimator.add(history((0, 1)))
     assert all(isinstance(one, NotEstimable) for one in estimator.estimate(BY_A, 0.95))
+
+
+def test_some_holders_are_pooled_without_the_others() -> None:
+    found = History()
+    found.add(history((0, 2)))
+    assert not len(pooled(found, HOLDERS))
+    some = pooled(found, HOLDERS, (2, 0))
+    assert some[0].values.tolist() == (VALUES[0] + VALUES[2]).tolist()
+    assert some[0].noise_scale == pytest.approx(float(np.hypot(1 / WEIGHTS[0], 1 / WEIGHTS[2])))
+    assert pooled(found, HOLDERS, (0,))[0].values.tolist() == VALUES[0].tolist()
+    assert not len(pooled(found, HOLDERS, (0, 1)))

@@ -55,6 +55,8 @@ def of(mechanism: Mechanism, seq: int = 1, **changes: Any) -> ServerRelease:
         n_places=500,
         p1=mechanism.state.threshold,
         alpha=mechanism.output.threshold,
+        levels=0,
+        n_releases=1,
         has_departures=False,
         predicates=(),
         key=KEY.hex(),
@@ -66,7 +68,14 @@ def of(mechanism: Mechanism, seq: int = 1, **changes: Any) -> ServerRelease:
     return replace(declared, **changes)
 
 
-NORTH, SOUTH = (of(best_mechanism(Fraction(1), 500), seq) for seq in (1, 2))
+MECHANISM = best_mechanism(Fraction(1), 500)
+NORTH, SOUTH = (of(MECHANISM, seq) for seq in (1, 2))
+
+
+def merged_counts(releases: dict[str, ServerRelease]) -> dict[str | None, ReleasedCount]:
+    """Sums over servers that count distinct users."""
+    found = merged(releases)
+    return {name: one for name, one in found.items() if isinstance(one, ReleasedCount)}
 
 
 @settings(max_examples=15, deadline=None)
@@ -206,7 +215,7 @@ def test_a_look_at_each_server_and_all_releases_lose_what_one_server_loses() -> 
 
 def test_a_state_that_is_handed_over_is_a_second_look() -> None:
     """Whoever looked before sees the bit change: no epsilon is left, whatever was charged."""
-    walked = walked_mechanism(NORTH.mechanism)
+    walked = walked_mechanism(MECHANISM)
     assert largest(walked.seen_twice) == math.inf
 
 
@@ -284,8 +293,14 @@ def test_a_file_that_is_too_long_is_not_read() -> None:
         {"stream": "a" * 1000},
         {"opened": "abc"},
         {"entry": 0},
+        {"levels": -1},
+        {"levels": 1},
+        {"levels": 101},
+        {"levels": 3},
+        {"levels": 1.5},
+        {"n_releases": 2},
         {"kind": "another"},
-        {"version": 2},
+        {"version": 1},
         {"more": 1},
     ],
 )
@@ -304,9 +319,9 @@ def test_what_is_no_release_at_all_is_refused(content: bytes) -> None:
 
 
 def test_a_sum_adds_up_each_predicate() -> None:
-    mechanism = NORTH.mechanism
+    mechanism = MECHANISM
     names = ("paid", "mobile")
-    counts = merged(
+    counts = merged_counts(
         {
             str(seq): of(mechanism, seq, predicates=names, noisy_ones=(300, 100 * seq, -seq))
             for seq in (1, 2, 4)
@@ -347,4 +362,4 @@ def test_what_cannot_be_added_is_refused(changes: dict[str, Any], said: str) -> 
 def test_one_release_is_no_sum_and_very_many_are_too_many() -> None:
     for n in (0, 1, 1001):
         with pytest.raises(TooLarge, match="cannot be added up"):
-            merged({str(seq): of(NORTH.mechanism, seq) for seq in range(1, n + 1)})
+            merged({str(seq): of(MECHANISM, seq) for seq in range(1, n + 1)})

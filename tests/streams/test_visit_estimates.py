@@ -36,9 +36,9 @@ def mechanism_of(levels: int, p1: float = 0.8, alpha: float = 0.5) -> CounterMec
 
 
 def by_convolution(
-    mechanism: CounterMechanism, steps: Sequence[int], n: Sequence[int]
+    mechanism: CounterMechanism, steps: Sequence[int], n: Sequence[int], n_servers: int = 1
 ) -> dict[int, float]:
-    """The law written out: one user after another, then one noise after another."""
+    """The law written out: one cell after another, then one noise after another."""
     p1, alpha = float(mechanism.state.p1), float(mechanism.output.alpha)
     far = math.ceil(40 / mechanism.output.rate)
     noise = {z: (1 - alpha) / (1 + alpha) * alpha ** abs(z) for z in range(-far, far + 1)}
@@ -50,7 +50,8 @@ def by_convolution(
             for value, chance in ((step, ones), (-step, 1 - ones)):
                 one[value] = one.get(value, 0.0) + chance / len(steps)
         parts += [one] * n_users
-    parts += [{step * z: chance for z, chance in noise.items()} for step in steps if step]
+    of_noise = [{step * z: chance for z, chance in noise.items()} for step in steps if step]
+    parts += n_servers * of_noise
     law = {0: 1.0}
     for part in parts:
         after: dict[int, float] = {}

@@ -192,3 +192,46 @@ def test_of_a_stratum_only_counts_that_lie_inside_it_are_used() -> None:
     assert grouped.table.values.tolist() == [5, 6, 7]
     weights = (1 / 8, 1 / 6, 1 / 2)
     assert found.n_rows == pytest.approx(np.average([22, 18, 50], weights=weights))
+
+
+def test_by_holder_a_columns_counts_give_way_to_those_of_each_holder() -> None:
+    """So no noise is used twice; the pair, and groups of levels, stay as they are."""
+    pair = np.arange(12).reshape(4, 3)
+    groups = [0, 0, 1, 1]
+    held = []
+    for times in (1, 10):
+        history = History()
+        history.add(
+            [
+                measured(partition(np.arange(4), "a"), *(times * np.arange(1, 5)).tolist()),
+                measured(partition(pair, "a", "b"), *(times * np.arange(12)).tolist()),
+                measured(partition(groups, "a"), 3 * times, 7 * times),
+                measured(QueryBlock(counting()), 10 * times, weight=times),
+            ]
+        )
+        held.append(history)
+    both = known(
+        measured(partition(np.arange(4), "a"), 11, 22, 33, 44),
+        measured(partition(pair, "a", "b"), *(11 * np.arange(12)).tolist()),
+        measured(partition(groups, "a"), 33, 77),
+    )
+    for name in ("holder", "A"):  # which comes before the column, or after it
+        found = both.by_holder(held, COLUMNS, name)
+        tables = {one.scope: one for one in found.tables}
+        of_a = tables[tuple(sorted(("a", name)))]
+        values = of_a.values if name == "A" else of_a.values.T
+        assert values.tolist() == [[1, 2, 3, 4], [10, 20, 30, 40]]
+        assert (of_a.variance == 2.0).all()
+        assert tables[name,].values.tolist() == [10, 100]
+        assert tables[name,].variance == pytest.approx([2.0, 0.02])
+        assert set(tables) == {of_a.scope, ("a", "b"), (name,)}
+        assert found.grouped == both.grouped
+        assert found.n_rows == both.n_rows
+
+
+def test_what_one_holder_has_not_measured_is_not_known_by_holder() -> None:
+    history, empty = History(), History()
+    history.add([measured(partition(np.arange(4), "a"), 1, 2, 3, 4)])
+    both = known(measured(partition(np.arange(3), "b"), 1, 2, 3))
+    found = both.by_holder([history, empty], COLUMNS, "holder")
+    assert [one.scope for one in found.tables] == [("b",)]

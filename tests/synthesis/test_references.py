@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from synthesis.buckets import Buckets
+from synthesis.buckets import Buckets, GroupedEstimate
 from synthesis.choice import GAUSSIAN, LAPLACE, noise_of_sum
-from synthesis.references import HolderMargins, tables_if_independent
+from synthesis.references import HolderMargins, shares_of_holders, tables_if_independent
 from synthesis.sketch import Candidate, Sketch
 from synthesis.tables import Column, TableEstimate
 
@@ -104,3 +104,75 @@ def test_a_sum_over_holders_is_as_noisy_as_its_law_says() -> None:
     for cost, times in ((LAPLACE, 1.875), (GAUSSIAN, math.sqrt(3))):
         more = cost.of_holders(3)
         assert more.least_l1(sizes, 2.0) == pytest.approx(times * cost.least_l1(sizes, 2.0))
+
+
+@pytest.mark.parametrize("candidate", [CANDIDATE, GROUPED], ids=["levels", "groups"])
+def test_shares_of_holders_with_independent_columns_are_theirs(candidate: Candidate) -> None:
+    """In every cell of the table of all rows, and of one column."""
+    whole = np.rint(1000 * summed(NORTH + SOUTH, candidate)).astype(np.int64)
+    holders = [HolderMargins(float(one.sum()), one_ways(one, LITTLE)) for one in (NORTH, SOUTH)]
+    found = shares_of_holders(whole // 1000, ("x", "y"), candidate.groups, holders)
+    of_each = np.stack([summed(NORTH, candidate), summed(SOUTH, candidate)], axis=-1)
+    np.testing.assert_allclose(found, of_each / of_each.sum(axis=-1, keepdims=True), atol=0.01)
+    alone = shares_of_holders(whole.sum(axis=1) // 1000, ("x",), candidate.groups[:1], holders)
+    of_x = of_each.sum(axis=1)
+    np.testing.assert_allclose(alone, of_x / of_x.sum(axis=-1, keepdims=True), atol=0.01)
+
+
+def test_shares_add_up_whatever_is_known() -> None:
+    rng = np.random.default_rng(3)
+    for holders in (
+        [HolderMargins(None, {})] * 3,
+        [HolderMargins(-20.0, {}), HolderMargins(10.0, {}), HolderMargins(None, {})],
+        [HolderMargins(600.0, one_ways(NORTH, np.array(1e9))), HolderMargins(400.0, {})],
+        [HolderMargins(5.0, one_ways(-NORTH, LITTLE)), HolderMargins(5.0, one_ways(TIED, LITTLE))],
+    ):
+        counts = rng.integers(0, 3, (3, 4))
+        found = shares_of_holders(counts, ("x", "y"), CANDIDATE.groups, holders)
+        assert found.shape == (3, 4, len(holders))
+        assert (found >= 0).all()
+        np.testing.assert_allclose(found.sum(axis=-1), 1.0)
+    counts = np.ones((3, 4), dtype=np.int64)
+    unknown = shares_of_holders(counts, ("x", "y"), CANDIDATE.groups, [HolderMargins(None, {})] * 4)
+    np.testing.assert_allclose(unknown, 0.25)
+
+
+def test_shares_follow_what_holders_have_counted_of_both_columns() -> None:
+    """Exactly, with little noise: also in groups, finer or coarser; and not where groups cross."""
+    both = (TIED, np.random.default_rng(8).integers(1, 200, (3, 4)).astype(np.float64))
+    whole = sum(both, np.zeros((3, 4)))
+
+    def found(pairs: list[list[GroupedEstimate]], groups: tuple[Buckets, ...]) -> Counts:
+        holders = [
+            HolderMargins(float(one.sum()), one_ways(one, LITTLE), {("x", "y"): own})
+            for one, own in zip(both, pairs, strict=True)
+        ]
+        counts = summed(whole, Candidate(("x", "y"), groups)).astype(np.int64)
+        return shares_of_holders(counts, ("x", "y"), groups, holders)
+
+    def told(groups: tuple[Buckets, ...], variance: float) -> list[list[GroupedEstimate]]:
+        tables = [summed(one, Candidate(("x", "y"), groups)) for one in both]
+        return [
+            [GroupedEstimate(groups, TableEstimate(("x", "y"), one, np.array(variance)))]
+            for one in tables
+        ]
+
+    levels, grouped = CANDIDATE.groups, GROUPED.groups
+    for asked in (levels, grouped):
+        exact = [summed(one, Candidate(("x", "y"), asked)) for one in both]
+        counts = np.maximum(sum(exact, np.zeros(exact[0].shape)), 1.0)
+        np.testing.assert_allclose(
+            found(told(levels, 1e-9), asked) * counts[..., np.newaxis],
+            np.stack(exact, axis=-1),
+            atol=1e-3,
+        )
+    without = found([[], []], levels)
+    truth = np.stack(both, axis=-1)
+    off = [
+        np.abs(one * whole[..., np.newaxis] - truth).sum()
+        for one in (without, found(told(grouped, 1e-9), levels))
+    ]
+    assert off[1] < 0.8 * off[0]
+    np.testing.assert_allclose(found(told(levels, 1e9), levels), without)
+    crossed = (Buckets(np.array([0, 1, 1])), Buckets(np.array([0, 0, 1, 1])))
+    np.testing.assert_allclose(found(told(crossed, 1e-9), grouped), found([[], []], grouped))

@@ -131,3 +131,19 @@ PublicRowsOption: TypeAlias = Annotated[
         help="statistics, votes: how many rows all holders have, if that is public.",
     ),
 ]
+
+
+class HoldersChoice(StrEnum):
+    """Which holders of a federated table have to answer."""
+
+    ALL = "all"
+    ANY = "any"
+
+
+HoldersOption: TypeAlias = Annotated[
+    HoldersChoice | None,
+    typer.Option(
+        help="A federated table: all holders have to answer, or the table is of the rows of those "
+        "that can, and says so. Default all."
+    ),
+]

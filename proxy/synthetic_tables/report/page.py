@@ -240,9 +240,10 @@ def _on_evaluation(evaluation: Evaluation) -> str:
         percent_of(min(1.0, max(0.0, evaluation.estimate + side * evaluation.half_width)), 1.0)
         for side in (-1, 1)
     )
+    at_most = "at most " if evaluation.is_bound else ""
     return (
-        f"Evaluated: by pairs of columns, {percent_of(evaluation.estimate, 1.0)} of the rows are "
-        f"in the wrong place ({low} to {high})."
+        f"Evaluated: by pairs of columns, {at_most}{percent_of(evaluation.estimate, 1.0)} of the "
+        f"rows are in the wrong place ({low} to {high})."
     )
 
 

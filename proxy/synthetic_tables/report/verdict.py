@@ -402,8 +402,9 @@ class Verdict:
     @property
     def is_noisy(self) -> bool:
         """Whether too many rows are expected, or were found, to be in the wrong place."""
-        if self.record.evaluation is not None:
-            return self.record.evaluation.estimate > DISTANCE_GOOD
+        found = self.record.evaluation
+        if found is not None and (found.estimate <= DISTANCE_GOOD or not found.is_bound):
+            return found.estimate > DISTANCE_GOOD
         return (self.expected or 0.0) > DISTANCE_GOOD
 
     @property

@@ -197,6 +197,7 @@ def _evaluation_message(evaluation: Evaluation | None) -> tacit_pb2.SyntheticEva
         pairs=evaluation.n_pairs,
         pairs_all=evaluation.n_pairs_all,
         epsilon_spent=float(evaluation.epsilon_spent),
+        is_bound=evaluation.is_bound,
     )
 
 
@@ -226,6 +227,7 @@ def _order(request: tacit_pb2.CreateSyntheticRequest) -> CreateSynthetic:
         clip=request.clip or None,
         smoothing=request.smoothing or None,
         public_rows=request.public_rows if request.HasField("public_rows") else None,
+        holders=request.holders or None,
         target=tuple(request.target),
         workload=request.workload if request.HasField("workload") else None,
         evaluate=exact_epsilon("evaluate", request.evaluate or "0"),

@@ -84,6 +84,37 @@ def test_releases_of_two_servers_are_added_up(
     assert "is not a release of a stream" in run("stream", "merge", north, south).err
 
 
+def test_visits_of_two_servers_are_added_up(
+    run: Run, server: Streaming, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create = "CREATE STREAM visits (user UNIVERSE 1000) WITH (epsilon => 24, visits => 3)"
+    north, south = tmp_path / "north.json", tmp_path / "south.json"
+    server.rows(create)
+    server.observe([*range(300), *range(200), *range(200)])
+    assert run("stream", "export", "visits", "-o", north).code == 0
+    with (
+        streaming(tmp_path / "b.ledger") as other,
+        serving(other.engine, streams=other.streams) as address,
+    ):
+        other.clock.seconds = 100
+        monkeypatch.setenv("TACIT_SERVER", address)
+        other.rows(create)
+        other.observe([*range(500, 600), *range(500, 600)])
+        assert run("stream", "export", "visits", "-o", south).code == 0
+    shown = run("stream", "merge", north, south)
+    assert shown.code == 0
+    for label in ("all ", "all: 2 visits or more", "all: visits, at most 3 of each"):
+        assert label in shown.out
+    found = json.loads(run("stream", "merge", north, south, "--format", "json").out)["counts"]
+    assert [row.get("at_least") for row in found] == [1, 2, 3, None]
+    assert found[-1]["up_to"] == 3
+    # 400 users, 300 of them twice or more, 200 thrice: deviations of about 55, and 95 for visits.
+    for row, true in zip(found, (400, 300, 200, 900), strict=True):
+        estimate = row["visits"] if "visits" in row else row["users"]
+        assert abs(estimate - true) < (560 if "visits" in row else 330)
+        assert row["low"] <= estimate <= row["high"] or estimate < 0
+
+
 def test_users_leave(run: Run, server: Streaming, monkeypatch: pytest.MonkeyPatch) -> None:
     server.rows(CREATE.replace("epsilon => 8", "epsilon => 8, departures => true"))
     server.observe(range(300))

@@ -110,3 +110,31 @@ def test_changes_that_a_holder_accepted_are_accepted_by_the_coordinator(
         assert abs(n_of(ask(service)) - 1600 * 3 / 5) < 4 * 60
     finally:
         service.close()
+
+
+def test_synthetic_rows_are_of_what_is_readable_at_the_holders_that_answer(
+    tmp_path: Path, both: list[Hospital]
+) -> None:
+    path = tmp_path / "coordinator.toml"
+    declared = grows(4).replace("[tables", "holder_public = true\n[tables", 1)
+    text = coordinates(both, declared=declared)
+    (tmp_path / "synthetic").mkdir()
+    path.write_text(f'{text}\n[server]\nsynthetic_dir = "synthetic"\n')
+    service = build(load(path))
+    order = "CREATE SYNTHETIC TABLE {} FROM patients WITH (epsilon => 2, evaluate => 0.5, {})"
+    rows = "SELECT holder, MAX(ward) AS ward, COUNT(*) AS n FROM s GROUP BY holder ORDER BY holder"
+    try:
+        made = ask(service, order.format("s", "columns => (holder, ward, sex)")).data.to_pylist()
+        assert made[0]["evaluated"].startswith("at most 0.0")
+        north, south = ask(service, rows).data.to_pylist()
+        assert (north["holder"], south["holder"]) == ("north", "south")
+        assert north["ward"] == south["ward"] == 2
+        # Of 700 and of 500 patients three wards of five; noise of 1 / 2 per ward is far below.
+        assert abs(north["n"] - 420) < 40
+        assert abs(south["n"] - 300) < 40
+        both[1].stop()
+        made = ask(service, order.format("t", "holders => 'any'")).data.to_pylist()
+        assert "south" in made[0]["incomplete"]
+        assert abs(made[0]["n_rows"] - 420) < 40
+    finally:
+        service.close()

@@ -15,6 +15,8 @@ from cube.refusals import InvalidRequest, UnknownName
 from proxy.api.requests import LOCAL, Caller
 from proxy.streams import service
 from streams.merging import merged, release_in
+from streams.visit_estimates import ReleasedVisits, at_least
+from tests.streams.test_merging import merged_counts
 from tests.support.streaming import COUNT, CREATE, DAILY, TODAY, TOMORROW, Streaming, streaming
 
 SAMPLED = (
@@ -53,7 +55,7 @@ def test_servers_that_agree_on_a_sample_count_together(servers: list[Streaming])
     assert len({agreement(server) for server in servers}) == 1
     files = {str(k): server.streams.exported(ANALYST, "visits") for k, server in enumerate(servers)}
     releases = {name: release_in(content, name) for name, content in files.items()}
-    counts = merged(releases)
+    counts = merged_counts(releases)
     # A deviation of 47 users from the sample and hardly any from the noise; of those who paid, 24.
     assert abs(counts[None].n_users - 1000) < 300
     assert abs(counts["paid"].n_users - 200) < 180
@@ -141,19 +143,51 @@ def test_the_same_server_counts_once(servers: list[Streaming]) -> None:
         merged({"a": release_in(content, "a"), "b": release_in(content, "b")})
 
 
-@pytest.mark.parametrize(
-    ("declared", "why"),
-    [
-        ("(user UNIVERSE 1000) WITH (visits => 5)", "it counts visits"),
-        ("(user BUCKETS 1000)", "its users share buckets"),
-    ],
-)
-def test_streams_without_a_sum_are_refused_and_go_on(
-    servers: list[Streaming], declared: str, why: str
-) -> None:
+def test_servers_that_count_visits_count_them_together(servers: list[Streaming]) -> None:
+    """With a release at each quarter of the day: the one at its end is added up."""
+    create = (
+        "CREATE STREAM visits (user UNIVERSE 3000, paid BOOLEAN) WITH (epsilon => 32, visits => 3, "
+        "epochs => 'day', releases => 4)"
+    )
+    for place, server in enumerate(servers):
+        server.rows(create)
+        ids = np.arange(1000 * place, 1000 * place + 600)
+        server.observe(np.repeat(ids, 2))
+        server.clock.seconds = 7 * 3600
+        for stream in server.streams.served:
+            stream.turn()
+        server.observe(ids[:200], where={"paid": True})
+        server.turn(TOMORROW)
+    assert len({agreement(server) for server in servers}) == 1
+    assert agreement(servers[0]) is not None
+    releases = {
+        str(k): release_in(server.streams.exported(ANALYST, "visits"), str(k))
+        for k, server in enumerate(servers)
+    }
+    for server, release in zip(servers, releases.values(), strict=True):
+        entries = list(server.ledger.entries())
+        assert verify(entries).problem is None
+        entry = entries[release.entry - 1]
+        assert (entry.kind, entry.digest) == ("visits_released", release.released)
+        body = json.loads(entry.body)
+        assert (body["epoch"], body.get("part", 0)) == (TODAY, 0)
+        assert tuple(body["noisy"]) == release.noisy_ones
+        assert release.epsilon == pytest.approx(32, rel=1e-6)
+    found = merged(releases)
+    for predicate, k, true in ((None, 1, 1800), (None, 2, 1800), (None, 3, 600), ("paid", 1, 600)):
+        released = found[predicate]
+        assert isinstance(released, ReleasedVisits)
+        estimate = released.estimate(at_least(k, 3))
+        # A number of users of three servers has a deviation of about 90.
+        assert abs(estimate.n_users - true) < 500
+        interval = estimate.interval(0.999999 - 1e-7)
+        assert interval.low <= true <= interval.high
+
+
+def test_buckets_have_no_sum_and_go_on(servers: list[Streaming]) -> None:
     north = servers[0]
-    north.rows(f"CREATE STREAM visits {declared}")
-    with pytest.raises(InvalidRequest, match=why) as caught:
+    north.rows("CREATE STREAM visits (user BUCKETS 1000)")
+    with pytest.raises(InvalidRequest, match="its users share buckets") as caught:
         north.streams.exported(LOCAL, "visits")
     assert "the sum of their intervals" in str(caught.value.hint)
     assert north.kinds() == ["stream_opened", "epoch_begun"]

@@ -95,6 +95,8 @@ def test_who_made_a_table_or_owns_its_source_may_drop_and_replace_it(made: Engin
         ("epsilon => 1, method => 'privbayes', score => 'X'", "invalid_request"),
         ("epsilon => 1, method => 'privbayes', theta => 0", "invalid_target"),
         ("epsilon => 1, method => 'privbayes', structure_share => 1", "invalid_target"),
+        ("epsilon => 1, holders => 'any'", "invalid_request"),
+        ("epsilon => 1, holders => 'all'", "invalid_request"),
         ("epsilon => 1, theta => 4", "invalid_request"),
         ("epsilon => 1, groups => cities.country", "invalid_request"),
         ("epsilon => 1, method => 'privbayes', groups => towns.country", "unknown_name"),

@@ -160,6 +160,10 @@ def test_what_an_evaluation_found_comes_first() -> None:
     assert "3.1 % \N{PLUS-MINUS SIGN} 0.4 % at 95 %; bought for 8 of 91 pairs" in seen
     assert "of at most 1.05" in seen
     assert "Evaluated" not in seen_in(rendered())
+    bound = replace(found, is_bound=True)
+    seen = seen_in(rendered(replace(RECORD, evaluate=Fraction(1, 20), evaluation=bound)))
+    assert "by pairs of columns, at most 3.1 % of the rows" in seen
+    assert "at most 3.1 % \N{PLUS-MINUS SIGN} 0.4 %" in seen
 
 
 def test_the_map_of_pairs_tells_what_was_measured_and_what_was_not(text: str) -> None:
