@@ -32,7 +32,7 @@ from proxy.tables.in_flight import Purchases
 from proxy.tables.parts import HolderCaps
 from proxy.tables.purchasing import Added, DirectPurchases, Purchasing
 from proxy.tables.snapshot import TableSnapshot
-from proxy.tables.table_state import TableState
+from proxy.tables.table_state import MetBefore, TableState
 
 
 class ServedTable:
@@ -154,6 +154,11 @@ class ServedTable:
     def noises(self) -> NoisePlaces:
         """Every measurement, of rows and of units; to be looked at only."""
         return self._state.noises
+
+    @property
+    def met_before(self) -> MetBefore:
+        """What met the targets that depend on answers."""
+        return self._state.met_before
 
     def recalled(self, wanted: Sequence[Wanted]) -> list[RowEstimates] | None:
         """What the history says, if all of it was asked since anything was measured.
