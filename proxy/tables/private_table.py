@@ -212,7 +212,7 @@ class ServedTable:
         """
         if self.is_federated:
             for one in self.extent.split(plan):  # each is for one holder
-                self.gate.foresee([one], payer, epsilon_cap=None)
+                self.gate.foresee([one], (), payer)
 
     def price_of_tables(self, added: Added) -> Fraction:
         """What `buy_tables` would cost now. Charges nothing."""
