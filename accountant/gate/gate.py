@@ -321,7 +321,12 @@ class Gate:
         known = self.history
         charge = known.pending.get(seq)
         if charge is not None and turn is not None:
-            body = self._measured(seq, turn, charge, known)
+            try:
+                body = self._measured(seq, turn, charge, known)
+            except SourceUnavailable:
+                if self._held is not None:
+                    self._turns[seq] = turn  # nothing was drawn here: it is asked again in it
+                raise
             self._ledger.append(
                 self.schema.table, lambda history: body if _is_turn(history, seq, turn) else None
             )
@@ -484,7 +489,8 @@ class Gate:
     def take_over(self, seq: int, turn: int) -> int | None:
         """Begin a new turn to measure a pending charge; the number of the turn.
 
-        None if the charge is no longer pending, or another turn than `turn` has begun meanwhile.
+        None if the charge is no longer pending, or another turn than `turn` has begun meanwhile. A
+        turn of this process in which a holder could not be asked goes on.
 
         Raises
         ------
@@ -492,6 +498,8 @@ class Gate:
             If it could not be measured here: then another process had better try.
         """
         self._rows(self.history)
+        if self._held is not None and self._turns.get(seq) == turn:
+            return turn
         new = self._ledger.append(
             self.schema.table,
             lambda history: TakenOver(seq) if _is_turn(history, seq, turn) else None,
