@@ -290,10 +290,8 @@ class Estimator:
         Every measured row is of one holder. So what estimates a sum over holders is a sum of what
         estimates its addends.
         """
-        if self._combined.has_no_relations(measured):
-            return True
         addends = () if self._holders is None else self._holders.addends(measured)
-        return bool(addends) and all(map(self._combined.has_no_relations, addends))
+        return all(map(self._combined.has_no_relations, addends or (measured,)))
 
     def _grows_long(self, measured: QueryBlock) -> bool:
         """Whether a table that grows has too many rows beside a block to combine them.
