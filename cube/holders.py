@@ -82,6 +82,9 @@ class Holders:
     _parts: WeakKeyDictionary[QueryBlock, tuple[HolderPart, ...]] = field(
         default_factory=WeakKeyDictionary, init=False, repr=False
     )
+    _places: WeakKeyDictionary[QueryBlock, tuple[int, QueryBlock]] = field(
+        default_factory=WeakKeyDictionary, init=False, repr=False
+    )
     _only: "tuple[Factor, ...]" = field(default=(), init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -119,14 +122,18 @@ class Holders:
         """
         if self.n_holders == 1:
             return 0, block
-        factor = holder_factor(block, self.axis)
-        if factor is None:
-            raise ValueError(_NOT_OF_ONE)
-        terms = (
-            Term(term.scale, tuple(one for one in term.factors if one.axes != (self.axis,)))
-            for term in block.query.terms
-        )
-        return self._level(factor), QueryBlock(LinearQuery(tuple(terms)), block.partition)
+        found = self._places.get(block)  # a plan asks for it again and again
+        if found is None:
+            factor = holder_factor(block, self.axis)
+            if factor is None:
+                raise ValueError(_NOT_OF_ONE)
+            terms = (
+                Term(term.scale, tuple(one for one in term.factors if one.axes != (self.axis,)))
+                for term in block.query.terms
+            )
+            held = QueryBlock(LinearQuery(tuple(terms)), block.partition)
+            found = self._places[block] = self._level(factor), held
+        return found
 
     def split(self, block: QueryBlock) -> tuple[QueryBlock, ...]:
         """Rows of the federated table, as rows of one holder each, in lowest terms.

@@ -267,9 +267,7 @@ class Estimator:
                 rows = self._with_margins(measured, rows, scaling, confidence)
                 now = before.narrowed(rows, confidence, is_narrowest=True, n_seen=n_seen)
             return now
-        if self._combined.has_no_relations(measured) or self._has_only_been_measured(
-            measured, before
-        ):
+        if self._is_alone(measured) or self._has_only_been_measured(measured, before):
             rows = self._with_margins(measured, rows, scaling, confidence)
             return before.narrowed(rows, confidence, is_narrowest=True, n_seen=n_seen)
         if widest(now.rows, confidence) <= half_width and self._combined.takes_long(measured):
@@ -285,6 +283,15 @@ class Estimator:
         if not before.rows and widest(rows, confidence) > half_width:
             rows = self._as_promised(block, confidence, half_width, rows)
         return before.narrowed(rows, confidence, is_narrowest=True, n_seen=n_seen)
+
+    def _is_alone(self, measured: QueryBlock) -> bool:
+        """Whether it is certain that only a block's own measurement estimates it, or each holder's.
+
+        Every measured row is of one holder. So what estimates a sum over holders is a sum of what
+        estimates its addends.
+        """
+        addends = () if self._holders is None else self._holders.addends(measured)
+        return all(map(self._combined.has_no_relations, addends or (measured,)))
 
     def _grows_long(self, measured: QueryBlock) -> bool:
         """Whether a table that grows has too many rows beside a block to combine them.

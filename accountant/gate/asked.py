@@ -298,8 +298,11 @@ class RemoteGates(Protocol):
         """The state of a holder's table on which everything is agreed."""
         ...
 
-    def left(self, level: int) -> Fraction | None:
-        """What a holder's budget and limits leave this ledger now; None if it cannot be asked."""
+    def left(self) -> list[Fraction | None]:
+        """What each holder's budget and limits leave this ledger now, all asked at once.
+
+        None for one that cannot be asked.
+        """
         ...
 
     def check(self, level: int, asked: Asked) -> None:

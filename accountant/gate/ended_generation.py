@@ -14,7 +14,7 @@ from accountant.gate.asked import states_in
 from accountant.gate.gate import Gate
 from accountant.gate.pricing import Pricing
 from accountant.ledger import Payer
-from accountant.ledger.history import BindingLimit, Budget, Payment, TableHistory
+from accountant.ledger.history import BindingLimit, Budget, TableHistory
 from accountant.noise import SystemNoise
 from cube.axis import Axis, CategoryAxis
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
@@ -64,23 +64,28 @@ class EndedGeneration(Gate):
         """The limits that apply to a payer on the table now."""
         return self._present.allowances(payer)
 
-    def charge(  # noqa: PLR0913 - as of a gate
+    def foresee(
+        self, plan: Sequence[PlannedMeasurement], statistics: Sequence[Asked], payer: Payer
+    ) -> None:
+        """Do nothing: no holder would be asked."""
+
+    def charge_each(
         self,
-        plan: Sequence[PlannedMeasurement],
+        parts: Sequence[tuple[Sequence[PlannedMeasurement], Sequence[Asked]]],
         payer: Payer,  # noqa: ARG002 - part of the interface of a gate; no charge is made
         *,
         epsilon_cap: Fraction | None,  # noqa: ARG002 - the same
         n_read: int | None = None,  # noqa: ARG002 - the same
         awaited: Collection[int] = (),  # noqa: ARG002 - the same
-        statistics: Sequence[Asked] = (),
-        is_foreseen: bool = False,  # noqa: ARG002 - the same
-    ) -> Payment:
+    ) -> NoReturn:
         """Refuse, whatever it would cost.
 
         Raises
         ------
         GenerationOver
         """
+        plan = [planned for rows, _ in parts for planned in rows]
+        statistics = [asked for _, some in parts for asked in some]
         price = Pricing(self.schema, self._ended).price(plan, statistics)
         raise generation_over(self.schema.table, price)
 

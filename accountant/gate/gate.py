@@ -22,7 +22,7 @@ has exact values or recovered noise. Proof: proofs/gate.md.
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from typing import Final
 
 from accountant.cost import Price
@@ -58,7 +58,12 @@ from accountant.ledger.history import (
 from accountant.noise import NoiseSource
 from accountant.source import CellCounts, GrowingSource, ReadRows, Source, WatchedSource
 from cube.holders import Holders
-from cube.measurement import GaussianTerms, Measurement, PlannedMeasurement
+from cube.measurement import (
+    UNITS_PER_EPSILON,
+    GaussianTerms,
+    Measurement,
+    PlannedMeasurement,
+)
 from cube.refusals import InvalidRequest, Refused, SourceUnavailable
 from cube.runtime import cached_property
 from cube.schema import Schema
@@ -198,14 +203,13 @@ class Gate:
         n_read: int | None = None,
         awaited: Collection[int] = (),
         statistics: Sequence[Asked] = (),
-        is_foreseen: bool = False,
     ) -> Payment:
         """Pay for a plan, and for statistics, on the latest history.
 
         With `n_read`, the number of entries that had been read when the plan was made, a plan made
         before another process wrote anything is stale; but for the measurements of charges that
         were `awaited`, whose weights the plan took into account. A holder of a federated table is
-        asked first whether it would refuse, unless that was just done (`foresee`).
+        asked first whether it would refuse.
 
         Raises
         ------
@@ -215,51 +219,95 @@ class Gate:
         InvalidRequest
             If Gaussian noise is requested at another delta than the table's.
         """
+        self.foresee(plan, statistics, payer)
+        payments, refusal = self.charge_each(
+            [(plan, statistics)], payer, epsilon_cap=epsilon_cap, n_read=n_read, awaited=awaited
+        )
+        if refusal is not None:
+            raise refusal
+        return payments[0]
 
-        def charged(history: TableHistory) -> Charge:
-            if n_read is not None and len(history.read) != n_read + n_come(history, awaited):
+    def charge_each(
+        self,
+        parts: Sequence[tuple[Sequence[PlannedMeasurement], Sequence[Asked]]],
+        payer: Payer,
+        *,
+        epsilon_cap: Fraction | None,
+        n_read: int | None = None,
+        awaited: Collection[int] = (),
+    ) -> tuple[list[Payment], Refused | StalePlan | None]:
+        """Pay for the parts of a plan, those of each holder, in one write; why it ended early.
+
+        Each part, of rows and statistics, is decided on the latest history and the parts before it;
+        after one that is refused there is none. Holders were asked before (`foresee`). The rest is
+        as for `charge`.
+
+        Raises
+        ------
+        LedgerUnavailable, SourceUnavailable
+            Before anything is charged.
+        """
+        paid: list[Charge] = []
+        refusals: list[Refused | StalePlan] = []
+
+        def decided(
+            plan: Sequence[PlannedMeasurement], statistics: Sequence[Asked], history: TableHistory
+        ) -> Charge:
+            is_first = n_read is not None and not paid
+            if is_first and len(history.read) != (n_read or 0) + n_come(history, awaited):
                 raise StalePlan("another process has charged or measured in the meantime")
             if isinstance(self._source, Snapshot):
                 self._source.rows(history)  # or it would be charged for rows that are not there
-            return self._charged(history, plan, statistics, payer, epsilon_cap)
+            cap = epsilon_cap
+            if cap is not None and paid:
+                units = paid[-1].units_after - paid[0].units_before
+                cap -= Fraction(units, UNITS_PER_EPSILON)
+            return self._charged(history, plan, statistics, payer, cap)
+
+        def charged(
+            plan: Sequence[PlannedMeasurement], statistics: Sequence[Asked], history: TableHistory
+        ) -> Charge | None:
+            if refusals:
+                return None
+            try:
+                paid.append(decided(plan, statistics, history))
+            except (Refused, StalePlan) as refusal:
+                refusals.append(refusal)
+                return None
+            return paid[-1]
 
         rows = self._rows(self.history)
         if isinstance(rows, WatchedSource):
             rows.look()
-        if not is_foreseen:
-            self.foresee(plan, payer, epsilon_cap=epsilon_cap, statistics=statistics)
-        seq = self._ledger.append(self.schema.table, charged)
-        payment = next(one for one in reversed(self.payments()) if one.seq == seq)
-        self._turns[payment.seq] = 0
-        return payment
+        builds = [partial(charged, *part) for part in parts]
+        written = self._ledger.append_each(self.schema.table, builds)
+        payments = [self._payment(seq) for seq in written if seq is not None]
+        self._turns.update((one.seq, 0) for one in payments)
+        return payments, next(iter(refusals), None)
 
     def foresee(
-        self,
-        plan: Sequence[PlannedMeasurement],
-        payer: Payer,
-        *,
-        epsilon_cap: Fraction | None,
-        statistics: Sequence[Asked] = (),
+        self, plan: Sequence[PlannedMeasurement], statistics: Sequence[Asked], payer: Payer
     ) -> None:
         """Have the holder of a plan's rows refuse before anything is charged, if it would.
 
         Raises
         ------
-        BudgetExhausted, LimitReached, CostAboveCap, TooLarge, StalePlan, InvalidRequest
+        BudgetExhausted, LimitReached, TooLarge, StalePlan, InvalidRequest
         SourceUnavailable
             If the holder cannot be asked.
         """
         if self._held is not None:
             known = self.history_now()
             self._rows(known)  # of a table that grows, what the holders have is compared
-            self._held.check(self._charged(known, plan, statistics, payer, epsilon_cap), known)
+            units = known.units_spent  # what it adds is decided when it is charged
+            self._held.check(_charge_of(known, plan, statistics, payer, units, units), known)
 
     def left_at_holders(self) -> list[Fraction | None]:
         """What each holder of a federated table leaves this ledger; None where it cannot be asked.
 
         Empty for any other table.
         """
-        return [] if self._held is None else self._held.left()
+        return [] if self._held is None else self._held.gates.left()
 
     def complete(self, seq: int) -> tuple[Measurement, ...] | None:
         """Measure what was charged, in this process's turn, and return the measurements.
@@ -278,7 +326,12 @@ class Gate:
         known = self.history
         charge = known.pending.get(seq)
         if charge is not None and turn is not None:
-            body = self._measured(seq, turn, charge, known)
+            try:
+                body = self._measured(seq, turn, charge, known)
+            except SourceUnavailable:
+                if self._held is not None:
+                    self._turns[seq] = turn  # nothing was drawn here: it is asked again in it
+                raise
             self._ledger.append(
                 self.schema.table, lambda history: body if _is_turn(history, seq, turn) else None
             )
@@ -339,12 +392,15 @@ class Gate:
         """What a request of another ledger would cost now; raises as `charge_for`."""
         return self._priced_for(self.history_now(), asked, payer, terms)[0]
 
+    def _payment(self, seq: int) -> Payment:
+        return next(one for one in reversed(self.payments()) if one.seq == seq)
+
     def told(self, seq: int) -> Told | None:
         """What another ledger is told of its charge; None while it is pending."""
         found = self.history.for_others.answers.get(seq)
         if found is None:
             return None
-        payment = next(one for one in reversed(self.payments()) if one.seq == seq)
+        payment = self._payment(seq)
         return Told(found.lattice_values, found.released, seq, *self.position, payment.units)
 
     def advance(self, horizon: int, by: str) -> bool:
@@ -444,7 +500,8 @@ class Gate:
     def take_over(self, seq: int, turn: int) -> int | None:
         """Begin a new turn to measure a pending charge; the number of the turn.
 
-        None if the charge is no longer pending, or another turn than `turn` has begun meanwhile.
+        None if the charge is no longer pending, or another turn than `turn` has begun meanwhile. A
+        turn of this process in which a holder could not be asked goes on.
 
         Raises
         ------
@@ -452,6 +509,8 @@ class Gate:
             If it could not be measured here: then another process had better try.
         """
         self._rows(self.history)
+        if self._held is not None and self._turns.get(seq) == turn:
+            return turn
         new = self._ledger.append(
             self.schema.table,
             lambda history: TakenOver(seq) if _is_turn(history, seq, turn) else None,
@@ -568,13 +627,25 @@ class Gate:
         pricing = Pricing(self.schema, history)
         price = pricing.price(plan, statistics)
         pricing.refuse(price, payer, epsilon_cap)
-        blocks = tuple(
-            ChargedBlock(planned.block, history.raises.noise_for(planned), planned.raised_from)
-            for planned in plan
-        )
-        charged = tuple(charged_statistic(one, history.unit_counts) for one in statistics)
-        terms = terms_of(history.gaussian, plan, statistics)
-        return Charge(payer, blocks, price.units_before, price.units_after, charged, terms)
+        return _charge_of(history, plan, statistics, payer, price.units_before, price.units_after)
+
+
+def _charge_of(  # noqa: PLR0913, PLR0917 - all that a charge consists of
+    history: TableHistory,
+    plan: Sequence[PlannedMeasurement],
+    statistics: Sequence[Asked],
+    payer: Payer,
+    units_before: int,
+    units_after: int,
+) -> Charge:
+    """The charge for a plan, with the noise that it gets on a history."""
+    blocks = tuple(
+        ChargedBlock(planned.block, history.raises.noise_for(planned), planned.raised_from)
+        for planned in plan
+    )
+    charged = tuple(charged_statistic(one, history.unit_counts) for one in statistics)
+    terms = terms_of(history.gaussian, plan, statistics)
+    return Charge(payer, blocks, units_before, units_after, charged, terms)
 
 
 def _held_rows(

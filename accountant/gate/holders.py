@@ -14,7 +14,6 @@ Proof: proofs/federation.md.
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Final
 
 from accountant.gate.asked import Asked, AskedRows, AskedStatistic, Raised, RemoteGates, Told
@@ -65,10 +64,6 @@ class HeldRows:
             self.gates.check(level, asked)
         except (BudgetExhausted, LimitReached) as refusal:
             raise self._of_holder(refusal, level) from refusal
-
-    def left(self) -> list[Fraction | None]:
-        """What each holder still leaves this ledger; None for one that cannot be asked."""
-        return [self.gates.left(level) for level in range(self.holders.n_holders)]
 
     def _of_holder(
         self, refusal: BudgetExhausted | LimitReached, level: int

@@ -36,12 +36,12 @@ class GroupCommit(Generic[Request]):
         self._turn = threading.Condition()
         self._is_led = False
 
-    def deal_with(self, request: Request) -> None:
-        """Return once the request is handled, by this thread or another."""
+    def deal_with(self, *requests: Request) -> None:
+        """Return once these requests are handled, together, by this thread or another."""
         with self._turn:
-            self._requests.append(request)
-            self._turn.wait_for(lambda: request.is_done or not self._is_led)
-            if request.is_done:
+            self._requests += requests
+            self._turn.wait_for(lambda: requests[-1].is_done or not self._is_led)
+            if requests[-1].is_done:
                 return
             self._is_led = True
             batch, self._requests = self._requests, []

@@ -15,6 +15,7 @@ Proof: proofs/gate.md, "The history"; proofs/ledger.md.
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Self
 
 from accountant.ledger.checkpoint import Checkpoint
@@ -203,29 +204,46 @@ class Ledger:
         LedgerUnavailable
             If it could not be written. Reading the ledger later shows whether it is there.
         """
-        return self._done(_Request(table, lambda replay, at: build(replay.at_now(table, at))))
+        return self.append_each(table, [build])[0]
+
+    def append_each(
+        self, table: str, builds: Sequence[Callable[[TableHistory], TableBody | None]]
+    ) -> list[int | None]:
+        """The same for several entries, one after the other, which are durable together.
+
+        Each is made from the history with those before it.
+
+        Raises
+        ------
+        ValueError
+            If an entry cannot follow those before it; others may have been written.
+        LedgerUnavailable
+            If nothing could be written.
+        """
+        requests = [_Request(table, partial(_on_history, table, one)) for one in builds]
+        return self._done(*requests)
 
     def append_access(self, build: Callable[[AccessBook], AccessBody]) -> int | None:
         """The same for an entry about access."""
-        return self._done(_Request(NO_TABLE, lambda replay, _at: build(replay.access)))
+        return self._done(_Request(NO_TABLE, lambda replay, _at: build(replay.access)))[0]
 
     def append_collection(
         self, build: Callable[[CollectionBook], CollectionBody | None]
     ) -> int | None:
         """The same for an entry about a collection of randomised answers."""
-        return self._done(_Request(NO_TABLE, lambda replay, _at: build(replay.collections)))
+        return self._done(_Request(NO_TABLE, lambda replay, _at: build(replay.collections)))[0]
 
     def append_stream(
         self, stream: str, build: Callable[[StreamBook, str], StreamBody | None]
     ) -> int | None:
         """The same for an entry about a stream; `build` is also given the entry's time."""
-        return self._done(_Request(stream, lambda replay, at: build(replay.streams, at)))
+        return self._done(_Request(stream, lambda replay, at: build(replay.streams, at)))[0]
 
     def append_event(
         self, build: Callable[[LedgerEnd], EventBody], stamp: Callable[[str, str], str]
     ) -> int | None:
         """The same for an entry about the ledger itself, by its owner; see mending.py."""
-        return self._done(_Request(NO_TABLE, lambda replay, _at: build(replay.end), stamp))
+        return self._done(_Request(NO_TABLE, lambda replay, _at: build(replay.end), stamp))[0]
 
     def refresh(self) -> None:
         """Read what other processes have appended.
@@ -263,11 +281,13 @@ class Ledger:
         self._n_kept = self._checkpoint.write(replay)
         return True
 
-    def _done(self, request: _Request) -> int | None:
-        self._waiting.deal_with(request)
-        if request.error is not None:
-            raise request.error
-        return request.seq
+    def _done(self, *requests: _Request) -> list[int | None]:
+        """The numbers of the entries of requests, once they are durable; none if there is none."""
+        self._waiting.deal_with(*requests)
+        for one in requests:
+            if one.error is not None:
+                raise one.error
+        return [one.seq for one in requests]
 
     def _write(self, batch: Sequence[_Request]) -> None:
         """Decide and write all waiting requests, in one transaction."""
@@ -336,6 +356,12 @@ class Ledger:
             history.check_cost()
         except ValueError as error:
             raise ValueError(f"table {table}: {error}") from None
+
+
+def _on_history(
+    table: str, build: Callable[[TableHistory], TableBody | None], replay: Replay, at: str
+) -> TableBody | None:
+    return build(replay.at_now(table, at))
 
 
 def _copy(error: BaseException) -> Exception:

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant.ledger.history import Name, UnitCounts, name_of
-from cube.measurement import Measurement, Weight
+from cube.measurement import WEIGHT_UNITS_MAX, Measurement, Weight
 from cube.query import QueryBlock
-from cube.refusals import TooLarge
+from cube.refusals import InvalidTarget, TooLarge
 from cube.schema import Schema
 from cube.statistic import PlannedUnitCount, UnitCount
 from inference import (
@@ -43,6 +43,9 @@ CANDIDATE: Final = "units"  # its name in EXPLAIN
 
 Priced: TypeAlias = Callable[[Sequence[PlannedUnitCount]], Fraction]
 """What counts of units would add to the cost, in epsilon."""
+
+Affordable: TypeAlias = Callable[[UnitCount], int]
+"""How many units can be added to the weight of a count, by what those who count it have left."""
 
 
 def unit_count_of(wanted: Wanted) -> UnitCount | None:
@@ -95,6 +98,7 @@ def plan_unit_counts(
     known: UnitCounts,
     schema: Schema,
     price: Priced,
+    affordable: Affordable = lambda _count: WEIGHT_UNITS_MAX,
 ) -> tuple[tuple[PlannedUnitCount, ...], dict[int, tuple[Offer, ...]]]:
     """What to buy for counts of units, and the offers for each.
 
@@ -105,6 +109,9 @@ def plan_unit_counts(
     known : UnitCounts
     schema : Schema
     price : callable
+    affordable : callable
+        How many units can be added to the weight of a count: a holder may have little left. If that
+        is not enough, the count is planned as if it could be paid.
 
     Raises
     ------
@@ -117,7 +124,7 @@ def plan_unit_counts(
     for place, one in wanted.items():
         if meets(one.known, one.wanted.target):
             continue
-        for found in _planned(one, known, schema):
+        for found in _payable(one, known, schema, affordable):
             name = name_of(found.count)
             if name not in planned or planned[name].weight < found.weight:
                 planned[name] = found
@@ -132,26 +139,42 @@ def plan_unit_counts(
     return tuple(planned.values()), offers
 
 
-def _planned(one: CountWanted, known: UnitCounts, schema: Schema) -> list[PlannedUnitCount]:
+def _payable(
+    one: CountWanted, known: UnitCounts, schema: Schema, affordable: Affordable
+) -> list[PlannedUnitCount]:
+    """The parts to buy, with less of those that have little left; else refused where they are."""
+    most = [affordable(part.count) for part in one.parts]
+    if min(most, default=WEIGHT_UNITS_MAX) < WEIGHT_UNITS_MAX:
+        with suppress(InvalidTarget, TooLarge):
+            return _planned(one, known, schema, most)
+    return _planned(one, known, schema, [WEIGHT_UNITS_MAX] * len(most))
+
+
+def _planned(
+    one: CountWanted, known: UnitCounts, schema: Schema, most: Sequence[int]
+) -> list[PlannedUnitCount]:
     """The parts at the smallest weight that meets the target: raised, or afresh if that is less."""
     target = one.wanted.target
+    raised = partial(_raised, most=most)
+    is_free = min(most, default=WEIGHT_UNITS_MAX) == WEIGHT_UNITS_MAX
     fresh = weight_for(target, Fraction(1))
     places = [known.latest.get(name_of(part.count)) for part in one.parts]
     weights = [0 if at is None else known.measurements[at].weight.units for at in places]
     is_one = max(np.bincount(np.concatenate([part.rows for part in one.parts]))) == 1
-    if is_one and None in places:
-        return _raised(one.parts, fresh, places, weights, anew=True)
+    if is_free and is_one and None in places:
+        return raised(one.parts, fresh, places, weights, anew=True)
 
     def half_width(units: int, *, anew: bool) -> float:
-        planned = _raised(one.parts, Weight(units), places, weights, anew=anew)
+        planned = raised(one.parts, Weight(units), places, weights, anew=anew)
         coming = {name_of(plan.count): known.foreseen(plan) for plan in planned}
         found = []
         for number, (part, place) in enumerate(zip(one.parts, places, strict=True)):
             measured = coming.get(name_of(part.count))
             if measured is None and place is not None:
                 measured = known.measurements[place]
-            if measured is not None:
-                found.append((part, measured, number))
+            if measured is None:  # its holder has nothing left
+                return math.inf
+            found.append((part, measured, number))
         return widest(_posteriors(one.wanted.block, found, schema), target.confidence)
 
     low = min(weights)
@@ -159,27 +182,32 @@ def _planned(one: CountWanted, known: UnitCounts, schema: Schema) -> list[Planne
     with suppress(TooLarge):  # its lattice is too coarse for this
         units = smallest_units(partial(half_width, anew=False), target, low, start, math.inf)
         if not is_one or units - low <= fresh.units:  # a coarse lattice widens the interval
-            return _raised(one.parts, Weight(units), places, weights, anew=False)
-    if is_one:
-        return _raised(one.parts, fresh, places, weights, anew=True)
+            return raised(one.parts, Weight(units), places, weights, anew=False)
+    if is_free and is_one:
+        return raised(one.parts, fresh, places, weights, anew=True)
     units = smallest_units(partial(half_width, anew=True), target, 0, fresh.units, math.inf)
-    return _raised(one.parts, Weight(units), places, weights, anew=True)
+    return raised(one.parts, Weight(units), places, weights, anew=True)
 
 
-def _raised(
+def _raised(  # noqa: PLR0913 - the parts, and all that limits their weights
     parts: Sequence[CountPart],
     weight: Weight,
     places: Sequence[int | None],
     weights: Sequence[int],
     *,
+    most: Sequence[int],
     anew: bool,
 ) -> list[PlannedUnitCount]:
-    """The parts that have less than a weight, at that weight; with `anew` none is raised."""
-    return [
-        PlannedUnitCount(part.count, weight, None if anew else place)
-        for part, place, units in zip(parts, places, weights, strict=True)
-        if units < weight.units
-    ]
+    """The parts that have less than a weight, at that weight, or with all that they can add.
+
+    With `anew` none is raised.
+    """
+    found = []
+    for part, place, units, added in zip(parts, places, weights, most, strict=True):
+        then = min(weight.units, (0 if anew else units) + added)
+        if units < then:
+            found.append(PlannedUnitCount(part.count, Weight(then), None if anew else place))
+    return found
 
 
 def _posteriors(

@@ -13,6 +13,10 @@ end; a search that cannot be paid so far ends before the round. And until a sear
 whatever the truth is within the noisy intervals, it spends at most a tenth of the budget left.
 What a search paid for is given, with the intervals that it bought, also when it ends short of its
 targets.
+
+A target of a formula may move away from what is known: that of an average narrows with its count,
+and later measurements may say that fewer rows are counted. Where history does not meet a target
+any more, the answer that met it is given once more: nobody pays for it again.
 """
 
 from collections.abc import Sequence
@@ -24,6 +28,7 @@ from accountant.ledger import Payer
 from cube.pace import checkpoint
 from cube.refusals import FreeWidth, InvalidTarget, NotCovered, Refused, TargetNotReached, TooSlow
 from inference import RowEstimates, all_known
+from planner.measuring import meets
 from planner.workload import Part, Wanted
 from proxy.engine.answers import (
     AnsweredPart,
@@ -106,6 +111,9 @@ def settle(  # noqa: PLR0913 - the request, the payer, and what they may see
 
 def _settled(search: "_Search") -> Settled:
     """The parts, once a search has met its targets or has to end; raises as `settle` does."""
+    again = search.given_again()
+    if again is not None:
+        return again
     for _ in range(N_ROUNDS_MAX):
         try:
             _check_time(search.answered)
@@ -122,7 +130,7 @@ def _settled(search: "_Search") -> Settled:
                 raise said from None
             return search.ended(said)
         if search.is_met:
-            return Settled(search.answered, search.undecided())
+            return search.kept()
     return search.ended(None)
 
 
@@ -156,6 +164,7 @@ class _Search:
         self._was_rough = False  # whether that was foreseen from a look wider than the defaults
         self._is_rough = False  # whether the latest look was
         self._n_with_targets = 0
+        self._rows: list[RowEstimates] = []
         self.answered: list[AnsweredPart] = []
         """The parts as they are known; empty before the first round."""
         self.shown: Sequence[AnsweredPart] = []
@@ -204,6 +213,23 @@ class _Search:
         if not known:
             raise missed
         return Settled(known, missed)
+
+    def kept(self) -> Settled:
+        """What met every target, kept for a statement that asks for the same again."""
+        if self._empty_history is None and any(part.is_searched for part in self._parts):
+            self._table.met_before.keep(self._parts, self._rows)
+        return Settled(self.answered, self.undecided())
+
+    def given_again(self) -> Settled | None:
+        """What met every target before, if the history as it is now does not."""
+        if self._empty_history is not None:
+            return None
+        rows = _met_before(self._table, self._parts, self._asked, self._cap)
+        if rows is None:
+            return None
+        self.answered = answered_parts(self._table, self._parts, self._asked, rows, self._outer)
+        self.shown = self.answered
+        return Settled(self.answered, self.undecided())
 
     def undecided(self) -> TargetNotReached | None:
         """Which claims that the statement wants decided are not, at the last of their widths."""
@@ -287,6 +313,7 @@ class _Search:
         rows, epsilon = _bought(
             self._table, self._asked, self._payer, self.left, is_binding=empty_history is None
         )
+        self._rows = rows
         self._spent += epsilon if empty_history is None else 0
         with self._table.watcher.stage(Stage.OUTER):
             self.answered = answered_parts(self._table, self._parts, self._asked, rows, self._outer)
@@ -346,6 +373,8 @@ def rehearse(  # noqa: PLR0913, PLR0917 - as `settle`
     asked = asked_of(parts, cap)
     step = opened(empty_history or table, table.info.schema, parts, asked, outer)
     take_step(asked, step)
+    if empty_history is None and _met_before(table, parts, asked, cap) is not None:
+        return Fraction(0)
     wanted = at_widths(asked, step.likely, cap)
     try:
         price = None if empty_history is None else _checked_price(empty_history, wanted, payer, cap)
@@ -353,6 +382,21 @@ def rehearse(  # noqa: PLR0913, PLR0917 - as `settle`
     except NotCovered as refusal:
         raise _said(refusal, table, empty_history, wanted, payer, cap) from None
     return own if price is None else price
+
+
+def _met_before(
+    table: ServedTable, parts: Sequence[Part], asked: Sequence[Asked], cap: Fraction | None
+) -> Sequence[RowEstimates] | None:
+    """The estimates that met the targets of some parts, if those of today do not; None if they do.
+
+    None too if the targets were not met before, or not in this process.
+    """
+    kept = table.met_before.find(parts)
+    if kept is None:
+        return None
+    wanted = at_widths(asked, {}, cap)
+    now = zip(table.look(wanted), wanted, strict=True)
+    return None if all(meets(rows, one.target) for rows, one in now) else kept
 
 
 def _said(  # noqa: PLR0913, PLR0917 - everything that a refusal may mention

@@ -19,8 +19,8 @@ next request that needs to buy; until then nothing else is charged.
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final, TypeAlias, TypeVar
@@ -173,6 +173,7 @@ PATIENCE_SECONDS: Final = 5.0  # with a charge of another process, before it is 
 N_DOUBLINGS_MAX: Final = 6
 GLANCE_SECONDS: Final = 0.02  # between looks at what another process is at
 MOMENT_SECONDS: Final = 0.1  # in which another process mostly measures what it has charged
+N_AT_HOLDERS_MAX: Final = 2**10  # threads that wait for holders, one for each call
 ANSWER_SECONDS: Final = 3.0  # to measure and to answer, once it is charged; mostly far less
 
 
@@ -240,13 +241,6 @@ def epsilon_of(payments: Iterable[Payment]) -> Fraction:
     return Fraction(sum(one.units for one in payments), UNITS_PER_EPSILON)
 
 
-def _at_once(call: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
-    """What a call gives for each of some items, all at the same time: each waits for a holder."""
-    with ThreadPoolExecutor(len(items), thread_name_prefix="holder") as pool:
-        for ended in [pool.submit(call, one) for one in items]:
-            yield ended.result()
-
-
 class Purchases:
     """The purchases under way on one table. Thread-safe."""
 
@@ -260,6 +254,8 @@ class Purchases:
         self._n_turns: Counter[int] = Counter()
         self._changed = threading.Condition()
         self._repairing = threading.Lock()
+        # Threads are kept: to begin one takes longer than many calls.
+        self._at_holders = ThreadPoolExecutor(N_AT_HOLDERS_MAX, thread_name_prefix="holder")
 
     def promises(self, own: Collection[Purchase] | None = None) -> PromisedPurchases:
         """What is paid for, or about to be, and not measured yet; of this process, only `own`.
@@ -362,22 +358,12 @@ class Purchases:
         still_serves: StillServes | None,
     ) -> tuple[Payment, ...]:
         """Charge for the rows of each holder, and have all of it measured."""
-        payments: list[Payment] = []
-        refusal: Refused | StalePlan | None = None
         parts = [Part(tuple(purchase.plan.planned), purchase.statistics)]
         if self._gate.schema.holders is not None:
             parts = parts_of(purchase.plan.planned, purchase.statistics, self._gate.schema)
-            self._foresee(parts, payer, epsilon_cap)
-        for part in parts:
-            cap = None if epsilon_cap is None else epsilon_cap - epsilon_of(payments)
-            try:
-                serves = None if payments else still_serves
-                payments.append(self._charged(purchase, part, payer, cap, serves))
-            except (Refused, StalePlan) as error:
-                refusal = error
-                break
-            purchase.charges |= {payments[-1].seq}
-            purchase.beside = None  # the rest of the plan is bought, whatever others do
+            self._foresee(parts, payer)
+        payments, refusal = self._charged(purchase, parts, payer, epsilon_cap, still_serves)
+        purchase.charges |= {one.seq for one in payments}
         if payments:
             note_paid()
             with self._watcher.stage(Stage.MEASURE):
@@ -386,7 +372,7 @@ class Purchases:
             raise refusal
         return tuple(payments)
 
-    def _foresee(self, parts: Sequence[Part], payer: Payer, epsilon_cap: Fraction | None) -> None:
+    def _foresee(self, parts: Sequence[Part], payer: Payer) -> None:
         """Have each holder refuse its part before any is charged; ask all of them at once.
 
         Raises
@@ -400,14 +386,12 @@ class Purchases:
             try:
                 if part.level is not None and self._complete_of(part.level):
                     return StalePlan("what a holder was charged for before is measured only now")
-                self._gate.foresee(
-                    part.planned, payer, epsilon_cap=epsilon_cap, statistics=part.statistics
-                )
+                self._gate.foresee(part.planned, part.statistics, payer)
             except (Refused, StalePlan) as refusal:
                 return refusal
             return None
 
-        refusals = [ask(parts[0])] if len(parts) == 1 else list(_at_once(ask, parts))
+        refusals = self._at_once(ask, parts)
         news = False
         for part, refusal in zip(parts, refusals, strict=True):
             if isinstance(refusal, BudgetExhausted | LimitReached) and part.level is not None:
@@ -422,10 +406,16 @@ class Purchases:
 
     def _measure_all(self, charges: Sequence[int]) -> None:
         """Measure what was charged, each holder's rows at the same time."""
-        if len(charges) == 1:
-            self._measure(charges[0])
-        else:
-            list(_at_once(self._measure, charges))
+        self._at_once(self._measure, charges)
+
+    def _at_once(self, call: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        """What a call gives for each item, all at the same time: each waits for a holder."""
+        if len(items) == 1:
+            return [call(items[0])]
+        with waiting(is_first=True):
+            asked = [self._at_holders.submit(call, one) for one in items]
+            wait(asked)
+        return [one.result() for one in asked]
 
     def _measure(self, seq: int) -> None:
         if self._completed(seq, 0) is None:
@@ -503,28 +493,27 @@ class Purchases:
     def _charged(
         self,
         purchase: Purchase,
-        part: Part,
+        parts: Sequence[Part],
         payer: Payer,
         epsilon_cap: Fraction | None,
         still_serves: StillServes | None,
-    ) -> Payment:
+    ) -> tuple[list[Payment], Refused | StalePlan | None]:
+        """What was charged for parts, and why the others were not; raises as `carry_out`."""
         while True:
             checkpoint(ANSWER_SECONDS)
             beside = purchase.beside
-            try:
-                with self._watcher.stage(Stage.CHARGE), waiting(is_first=True):
-                    return self._gate.charge(
-                        part.planned,
-                        payer,
-                        epsilon_cap=epsilon_cap,
-                        n_read=None if beside is None else beside.n_read,
-                        awaited=() if beside is None else beside.foreign,
-                        statistics=part.statistics,
-                        is_foreseen=part.level is not None,
-                    )
-            except StalePlan:
-                if still_serves is None or not self._is_promised_anew(purchase, still_serves):
-                    raise
+            with self._watcher.stage(Stage.CHARGE), waiting(is_first=True):
+                payments, refusal = self._gate.charge_each(
+                    [(part.planned, part.statistics) for part in parts],
+                    payer,
+                    epsilon_cap=epsilon_cap,
+                    n_read=None if beside is None else beside.n_read,
+                    awaited=() if beside is None else beside.foreign,
+                )
+            if payments or not isinstance(refusal, StalePlan):
+                return payments, refusal
+            if still_serves is None or not self._is_promised_anew(purchase, still_serves):
+                raise refusal
 
     def _is_promised_anew(self, purchase: Purchase, still_serves: StillServes) -> bool:
         """Whether a plan that others overtook is to be charged beside what they did."""

@@ -35,7 +35,7 @@ from proxy.tables.in_flight import Purchases
 from proxy.tables.parts import HolderCaps
 from proxy.tables.purchasing import Added, DirectPurchases, Purchasing
 from proxy.tables.snapshot import TableSnapshot
-from proxy.tables.table_state import TableState
+from proxy.tables.table_state import MetBefore, TableState
 
 
 class ServedTable:
@@ -159,6 +159,11 @@ class ServedTable:
         """Every measurement, of rows and of units; to be looked at only."""
         return self._state.noises
 
+    @property
+    def met_before(self) -> MetBefore:
+        """What met the targets that depend on answers."""
+        return self._state.met_before
+
     def recalled(self, wanted: Sequence[Wanted]) -> list[RowEstimates] | None:
         """What the history says, if all of it was asked since anything was measured.
 
@@ -215,7 +220,7 @@ class ServedTable:
         def ask(level: int) -> Refused | None:
             try:
                 kept = self.extent.kept(parts.get(level, ()))
-                self.gate.foresee(kept, payer, epsilon_cap=None)
+                self.gate.foresee(kept, (), payer)
             except Refused as refusal:
                 return refusal
             return None

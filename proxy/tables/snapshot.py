@@ -20,10 +20,15 @@ from accountant.cost import Price
 from accountant.gate import Pricing, generation_over
 from accountant.ledger import Payer
 from accountant.ledger.history import Name, Payment, StalePlan, TableHistory, UnitCounts, name_of
-from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement
+from cube.measurement import (
+    UNITS_PER_EPSILON,
+    WEIGHT_UNITS_MAX,
+    Measurement,
+    PlannedMeasurement,
+)
 from cube.pace import checkpoint
 from cube.query import QueryBlock
-from cube.statistic import PlannedUnitCount
+from cube.statistic import PlannedUnitCount, UnitCount
 from inference import Estimator, History, NoisePlaces, RowEstimates, held_by, pooled
 from planner.batch import BatchPlan, plan_together
 from planner.measuring import (
@@ -147,6 +152,7 @@ class TableSnapshot:
         self._extent = extent
         self._estimator = known.estimator
         self._watcher = watcher
+        self._caps = caps
         self._prices = prices = SnapshotPrices(
             extent, known.charges, Pricing(extent.whole_schema, known.charges)
         )
@@ -288,11 +294,23 @@ class TableSnapshot:
             self.charges.unit_counts,
             context.schema,
             lambda planned: self.price((), planned).epsilon,
+            self._affordable,
         )
         offers |= dict(zip(of_rows, plan.offers, strict=True))
         return PurchasePlan(
             plan.planned, tuple(offers[place] for place in range(len(wanted))), counts
         )
+
+    def _affordable(self, count: UnitCount) -> int:
+        """How many units can be added to the weight of a count, by what its holder has left."""
+        holders = self._extent.holders
+        if holders is None or not self._caps:
+            return WEIGHT_UNITS_MAX
+        left = self._caps.get(holders.at_holder(count.block)[0])
+        if left is None:
+            return WEIGHT_UNITS_MAX
+        reach = count.reach(self._extent.whole_schema.of_one_holder.rows_per_unit_max)
+        return min(int(left * UNITS_PER_EPSILON / reach), WEIGHT_UNITS_MAX)
 
     def expected(
         self,

@@ -6,17 +6,20 @@ here buys anything.
 """
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from typing import Final
 
 from accountant.gate import Gate
 from accountant.ledger.history import TableHistory
+from cube.encoding import fingerprint
 from cube.pace import checkpoint
 from cube.runtime import uncollected
 from inference import DEFAULT_MEMORY, Estimator, EstimatorMemory, History, NoisePlaces, RowEstimates
+from planner.cache import BoundedCache
 from planner.measuring import GaussianOffer, Hindsight, SkiRental, Strategy, meets, unit_count_of
-from planner.workload import Wanted
+from planner.workload import Part, Wanted
 from proxy.monitoring import Stage, Watcher
 from proxy.tables.extent import Extent
 from proxy.tables.parts import HolderCaps
@@ -24,6 +27,42 @@ from proxy.tables.snapshot import KnownHistory, TableSnapshot, estimates_of
 
 N_BLOCKS_AT_ONCE: Final = 16  # that are looked at under the lock: mostly a few milliseconds
 N_NUMBERS_AT_ONCE: Final = 2**13  # that all of them are written in, about
+N_MET_MAX: Final = 1024
+MET_BYTES_MAX: Final = 32 * 2**20
+ROW_BYTES: Final = 1024  # of one row's estimate, about
+
+
+class MetBefore:
+    """Estimates that met targets which depend on answers, by what was asked. Thread-safe.
+
+    Such a target may lie narrower once more is measured. The estimates that met it are kept as
+    they were, so that a statement that is asked again is answered as before.
+    """
+
+    def __init__(self) -> None:
+        self._met: BoundedCache[Hashable, tuple[RowEstimates, ...]] = BoundedCache(
+            n_entries_max=N_MET_MAX, n_bytes_max=MET_BYTES_MAX
+        )
+
+    def find(self, parts: Sequence[Part]) -> tuple[RowEstimates, ...] | None:
+        """The estimates of every block that met the targets of some parts, if they did."""
+        return self._met.get(tuple(map(_targets_of, parts)))
+
+    def keep(self, parts: Sequence[Part], rows: Sequence[RowEstimates]) -> None:
+        """Keep what met the targets of some parts."""
+        n_bytes = ROW_BYTES * sum(map(len, rows))
+        self._met.put(tuple(map(_targets_of, parts)), tuple(rows), n_bytes=n_bytes)
+
+
+def _targets_of(part: Part) -> Hashable:
+    """What a part asks for, and how accurately; whatever it calls it."""
+    aggregates = (
+        (*map(fingerprint, one.blocks), replace(one, name="", sql="", blocks=()))
+        for one in part.aggregates
+    )
+    answers = (replace(one, name="", sql="") for one in part.answers)
+    levels = part.confidence, part.searches_widths, part.posterior, part.epsilon_cap
+    return tuple(aggregates), tuple(answers), part.keys, levels
 
 
 class TableState:
@@ -66,6 +105,7 @@ class TableState:
         self._estimator = Estimator(extent.schema, memory)
         self._ski_rental = SkiRental(extent.schema)
         self._hindsight = Hindsight(extent.schema)
+        self.met_before = MetBefore()
 
     @property
     def history(self) -> History:

@@ -159,8 +159,8 @@ class HoldersElsewhere:
     def generation(self, level: int) -> str:
         return self._states[NAMES[level]]
 
-    def left(self, level: int) -> Fraction | None:
-        raise NotImplementedError(f"nobody asks holder {level} for this")
+    def left(self) -> list[Fraction | None]:
+        raise NotImplementedError("nobody asks the holders for this")
 
     def check(self, level: int, asked: Asked) -> None:
         self._told(NAMES[level], "price", asked.text)

@@ -5,6 +5,7 @@ import hmac
 import os
 import signal
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -218,18 +219,22 @@ class DyingLedger(Ledger):
         self.before = before
         self.after = after
 
-    def append(self, table: str, build: Callable[[TableHistory], TableBody | None]) -> int | None:
+    def append_each(
+        self, table: str, builds: Sequence[Callable[[TableHistory], TableBody | None]]
+    ) -> list[int | None]:
         is_fatal = False
 
-        def built(history: TableHistory) -> TableBody | None:
+        def built(
+            build: Callable[[TableHistory], TableBody | None], history: TableHistory
+        ) -> TableBody | None:
             nonlocal is_fatal
             body = build(history)
-            is_fatal = isinstance(body, self.entry)
-            if is_fatal:
+            if isinstance(body, self.entry):
+                is_fatal = True
                 self.before()
             return body
 
-        seq = super().append(table, built)
+        found = super().append_each(table, [partial(built, build) for build in builds])
         if is_fatal:
             self.after()
-        return seq
+        return found

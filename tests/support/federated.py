@@ -54,8 +54,11 @@ class HoldersHere:
     def generation(self, level: int) -> str:
         return self.gates[level].state
 
-    def left(self, level: int) -> Fraction | None:
-        return None if level in self.down else self.gates[level].budget().left
+    def left(self) -> list[Fraction | None]:
+        return [
+            None if level in self.down else gate.budget().left
+            for level, gate in enumerate(self.gates)
+        ]
 
     def check(self, level: int, asked: Asked) -> None:
         self._reach(level)

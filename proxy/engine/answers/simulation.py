@@ -8,9 +8,11 @@ requested confidence.
 
 Quantiles computed from counts of levels, exact or noisy, for many draws at once.
 
-Draws of the true values of its parts are put through the formula. They are seeded by the query and
-the history, so what the same posteriors gave once is remembered, within a limit of memory, and
-given again; nothing else than these posteriors can give it. A law does not show what was paid.
+Draws of the true values of its parts are put through the formula. They are seeded by the query, so
+the same posteriors have the same interval whatever else was measured since: were it drawn anew, it
+could be narrow enough today and not tomorrow. What posteriors gave once is remembered, within a
+limit of memory, and given again; nothing else than these posteriors can give it. A law does not
+show what was paid.
 
 A formula has no value in a row where an answer that it divides by cannot be told from 0: where it
 is not above `DIVISOR_WIDTHS` of its own half-widths. One such half-width would be passed by an
@@ -325,8 +327,7 @@ class Simulation:
         divisors = tuple(map(answer.uses.index, answer.divisors))
         asked = (answer.formula, divisors, answer.low, answer.high, answer.has_interval)
         drawn = (part.n_rows, part.is_searched, self._confidences, self._n_draws(self.rows))
-        n_measured = 0 if self.is_boxed else len(self.history)
-        return (self.is_boxed, n_measured, self.names, asked, drawn, self._known())
+        return (self.is_boxed, self.names, asked, drawn, self._known())
 
     def _known(self) -> Hashable:
         if not self.is_boxed:
@@ -435,11 +436,8 @@ class Simulation:
         if not n_draws:
             return np.zeros((len(posteriors), 0))
         if not self.is_boxed:
-            # Seeded by the query and the history: the same query gives the same interval.
-            return draw_errors(
-                posteriors, self.history, n_draws, self._generator(len(self.history))
-            )
-        points = box_errors(rows, self._widest_confidence, n_draws, self._generator(0))
+            return draw_errors(posteriors, self.history, n_draws, self._generator)
+        points = box_errors(rows, self._widest_confidence, n_draws, self._generator)
         if points is None or not isinstance(self.answer.formula, SqlFormula):
             return np.zeros((len(posteriors), 0))
         return points
@@ -470,8 +468,10 @@ class Simulation:
         n_drawn = min(N_DRAWN_MAX, N_DRAWN_ALL_MAX // max(n_formulas, 1))
         return max(fewest, min(N_DRAWS, n_drawn // max(part.n_rows, n_rows, 1)))
 
-    def _generator(self, n_measured: int) -> np.random.Generator:
-        return np.random.default_rng([n_measured, *self.names.encode()])
+    @property
+    def _generator(self) -> np.random.Generator:
+        """Seeded by the query alone: the same posteriors always have the same interval."""
+        return np.random.default_rng(list(self.names.encode()))
 
 
 def _computed(

@@ -11,12 +11,12 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias, TypeVar
 
 from accountant.gate import Asked, Told, schema_digest, states_in, written_states
 from cube.axis import N_LEVELS_MAX
@@ -36,6 +36,7 @@ DIGEST_LENGTH_MAX: Final = 200
 BOUNDS: Final = ("rows_per_unit_max", "rows_per_unit_max_by")  # on which every price depends
 
 
+Result = TypeVar("Result")
 Periods: TypeAlias = tuple[tuple[int, int, str], ...]
 
 
@@ -99,8 +100,7 @@ class GatesOfHolders:
             If there is such a holder, and `like` does not say anything of it.
         """
         known = states_in(like)
-        with ThreadPoolExecutor(min(N_AT_ONCE, len(self._calls))) as pool:
-            found = list(pool.map(self._state_or_refusal, range(len(self._calls))))
+        found = self._of_each(self._state_or_refusal)
         states, named = {}, {}
         for level, (holder, one) in enumerate(zip(self._held.holders, found, strict=True)):
             state = known.get(holder.name, one) if isinstance(one, Refused) else one
@@ -114,12 +114,19 @@ class GatesOfHolders:
         """The state of a holder's table on which everything is agreed."""
         return self._states[level]
 
-    def left(self, level: int) -> Fraction | None:
-        """What a holder's budget and limits leave this ledger now; None if it cannot be asked."""
-        try:
-            return self._told(level).left
-        except Refused:
-            return None
+    def left(self) -> list[Fraction | None]:
+        """What each holder's budget and limits leave this ledger now, all asked at once.
+
+        None for one that cannot be asked.
+        """
+
+        def left_at(level: int) -> Fraction | None:
+            try:
+                return self._told(level).left
+            except Refused:
+                return None
+
+        return self._of_each(left_at)
 
     def check(self, level: int, asked: Asked) -> None:
         """Find out whether a holder would charge for this now. Charges nothing.
@@ -159,6 +166,11 @@ class GatesOfHolders:
         """Close all connections."""
         for one in self._calls:
             one.close()
+
+    def _of_each(self, call: Callable[[int], Result]) -> list[Result]:
+        """What a call gives for each holder, of many at the same time."""
+        with ThreadPoolExecutor(min(N_AT_ONCE, len(self._calls))) as pool:
+            return list(pool.map(call, range(len(self._calls))))
 
     @contextmanager
     def _met(self, level: int) -> Iterator[None]:
@@ -233,8 +245,7 @@ class GrowingGates(GatesOfHolders):
         return HeldPeriods(tuple(periods))
 
     def _all_told(self) -> list[HolderTable]:
-        with ThreadPoolExecutor(min(N_AT_ONCE, len(self._calls))) as pool:
-            return list(pool.map(self._told, range(len(self._calls))))
+        return self._of_each(self._told)
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,6 +76,51 @@ def test_it_is_readable_as_far_as_at_each_holder(tmp_path: Path, both: list[Hosp
         service.close()
 
 
+def of_units(through: int) -> str:
+    bounds = 'unit = "who"\nrows_per_unit_max = 2\n'
+    return columns(more=f'{bounds}grows = {{axis = "ward", closed_through = {through}}}')
+
+
+def test_units_are_counted_as_it_grows(tmp_path: Path) -> None:
+    """The coordinator's cost is the sum of the holders' (federation.md, "Counts of units").
+
+    The half-width of the counts is 60 at most; 4 times as much is missed less than once in 10**4.
+    """
+    of_who = COUNT.replace("COUNT(*)", "COUNT(DISTINCT who)")
+    units = of_who.replace("SELECT", "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(half_width => 60)")
+    with hospitals(tmp_path, of_units(2), north=700, south=500) as both:
+        found: list[QueryResult] = []
+        for through in (2, 4):
+            for one in both:
+                one.stop()
+                one.declare(of_units(through))
+                one.start()
+            path = tmp_path / "coordinator.toml"
+            path.write_text(coordinates(both, declared=of_units(4)))
+            service = build(load(path))
+            try:
+                found.append(ask(service, units))
+                assert abs(n_of(found[-1]) - 1200 * (through + 1) / 5) < 4 * 60
+                assert ask(service, units).receipt.epsilon_spent == 0  # type: ignore[union-attr]  # it has one
+                ask(service)  # rows beside them
+                (budget,) = service.budgets()
+                spent = [one.spent() for one in both]
+                assert max(spent) < budget.spent <= sum(spent)
+                entries = list(service.ledger.entries())
+                held = {one.name: list(one.service.ledger.entries()) for one in both}
+                for ledger in (entries, *held.values()):
+                    assert verify(ledger).problem is None
+                assert not compared(entries, held).problems
+                then = ask(service, f"{units} AS OF 2")
+                assert then.receipt is not None
+                assert then.receipt.epsilon_spent == 0
+                assert n_of(then) == n_of(found[0])
+            finally:
+                service.close()
+        assert found[1].receipt is not None
+        assert found[1].receipt.epsilon_spent > 0
+
+
 def test_a_first_start_needs_every_holder(tmp_path: Path, both: list[Hospital]) -> None:
     both[1].stop()
     with pytest.raises(ConfigurationInvalid, match="south"):

@@ -13,8 +13,12 @@ from accountant.auditor.compare import compared
 from accountant.auditor.verify import verify
 from accountant.gate import Told
 from accountant.ledger import BudgetSet
+from accountant.ledger.history import StalePlan
+from accountant.ledger.stores.sqlite_store import SqliteStore
+from cube.holders import Holders
+from cube.measurement import PlannedMeasurement, Weight
 from cube.query import QueryBlock, counting
-from cube.refusals import BudgetExhausted, DataChanged, SourceUnavailable, UnknownName
+from cube.refusals import BudgetExhausted, CostAboveCap, DataChanged, SourceUnavailable, UnknownName
 from inference import Posterior
 from planner.workload import RequestedTarget, Wanted
 from proxy.api import (
@@ -36,6 +40,7 @@ COUNTS: dict[str, NDArray[np.int64]] = {
     name: RNG.integers(0, most, size=tuple(SIZES.values())).astype(np.int64)
     for name, most in zip(NAMES, (400, 50, 900), strict=True)
 }
+HOLDERS = Holders("holder", len(NAMES))
 TOTAL = np.sum(list(COUNTS.values()), axis=0)
 LAST = (
     "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(half_width=7) COUNT(*) AS n FROM rows WHERE c = 'c4'"
@@ -190,6 +195,59 @@ def test_a_reply_that_is_lost_is_told_again_and_paid_once(
     assert len(numbers(ask(federation, BY_A))) == 4
     assert federation.spent() == spent
     assert not federation.table.gate.history.pending
+    assert_all_agree(federation)
+
+
+def test_asking_a_holder_that_stays_down_writes_nothing(federation: Federation) -> None:
+    fail_once(federation, "south")
+    with pytest.raises(SourceUnavailable):
+        ask(federation, BY_A)
+    federation.holders.down = {1}
+    n_entries, _ = federation.table.position
+    for _ in range(5):
+        with pytest.raises(SourceUnavailable):
+            ask(federation, BY_A)
+    assert federation.table.position[0] == n_entries
+    federation.holders.down = set()
+    assert len(numbers(ask(federation, BY_A))) == 4
+    assert_all_agree(federation)
+
+
+def test_all_holders_are_charged_for_in_one_write(
+    federation: Federation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commits: list[SqliteStore] = []
+    commit = SqliteStore._commit
+
+    def noted(store: SqliteStore) -> None:
+        commits.append(store)
+        commit(store)
+
+    monkeypatch.setattr(SqliteStore, "_commit", noted)
+    ask(federation, BY_A)
+    assert len(federation.table.gate.payments()) == len(NAMES)
+    n_written = sum(store is federation.ledger._store for store in commits)
+    assert n_written <= 1 + len(NAMES)  # all charges; what each holder measured, when it has come
+
+
+def test_each_part_is_decided_on_those_before_it_and_a_refusal_ends_it(
+    federation: Federation,
+) -> None:
+    gate = federation.table.gate
+    rows = HOLDERS.split(QueryBlock(counting()))
+    parts = [((PlannedMeasurement(one, Weight.at_least(0.25)),), ()) for one in rows]
+    twice = [*parts, *parts]
+    units = parts[0][0][0].weight.units
+    # Rows of other holders add nothing to the cost; the same rows again add as much once more.
+    payments, refusal = gate.charge_each(twice, LOCAL.payer, epsilon_cap=Fraction(1, 3))
+    assert [one.units for one in payments] == [units, 0, 0]
+    assert isinstance(refusal, CostAboveCap)
+    assert gate.history.units_spent == units
+    stale, refusal = gate.charge_each(parts, LOCAL.payer, epsilon_cap=None, n_read=10**6)
+    assert not stale
+    assert isinstance(refusal, StalePlan)
+    assert gate.history.units_spent == units
+    assert gate.complete_pending() == len(NAMES)
     assert_all_agree(federation)
 
 

@@ -64,6 +64,7 @@ def federation_of(
     overlap: bool = False,
     budgets: Mapping[str, Fraction] | None = None,
 ) -> Iterator[Federation]:
+    folder.mkdir(exist_ok=True)
     own = schema(ROWS_MAX)
     axis = CategoryAxis(name="holder", values=tuple(holders))
     whole = replace(own, axes=(*own.axes, axis), holders="holder")
@@ -164,6 +165,26 @@ def test_a_holder_without_budget_refuses_before_anything_is_charged(tmp_path: Pa
             ask(federation, COUNT)
         assert federation.spent() == [0, 0, 0]
         assert federation.table.gate.budget().spent == 0
+
+
+@pytest.mark.parametrize("sql", [COUNT, f"{COUNT} WHERE city = 'a'"])
+def test_a_holder_with_less_left_counts_with_more_noise(tmp_path: Path, sql: str) -> None:
+    """At three equal weights, each would pay more than south has: the others pay more instead."""
+    with federation_of(tmp_path / "all") as federation:
+        ask(federation, sql)
+        equal = federation.spent()[0]
+    left = equal * Fraction(9, 10)
+    budgets = {"north": Fraction(5), "south": left, "west": Fraction(5)}
+    with federation_of(tmp_path / "less", budgets=budgets) as federation:
+        found = ask(federation, sql)
+        assert found.receipt is not None
+        (column,) = found.receipt.columns
+        assert (column.high[0] - column.low[0]) / 2 <= 6 + 1e-9
+        north, south, west = federation.spent()
+        assert left * Fraction(99, 100) < south <= left
+        assert equal < north == west < 2 * equal
+        assert_all_agree(federation)
+        assert cost(ask(federation, sql)) == 0
 
 
 def test_the_auditor_divides_by_no_more_than_the_ledger_says(tmp_path: Path) -> None:
