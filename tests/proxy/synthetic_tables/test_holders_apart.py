@@ -34,6 +34,7 @@ COUNTS = {
 TRUTH = np.stack([COUNTS[name] for name in NAMES], axis=-1)  # a, b, holder
 MAKE = "CREATE SYNTHETIC TABLE s FROM rows"
 MUCH = Fraction(100)
+SURE = 6  # half-widths of 95 %, of few noises: beyond them once in a million
 
 
 @pytest.fixture
@@ -294,9 +295,9 @@ def test_an_evaluation_is_at_least_the_distance_and_exact_by_holder(
             by_hand = [apart(shuffled.sum(axis=k) * 1.0, TRUTH.sum(axis=k) * 1.0) for k in (0, 1)]
             mean = (sum(by_hand) + of_all) / 3
             assert told.estimate == pytest.approx(mean, abs=0.02)
-            assert told.estimate > mean - told.half_width
+            assert told.estimate > mean - SURE * told.half_width
         else:
-            assert of_all - told.half_width < told.estimate < of_all + 0.05
+            assert of_all - SURE * told.half_width < told.estimate < of_all + 0.05
             # Were each holder compared with its share by size alone, it would be further off.
             sizes = np.array(N_ROWS) / 10_000
             by_size = np.abs(of_rows[..., np.newaxis] * sizes - TRUTH).sum() / 20_000
