@@ -535,14 +535,15 @@ class Book:
             self._accept(entry, body, self._readable)
 
     def _accept(self, entry: Entry, body: Accepted, readable: Readable) -> None:
-        """Go on with other rows at some levels, which keep what their dearest cell has cost."""
-        readable.check_closed(body.periods)
+        """Go on with other rows at some levels; unsettled ones keep what their dearest has cost."""
+        readable.unsettle(body.periods)
         seq = entry.seq
         self._accounts.accept(seq, entry.at, body.units_before, body.units_after)
         self._purchases.unit_counts.forget()
         changed = ChangedLevels.of(readable.axis, readable.n_all, body.periods)
+        unsettled = ChangedLevels.of(readable.axis, readable.n_all, readable.unsettled)
         rows = [row for one in self._paid for row in one.rows]
-        inside = changed.inside(rows)
+        inside = unsettled.inside(rows)
         if self._unit.at_level is not None and any(row.price.power > 1 for row in inside):
             raise Wrong(
                 "rows measured with Gaussian noise changed, and the bounds on a unit's "
@@ -554,7 +555,7 @@ class Book:
         self._paid_before += [_Stretch(0, *one) for one in before]
         flat = Price(self._unit.times * body.weight_units)
         units = body.units_after - self._gaussian.units - self._purchases.unit_counts.units
-        self._paid = [Paid(seq, changed.outside(rows, flat), units)]
+        self._paid = [Paid(seq, unsettled.outside(rows, flat), units)]
         n_before = len(self._purchases.pending)
         self._purchases.drop(changed.are_of)
         self._n_given_up += [seq] * (n_before - len(self._purchases.pending))

@@ -5,9 +5,10 @@ be charged if some factor of it is 0 on every level that is not readable yet. Wh
 period stands as a keyed digest, which only holders of the key can compare.
 
 Where closed rows changed, what was paid for them stays paid, whatever cells they are in now. From
-such an entry on, what was paid for the changed levels is replaced by one row, the count of their
-rows, at a weight that is checked here to cost every one of their cells no less than any of them had
-cost. Elsewhere all stays as it was.
+such an entry on, what was paid for the levels that ever changed, and for those that were not
+readable when rows first changed, is replaced by one row, the count of their rows, at a weight that
+is checked here to cost every one of their cells no less than any of them had cost. Elsewhere all
+stays as it was.
 
 Written apart from the server's own (ledger/history/table_history.py and changed_rows.py). Proof:
 proofs/growth.md, "Accepted changes" for the second.
@@ -41,12 +42,15 @@ class Readable:
         How many levels are readable, from the first.
     closed : list of (int, int)
         The periods in which they became so.
+    unsettled : list of (int, int)
+        Levels, from the first to before the second, at which a unit may have had other rows.
     """
 
     axis: str
     n_all: int
     n_levels: int = 0
     closed: list[tuple[int, int]] = field(default_factory=list)
+    unsettled: list[tuple[int, int]] = field(default_factory=list)
 
     def advance(self, body: Advanced) -> None:
         """Make more levels readable; Wrong if that leaves a gap, or goes back."""
@@ -64,6 +68,11 @@ class Readable:
         """Raise Wrong unless these are periods of the table, each once."""
         if len(set(periods)) < len(periods) or not set(periods) <= set(self.closed):
             raise Wrong("the changes name a period that was never closed, or one period twice")
+
+    def unsettle(self, periods: Sequence[tuple[int, int]]) -> None:
+        """Note that the rows of closed periods changed; Wrong as `check_closed`."""
+        self.check_closed(periods)
+        self.unsettled += [*periods, (self.n_levels, self.n_all)]
 
     def check(self, charge: Charge) -> None:
         """Raise Wrong if a charge is for something beyond the readable levels."""

@@ -24,6 +24,7 @@ from urllib.parse import quote, unquote
 from accountant.exact import answer_bound
 from accountant.gate.pricing import check_fits, check_statistic
 from accountant.ledger import (
+    Charge,
     ChargedBlock,
     ChargedChoice,
     ChargedDistance,
@@ -131,6 +132,17 @@ class Asked:
                 "statistics": statistics,
             }
         )
+
+    def is_for(self, charge: Charge) -> bool:
+        """Whether a charge is for what is asked, whatever it raises."""
+        alone = (ChargedBlock(one.block, one.noise) for one in charge.blocks)
+        statistics = (
+            ChargedUnitCount(one.count, one.noise) if isinstance(one, ChargedUnitCount) else one
+            for one in charge.statistics
+        )
+        charged = [*map(write_charged, alone), *map(write_statistic, statistics)]
+        asked = [write_charged(one.charged) for one in self.rows]
+        return charged == [*asked, *(write_statistic(one.charged) for one in self.statistics)]
 
     @classmethod
     def read(cls, text: str) -> "Asked":

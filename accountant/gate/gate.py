@@ -35,7 +35,6 @@ from accountant.gate.release import Release
 from accountant.ledger import (
     Charge,
     ChargedBlock,
-    ChargedUnitCount,
     GivenUp,
     HorizonAdvanced,
     Ledger,
@@ -44,8 +43,6 @@ from accountant.ledger import (
     Period,
     TakenOver,
     Window,
-    write_charged,
-    write_statistic,
 )
 from accountant.ledger.history import (
     BindingLimit,
@@ -376,10 +373,9 @@ class Gate:
             self._turns[seq] = 0
             return seq
         seq = self.history.for_others.charges.get(request)
-        found = next((one for one in reversed(self.payments()) if one.seq == seq), None)
-        if seq is None or found is None:
+        if seq is None:
             raise RuntimeError("a request that was charged is not in the history")
-        if _content(found.charge) != _content_asked(asked):
+        if not asked.is_for(self._payment(seq).charge):
             raise InvalidRequest(
                 "Something else was asked for under the name of this request.",
                 hint="A coordinator whose ledger was replaced needs a token of its own.",
@@ -661,22 +657,6 @@ def _held_rows(
         return None
     # Every request has the ledger's name in its own: it is read from the file once.
     return HeldRows(schema, source, cache(lambda: next(ledger.entries()).digest), holders)
-
-
-def _content(charge: Charge) -> list[object]:
-    """What a charge for another ledger is for."""
-    alone = (ChargedBlock(one.block, one.noise) for one in charge.blocks)
-    statistics = (
-        ChargedUnitCount(one.count, one.noise) if isinstance(one, ChargedUnitCount) else one
-        for one in charge.statistics
-    )
-    return [*map(write_charged, alone), *map(write_statistic, statistics)]
-
-
-def _content_asked(asked: AskedByOther) -> list[object]:
-    """What another ledger asks for."""
-    rows = (write_charged(one.charged) for one in asked.rows)
-    return [*rows, *(write_statistic(one.charged) for one in asked.statistics)]
 
 
 def _checked(

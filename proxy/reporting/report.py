@@ -299,7 +299,8 @@ class _TableReader:
 
     def _give_up(self, body: ChangesAccepted) -> None:
         """Charges that wait for rows that are gone wait no longer."""
-        levels = levels_of(body.periods, self.opened.grows_levels)
+        spans = ((one.start, one.end) for one in body.periods)
+        levels = levels_of(spans, self.opened.grows_levels)
         for seq, fields in list(self.waiting.items()):
             charge = read("charge", fields)
             if isinstance(charge, Charge) and is_given_up(charge, self.opened.grows, levels):

@@ -3,14 +3,15 @@
 Changes are accepted of closed rows of a growing table:
 
     history   measurements that touch the changed levels say nothing about the new rows
-    cost      what was paid at the changed levels stays paid: every one of their cells is taken to
+    cost      what was paid at the unsettled levels stays paid: every one of their cells is taken to
               have cost as much as the dearest of them, for ever
     charges   those that wait for rows that are gone are given up; they stay paid
     units     what was counted is forgotten, and stays paid wherever a unit's rows are
 
-A person's row may have moved from any of these cells to any other, so that no cell may keep less
-than the dearest has cost. Elsewhere nothing has changed. Proof: proofs/growth.md, "Accepted
-changes".
+Unsettled are the levels that have changed now or before, and those that were not readable yet when
+rows first changed. A person's row may have moved from any of these cells to any other, so that no
+cell may keep less than the dearest has cost. Elsewhere nothing has ever changed. Proof:
+proofs/growth.md, "Accepted changes".
 
 A new generation is other data of a table that does not grow:
 
@@ -26,7 +27,7 @@ of the largest loss of a unit. Proof: proofs/generations.md.
 Nothing here does input or output.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -94,11 +95,11 @@ def after_acceptance(history: TableHistory, body: ChangesAccepted) -> TableHisto
     return after
 
 
-def levels_of(periods: Sequence[Period], n_levels: int) -> Indicator:
-    """For each level of an axis, 1 if it is in one of some periods."""
+def levels_of(spans: Iterable[tuple[int, int]], n_levels: int) -> Indicator:
+    """1 for each level of an axis in one of some spans, from a level to before another; else 0."""
     levels = np.zeros(n_levels, dtype=np.int64)
-    for one in periods:
-        levels[one.start : one.end] = 1
+    for start, end in spans:
+        levels[start:end] = 1
     return levels
 
 
@@ -117,11 +118,14 @@ class _Changed:
     axis : str
     levels : (n_levels,) ndarray of int64
         1 for a changed level, 0 for others.
+    unsettled : (n_levels,) ndarray of int64
+        1 for an unsettled level, as the changed ones are.
     """
 
     history: TableHistory
     axis: str
     levels: Indicator
+    unsettled: Indicator
 
     @classmethod
     def of(cls, history: TableHistory, periods: Sequence[Period]) -> "_Changed":
@@ -129,7 +133,9 @@ class _Changed:
         growth = history.growth
         if growth is None:
             raise ValueError("the entry accepts changed rows, but the table does not grow")
-        return cls(history, growth.axis, levels_of(periods, growth.n_levels))
+        spans = [(one.start, one.end) for one in periods]
+        unsettled = levels_of(growth.unsettled_with(periods), growth.n_levels)
+        return cls(history, growth.axis, levels_of(spans, growth.n_levels), unsettled)
 
     @property
     def times(self) -> int:
@@ -137,14 +143,14 @@ class _Changed:
         return self.history.cost.rows_per_unit if self.history.cost.by is None else 1
 
     def flat_cost(self) -> TableCost:
-        """The cost of the most expensive cell of the changed levels.
+        """The cost of the most expensive cell of the unsettled levels.
 
         Notes
         -----
         Where a unit's rows are bounded by level, a row with Gaussian noise costs a cell as much as
         the unit has rows in all of it: its parts would cost less than it does, and it is refused.
         """
-        inside = self._parts(self.levels)
+        inside = self._parts(self.unsettled)
         if self.history.cost.by is not None and any(one.is_gaussian for one in inside):
             raise ValueError(
                 "rows measured with Gaussian noise changed, and the bounds on a unit's "
@@ -153,11 +159,11 @@ class _Changed:
         return CostState(rows_per_unit=self.times).charged(inside).table_cost()
 
     def paid_with(self, weight_units: int) -> list[PlannedMeasurement]:
-        """The rows paid for at other levels, and one row for all of the changed levels."""
-        outside = self._parts(1 - self.levels)
+        """The rows paid for at other levels, and one row for all of the unsettled levels."""
+        outside = self._parts(1 - self.unsettled)
         if not weight_units:
             return outside
-        block = QueryBlock(counting([Factor((self.axis,), self.levels)]))
+        block = QueryBlock(counting([Factor((self.axis,), self.unsettled)]))
         return [*outside, PlannedMeasurement(block, Weight(weight_units))]
 
     def are_of(self, block: QueryBlock) -> bool:

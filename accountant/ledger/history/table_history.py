@@ -79,6 +79,9 @@ class Growth:
         Places of measurements of rows that have changed since, ascending.
     n_accepted : int
         How often changed rows were accepted.
+    unsettled : tuple of (int, int)
+        Levels, from the first to before the second, at which a unit may have had other rows: those
+        that ever changed, and all that were not readable when rows first changed.
     """
 
     axis: str
@@ -87,6 +90,7 @@ class Growth:
     periods: tuple[Period, ...] = ()
     dropped: tuple[int, ...] = ()
     n_accepted: int = 0
+    unsettled: tuple[tuple[int, int], ...] = ()
 
     def advanced(self, body: HorizonAdvanced) -> Self:
         """The growth after the horizon moved on; ValueError if that leaves a gap, or goes back."""
@@ -106,8 +110,18 @@ class Growth:
         if len(new) < len(periods) or not new.keys() <= known:
             raise ValueError("the changes name a period that was never closed, or one period twice")
         kept = tuple(new.get((one.start, one.end), one) for one in self.periods)
-        all_dropped = tuple(sorted({*self.dropped, *dropped}))
-        return replace(self, periods=kept, dropped=all_dropped, n_accepted=self.n_accepted + 1)
+        return replace(
+            self,
+            periods=kept,
+            dropped=tuple(sorted({*self.dropped, *dropped})),
+            n_accepted=self.n_accepted + 1,
+            unsettled=self.unsettled_with(periods),
+        )
+
+    def unsettled_with(self, periods: Sequence[Period]) -> tuple[tuple[int, int], ...]:
+        """The unsettled levels once the rows of some periods have changed."""
+        spans = {*self.unsettled, *((one.start, one.end) for one in periods)}
+        return tuple(sorted({*spans, (self.horizon, self.n_levels)}))
 
     def check_within(
         self,

@@ -1,7 +1,9 @@
 """Accepted changes of closed rows: history, cost, the auditor, and the loss of a person."""
 
 import itertools
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -10,8 +12,9 @@ import pytest
 from accountant.auditor.verify import verify
 from accountant.gate.gate import Gate
 from accountant.gate.opening import Funds, open_table
-from accountant.ledger.entries import Entry
+from accountant.ledger.entries import Entry, Period
 from accountant.ledger.history.raises import StalePlan
+from accountant.ledger.history.table_history import Growth
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer, Window
 from accountant.noise.lattice_noise import SystemNoise
@@ -353,3 +356,152 @@ def test_what_changes_cost_counts_in_the_window_in_which_they_are_accepted(ledge
         buy(gate, rows(days(5)), 8)
     assert gate.budget().left == 4 * ONE.exact
     check(ledger)
+
+
+Cells = tuple[tuple[int, int], ...]
+PERIODS = ((0, 3), (3, 6), (6, 8))
+
+
+@dataclass
+class Epoch:
+    """From one change of the rows, or of what is readable, to the next."""
+
+    horizon: int
+    changed: frozenset[tuple[int, int]]  # the periods whose rows are others than before
+    first: int  # the place of its first measurement
+
+
+def several_changes(gate: Gate, table: GrowingTable, rng: np.random.Generator) -> list[Epoch]:
+    """Purchases between accepted changes of one period after the other, and new days."""
+    epochs, horizon = [Epoch(6, frozenset(), 0)], 6
+    for number in range(4):
+        for _ in range(2):
+            which = rng.choice(horizon, size=rng.integers(1, 4), replace=False)
+            of_kinds = [(0,), (1,), (0, 1)][rng.integers(3)]
+            buy(gate, rows(days(*which), kinds(*of_kinds)), int(rng.integers(1, 4)))
+        changed: frozenset[tuple[int, int]] = frozenset()
+        if horizon < N_DAYS and rng.random() < 0.3:
+            assert gate.advance(N_DAYS, "owner")
+            horizon = N_DAYS
+        else:
+            period = PERIODS[rng.integers(3 if horizon == N_DAYS else 2)]
+            row = [period[0] + int(rng.integers(period[1] - period[0])), number % 2]
+            table.records = np.append(table.records, [row], axis=0)
+            assert gate.accept_changes(*period, "owner")
+            changed = frozenset({period})
+        epochs.append(Epoch(horizon, changed, len(gate.history.measurements)))
+    buy(gate, rows(days(*range(horizon)), kinds(int(rng.integers(2)))), 2)
+    return epochs
+
+
+def lost_by(cells: Cells, block: QueryBlock, units: int) -> int:
+    (term,) = block.query.terms
+    return units * sum(
+        int(np.prod([one.values[(day if one.axes == ("day",) else kind,)] for one in term.factors]))
+        for day, kind in cells
+    )
+
+
+def largest_loss_over_epochs(
+    gate: Gate, epochs: Sequence[Epoch], n_rows: int, by: RowsByLevel | None
+) -> Fraction:
+    """The largest loss of a unit that may have other rows wherever rows changed; enumerated.
+
+    In each epoch it has at most so many rows, on days that are readable then. From one epoch to the
+    next they are the same in all periods that were readable and have not changed.
+    """
+    measured = [(one.block, one.weight.units) for one in gate.history.measurements]
+    best: dict[Cells, int] = {}
+    for number, epoch in enumerate(epochs):
+        ends = [one.first for one in epochs[number + 1 :]] or [len(measured)]
+        asked = measured[epoch.first : ends[0]]
+        cells = list(itertools.product(range(epoch.horizon), (0, 1)))
+        states = [
+            one
+            for n in range(n_rows + 1)
+            for one in itertools.combinations_with_replacement(cells, n)
+            if by is None or max(Counter(day for day, _ in one).values(), default=0) <= by.rows
+        ]
+        fixed = [one for one in PERIODS if one[1] <= epochs[max(number - 1, 0)].horizon]
+        fixed = [one for one in fixed if one not in epoch.changed]
+
+        def kept(state: Cells, fixed: Sequence[tuple[int, int]] = fixed) -> Cells:
+            return tuple(one for one in state if any(a <= one[0] < b for a, b in fixed))
+
+        before: dict[Cells, int] = {}
+        for state, loss in best.items():
+            before[kept(state)] = max(before.get(kept(state), 0), loss)
+        best = {
+            state: (before[kept(state)] if number else 0)
+            + sum(lost_by(state, block, units) for block, units in asked)
+            for state in states
+            if not number or kept(state) in before
+        }
+    return Fraction(max(best.values()), ONE.units)
+
+
+def with_several_changes(
+    ledger: Ledger, seed: int, n_rows: int, by: RowsByLevel | None
+) -> tuple[Gate, Fraction]:
+    schema = Schema(
+        table="orders",
+        axes=(DAY, KIND),
+        n_records_max=1000,
+        unit="who",
+        rows_per_unit_max=n_rows,
+        rows_per_unit_max_by=by,
+        grows="day",
+    )
+    table = GrowingTable(schema=schema)
+    gate = open_table(ledger, schema, Fraction(64), table, SystemNoise())
+    for horizon in (3, 6):
+        gate.advance(horizon, "owner")
+    epochs = several_changes(gate, table, np.random.default_rng(seed))
+    return gate, largest_loss_over_epochs(gate, epochs, n_rows, by)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("bound", ["one row", "two rows", "two rows, one a day"])
+def test_no_unit_loses_more_by_several_changes_and_new_days(
+    ledger: Ledger, seed: int, bound: str
+) -> None:
+    """A row that one change takes away may come back by another, or on a later day."""
+    by = RowsByLevel("day", 1) if "a day" in bound else None
+    gate, loss = with_several_changes(ledger, seed, 1 if bound == "one row" else 2, by)
+    assert loss <= spent(gate)
+    check(ledger)
+
+
+@pytest.mark.parametrize("forgets", ["earlier changes", "later days"])
+def test_what_is_settled_too_early_is_convicted(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, forgets: str
+) -> None:
+    """A row of the first days is taken away, and comes back by another change, or later."""
+
+    def of_this_change(growth: Growth, periods: Sequence[Period]) -> tuple[tuple[int, int], ...]:
+        spans = [(one.start, one.end) for one in periods]
+        beyond = [] if forgets == "later days" else [(growth.horizon, growth.n_levels)]
+        return tuple(sorted({*spans, *beyond}))
+
+    monkeypatch.setattr(Growth, "unsettled_with", of_this_change)
+    table = GrowingTable()
+    gate = opened(ledger, table, 3)
+    gate.advance(6, "owner")
+    horizon = 6 if forgets == "later days" else N_DAYS
+    gate.advance(horizon, "owner")
+    epochs = [Epoch(horizon, frozenset(), 0)]
+    buy(gate, rows(days(0)), 3)
+    table.records = np.append(table.records, LATE, axis=0)
+    gate.accept_changes(0, 3, "owner")
+    epochs.append(Epoch(horizon, frozenset({(0, 3)}), 1))
+    if forgets == "later days":
+        gate.advance(N_DAYS, "owner")
+        epochs.append(Epoch(N_DAYS, frozenset(), 1))
+        buy(gate, rows(days(7)), 3)
+    else:
+        table.records = np.append(table.records, [[4, 1]], axis=0)
+        gate.accept_changes(3, 6, "owner")
+        epochs.append(Epoch(horizon, frozenset({(3, 6)}), 1))
+        buy(gate, rows(days(4)), 3)
+    assert largest_loss_over_epochs(gate, epochs, 1, None) == 6 > spent(gate)
+    assert verify(entries(ledger)).problem is not None
