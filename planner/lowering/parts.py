@@ -11,6 +11,7 @@ A `PartBuilder` collects groups, linear queries, answers and the columns of the 
 once however often the statement mentions it, and returns a frozen `Part`.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -20,8 +21,9 @@ from sqlglot import exp
 
 from cube.axis import LevelValue, MeasureAxis
 from cube.query import N_GROUPS_MAX, LinearQuery, Partition, QueryBlock
-from cube.refusals import TooLarge
+from cube.refusals import InvalidTarget, TooLarge
 from cube.schema import Schema
+from cube.statistic import BOUNDED_ROWS, UNIT_COUNT, Rule
 from cube.target import AccuracyTarget, PosteriorMethod, SumTarget
 from inference import coefficient_range
 from planner.belief import Belief, counts_rows
@@ -190,6 +192,39 @@ def counts_records(query: LinearQuery) -> bool:
     """Whether a query is a count, so that its true values are never below 0."""
     is_sum = bool(summed_columns(query)) or bool(query.constant)
     return not is_sum and coefficient_range(query)[0] >= 0
+
+
+def bounded(block: QueryBlock, schema: Schema, requested: RequestedTarget) -> Rule | None:
+    """What of each unit counts, by the bounds that a statement names; None for all its rows.
+
+    Raises
+    ------
+    InvalidTarget
+        If each unit has one row, or no row would count.
+    """
+    rows_asked, sum_asked = requested.rows_per_unit, requested.unit_sum_max
+    if (rows_asked is None and sum_asked is None) or block.query.is_constant:
+        return None
+    if schema.rows_per_unit_max == 1:
+        raise InvalidTarget(
+            f"{schema.table} has one row for each unit, so rows_per_unit and unit_sum_max bound "
+            "nothing.",
+            hint="Leave them out. LEAST(value, bound) bounds the values of a sum.",
+        )
+    row, multiplier = block.primitive
+    largest, every = int(row.query.bound), schema.rows_per_unit_max
+    n_rows = every if rows_asked is None else min(rows_asked, every)
+    sum_max = n_rows * largest
+    if sum_asked is not None and summed_columns(block.query):
+        sum_max = min(sum_max, math.floor(sum_asked / abs(multiplier)))
+        if not sum_max:
+            raise InvalidTarget(
+                f"unit_sum_max is below {float(abs(multiplier)):g}, the least that a row can add.",
+                hint="Name the largest sum of one unit that is to count in full.",
+            )
+    if n_rows == every and sum_max == every * largest:
+        return None
+    return Rule(BOUNDED_ROWS, n_rows, sum_max)
 
 
 N_DRAWN_MAX = 2**23  # of a formula's true value, for all groups: a second or two
@@ -398,11 +433,9 @@ class PartBuilder:
                 half_width = self.targets.of_answer(query).half_width
             place = self.add(key, text, blocks, half_width, is_total=is_total)
             if is_unit_count(node):
-                self._aggregates[key] = replace(
-                    self._aggregates[key],
-                    groups_max=self.rows.schema.groups_per_unit,
-                    only_cut=counts_cut_units(node),
-                )
+                most, only_cut = self.rows.schema.groups_per_unit, counts_cut_units(node)
+                rule = Rule(UNIT_COUNT, most, int(only_cut))
+                self._aggregates[key] = replace(self._aggregates[key], rule=rule)
             return place
         place = self._places[key]
         self._tighten(key, half_width or self._target_of(place).half_width)
@@ -430,7 +463,10 @@ class PartBuilder:
             is_nonnegative = bool(self.requested.nonnegative_counts) and all(
                 counts_records(block.query) for block in blocks
             )
-            self._aggregates[key] = Aggregate(text, text, blocks, target, is_total, is_nonnegative)
+            rule = bounded(blocks[0], self.rows.schema, self.requested) if blocks else None
+            self._aggregates[key] = Aggregate(
+                text, text, blocks, target, is_total, is_nonnegative, rule
+            )
             self._places[key] = len(self._places)
             self._keys_of.append(key)
         self._tighten(key, half_width)
@@ -559,7 +595,7 @@ class PartBuilder:
         if known.formula is not None or len(known.uses) != 1:
             return False
         used = self._aggregates[self._keys_of[known.uses[0]]]
-        return used.groups_max is None and not used.is_total and all(map(counts_rows, used.blocks))
+        return not used.counts_units and not used.is_total and all(map(counts_rows, used.blocks))
 
     def check_draws(self, formula: str, confidence: float, answer: int) -> None:
         """Refuse another interval of a formula that would need too many draws."""

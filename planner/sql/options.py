@@ -1,10 +1,10 @@
 """Reads OPTIONS(..): the accuracy of a SELECT's answers, and how they are made from counts.
 
-Accuracy (half_width, confidence, epsilon, simultaneous, relative, at_least, decide) is inherited
-by the SELECTs inside. The `AnswerOptions` (level, replicates and statistic of a test, consistency
-of grouping sets) are of the SELECT that names them, and refused where they would change nothing;
-what to fall back on, and which holders of a federated table have to answer, is of the whole
-statement.
+Accuracy (half_width, confidence, epsilon, simultaneous, relative, at_least, decide), and what of
+each unit counts (rows_per_unit, unit_sum_max), are inherited by the SELECTs inside. The
+`AnswerOptions` (level, replicates and statistic of a test, consistency of grouping sets) are of the
+SELECT that names them, and refused where they would change nothing; what to fall back on, and which
+holders of a federated table have to answer, is of the whole statement.
 """
 
 import math
@@ -24,6 +24,7 @@ MANNER = "manner"  # in the same: what else they name
 
 TARGET_NAMES = (
     *("half_width", "confidence", "epsilon", "simultaneous", "relative", "at_least", "decide"),
+    *("rows_per_unit", "unit_sum_max"),
 )
 TEST_NAMES = ("level", "replicates", "statistic")
 # Options that are on or off.
@@ -161,12 +162,32 @@ def read_options(options: Sequence[Option]) -> tuple[RequestedTarget, AnswerOpti
         certainty=switches.get("certainty"),
         posterior=words.get("posterior"),
         any_holders=words.get("holders"),
+        rows_per_unit=_rows_per_unit(named.get("rows_per_unit")),
+        unit_sum_max=_unit_sum(named.get("unit_sum_max")),
     )
     n_replicates = None if replicates is None else int(replicates)
     is_noisy = "extremes" in seen
     return target, AnswerOptions(
         _double(level), n_replicates, words.get("statistic"), words.get("consistency"), is_noisy
     )
+
+
+def _rows_per_unit(n_rows: Fraction | None) -> int | None:
+    if n_rows is not None and (n_rows.denominator != 1 or n_rows < 1):
+        raise InvalidTarget(
+            "rows_per_unit must be a whole number of at least 1.",
+            hint="It says how many of the rows of each unit that the statement is about count.",
+        )
+    return None if n_rows is None else int(n_rows)
+
+
+def _unit_sum(most: Fraction | None) -> Fraction | None:
+    if most is not None and most <= 0:
+        raise InvalidTarget(
+            "unit_sum_max must be above 0.",
+            hint="It says how much one unit adds to a sum at most.",
+        )
+    return most
 
 
 def _check_extremes(name: str) -> None:

@@ -91,7 +91,7 @@ def one_count(workload: Workload) -> tuple[str, Wanted]:
         if len(part.aggregates) == len(part.answers) == part.n_rows == 1:
             (aggregate,) = part.aggregates
             (block,) = aggregate.blocks
-            is_whole = counts_rows(block) and aggregate.groups_max is None
+            is_whole = counts_rows(block) and aggregate.rule is None
             if part.answers[0].formula is None and not aggregate.is_constant and is_whole:
                 return part.table, Wanted(block, aggregate.target)
     raise UnsupportedSql(

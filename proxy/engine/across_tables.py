@@ -40,6 +40,7 @@ from numpy.typing import NDArray
 from cube.query import QueryBlock, counting, restricted
 from cube.refusals import NotCovered, SourceUnavailable, TargetNotReached
 from cube.runtime import cached_property
+from cube.statistic import UNIT_COUNT, Rule
 from inference import Posterior, RowEstimate
 from inference.marginals import UnknownLaw
 from inference.noise_law import law_of_noise
@@ -76,7 +77,7 @@ def counts_kept_rows(parts: Sequence[Part]) -> bool:
     Not where units of the whole table are counted: each has a row that is kept.
     """
     return any(
-        aggregate.groups_max is None or block.scope
+        not aggregate.counts_units or block.scope
         for part in parts
         for aggregate in part.aggregates
         for block in aggregate.blocks
@@ -163,8 +164,8 @@ def share_of(some: Posterior, every: Posterior, confidence: float) -> tuple[floa
 def _counted(table: ServedTable, *, only_cut: bool) -> Posterior | None:
     """The history's count of the units of the whole table; None if they were never counted."""
     schema = table.info.schema
-    groups_max = schema.groups_per_unit
-    wanted = Wanted(_EVERYBODY, table.info.default, groups_max=groups_max, only_cut=only_cut)
+    rule = Rule(UNIT_COUNT, schema.groups_per_unit, int(only_cut))
+    wanted = Wanted(_EVERYBODY, table.info.default, rule=rule)
     ((found,),) = table.look([wanted])
     return found if isinstance(found, Posterior) else None
 

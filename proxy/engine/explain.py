@@ -35,6 +35,7 @@ from cube.axis import Axis, IntegerAxis, MeasureAxis
 from cube.query import Factor, LinearQuery, QueryBlock, Term, counting
 from cube.refusals import InvalidTarget, TooLarge
 from cube.schema import Schema
+from cube.statistic import UNIT_COUNT
 from cube.target import AccuracyTarget
 from inference import Posterior, RowEstimates
 from planner.measuring import Offer
@@ -176,7 +177,7 @@ def counted_as_rows(units: Schema | None, wanted: Wanted) -> str | None:
     wanted : Wanted
         Counts of rows or of units.
     """
-    if units is None or wanted.groups_max is None or wanted.only_cut:
+    if units is None or wanted.rule is None or wanted.rule[::2] != (UNIT_COUNT, False):
         return None
     if not units.by_name.keys() >= set(wanted.block.scope):
         return None
