@@ -180,7 +180,8 @@ class RequestedTarget:
     any_holders : bool, optional
         Whether a federated table is answered from those of its holders that can, if not all can.
     rows_per_unit : int, optional
-        Of the rows that a statement is about, how many of each unit count.
+        Of the rows that a statement is about, how many of each unit count; 0 to find a number that
+        fits.
     unit_sum_max : Fraction, optional
         How much one unit adds to a sum, over all groups, signs aside.
     """
@@ -363,6 +364,8 @@ class Aggregate:
         Whether what is shown of it is 0 at least; formulas use it as it is.
     rule : Rule, optional
         What of each unit counts, where that is not all of its rows.
+    fits_units : bool
+        Whether a rule is to be found that fits it.
     decision : Decision, optional
         It is known well enough once this is decided, and at its target's half-width in any case.
     """
@@ -374,6 +377,7 @@ class Aggregate:
     is_total: bool = False
     is_nonnegative: bool = False
     rule: Rule | None = None
+    fits_units: bool = False
     decision: Decision | None = None
 
     def wanted(self, block: QueryBlock) -> Wanted:

@@ -11,7 +11,6 @@ A `PartBuilder` collects groups, linear queries, answers and the columns of the 
 once however often the statement mentions it, and returns a frozen `Part`.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -21,9 +20,9 @@ from sqlglot import exp
 
 from cube.axis import LevelValue, MeasureAxis
 from cube.query import N_GROUPS_MAX, LinearQuery, Partition, QueryBlock
-from cube.refusals import InvalidTarget, TooLarge
+from cube.refusals import TooLarge
 from cube.schema import Schema
-from cube.statistic import BOUNDED_ROWS, UNIT_COUNT, Rule
+from cube.statistic import UNIT_COUNT, Rule
 from cube.target import AccuracyTarget, PosteriorMethod, SumTarget
 from inference import coefficient_range
 from planner.belief import Belief, counts_rows
@@ -39,7 +38,17 @@ from planner.domain import (
 )
 from planner.level_summary import LevelSummary
 from planner.lowering.as_of import TableGenerations
-from planner.lowering.linear import Grouping, changed_in_key, check_values, grouping, linear_query
+from planner.lowering.linear import (
+    Grouping,
+    bounded,
+    changed_in_key,
+    check_values,
+    counts_records,
+    grouping,
+    linear_query,
+    refuse_bounds,
+    summed_columns,
+)
 from planner.lowering.rows import Rows
 from planner.meaning import ANSWER, INT4, INT8, TEXT, UNKNOWN, Kind, SqlType, of_duckdb
 from planner.sql import counts_cut_units, is_unit_count, text_of
@@ -171,60 +180,6 @@ class TargetRules:
         if not isinstance(axis, MeasureAxis):
             raise TypeError(f"{name} has a target for sums, but is not a measure")
         return target.width / float(max(-Fraction(axis.low), Fraction(axis.high)))
-
-
-def summed_columns(query: LinearQuery) -> list[str]:
-    """The columns whose values a query sums: those of a factor that weighs records differently.
-
-    Factors are in lowest terms, so that a condition weighs records by 0 and 1.
-    """
-    names = (
-        name
-        for term in query.terms
-        for factor in term.factors
-        if factor.bound > 1
-        for name in factor.axes
-    )
-    return list(dict.fromkeys(names))
-
-
-def counts_records(query: LinearQuery) -> bool:
-    """Whether a query is a count, so that its true values are never below 0."""
-    is_sum = bool(summed_columns(query)) or bool(query.constant)
-    return not is_sum and coefficient_range(query)[0] >= 0
-
-
-def bounded(block: QueryBlock, schema: Schema, requested: RequestedTarget) -> Rule | None:
-    """What of each unit counts, by the bounds that a statement names; None for all its rows.
-
-    Raises
-    ------
-    InvalidTarget
-        If each unit has one row, or no row would count.
-    """
-    rows_asked, sum_asked = requested.rows_per_unit, requested.unit_sum_max
-    if (rows_asked is None and sum_asked is None) or block.query.is_constant:
-        return None
-    if schema.rows_per_unit_max == 1:
-        raise InvalidTarget(
-            f"{schema.table} has one row for each unit, so rows_per_unit and unit_sum_max bound "
-            "nothing.",
-            hint="Leave them out. LEAST(value, bound) bounds the values of a sum.",
-        )
-    row, multiplier = block.primitive
-    largest, every = int(row.query.bound), schema.rows_per_unit_max
-    n_rows = every if rows_asked is None else min(rows_asked, every)
-    sum_max = n_rows * largest
-    if sum_asked is not None and summed_columns(block.query):
-        sum_max = min(sum_max, math.floor(sum_asked / abs(multiplier)))
-        if not sum_max:
-            raise InvalidTarget(
-                f"unit_sum_max is below {float(abs(multiplier)):g}, the least that a row can add.",
-                hint="Name the largest sum of one unit that is to count in full.",
-            )
-    if n_rows == every and sum_max == every * largest:
-        return None
-    return Rule(BOUNDED_ROWS, n_rows, sum_max)
 
 
 N_DRAWN_MAX = 2**23  # of a formula's true value, for all groups: a second or two
@@ -435,7 +390,7 @@ class PartBuilder:
             if is_unit_count(node):
                 most, only_cut = self.rows.schema.groups_per_unit, counts_cut_units(node)
                 rule = Rule(UNIT_COUNT, most, int(only_cut))
-                self._aggregates[key] = replace(self._aggregates[key], rule=rule)
+                self._aggregates[key] = replace(self._aggregates[key], rule=rule, fits_units=False)
             return place
         place = self._places[key]
         self._tighten(key, half_width or self._target_of(place).half_width)
@@ -464,9 +419,9 @@ class PartBuilder:
                 counts_records(block.query) for block in blocks
             )
             rule = bounded(blocks[0], self.rows.schema, self.requested) if blocks else None
-            self._aggregates[key] = Aggregate(
-                text, text, blocks, target, is_total, is_nonnegative, rule
-            )
+            is_fitted = rule is None and self.requested.rows_per_unit == 0
+            said = is_total, is_nonnegative, rule, is_fitted
+            self._aggregates[key] = Aggregate(text, text, blocks, target, *said)
             self._places[key] = len(self._places)
             self._keys_of.append(key)
         self._tighten(key, half_width)
@@ -665,6 +620,8 @@ class PartBuilder:
                 f"The SELECT needs more than {N_COLUMNS_MAX} answers, intervals and group keys.",
                 hint="Split them over several statements.",
             )
+        if self.question is not None or self.consistency is not None:
+            refuse_bounds(self._aggregates.values())
         self._decide_what_is_compared()
         cap = self.requested.epsilon_cap
         answers = tuple(map(self._unless_decided, self._answers))

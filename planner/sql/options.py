@@ -8,6 +8,7 @@ holders of a federated table have to answer, is of the whole statement.
 """
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -24,7 +25,7 @@ MANNER = "manner"  # in the same: what else they name
 
 TARGET_NAMES = (
     *("half_width", "confidence", "epsilon", "simultaneous", "relative", "at_least", "decide"),
-    *("rows_per_unit", "unit_sum_max"),
+    "unit_sum_max",
 )
 TEST_NAMES = ("level", "replicates", "statistic")
 # Options that are on or off.
@@ -39,10 +40,13 @@ OPTION_NAMES = (
     "fallback",
     "posterior",
     "holders",
+    "rows_per_unit",
     *SWITCHES,
 )
 HOLDERS = {"all": False, "any": True}  # of a federated table, and whether some of them will do
 _SWITCH = {"true": True, "on": True, "false": False, "off": False}
+AUTO: Final = "auto"
+_WHOLE: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 N_SIMULTANEOUS_MAX = 1_000_000
 N_REPLICATES_MAX = 100_000  # a p-value is then known to a thousandth or better
 DEFAULT_LEVEL = Fraction(1, 20)
@@ -162,7 +166,7 @@ def read_options(options: Sequence[Option]) -> tuple[RequestedTarget, AnswerOpti
         certainty=switches.get("certainty"),
         posterior=words.get("posterior"),
         any_holders=words.get("holders"),
-        rows_per_unit=_rows_per_unit(named.get("rows_per_unit")),
+        rows_per_unit=words.get("rows_per_unit"),
         unit_sum_max=_unit_sum(named.get("unit_sum_max")),
     )
     n_replicates = None if replicates is None else int(replicates)
@@ -172,13 +176,17 @@ def read_options(options: Sequence[Option]) -> tuple[RequestedTarget, AnswerOpti
     )
 
 
-def _rows_per_unit(n_rows: Fraction | None) -> int | None:
-    if n_rows is not None and (n_rows.denominator != 1 or n_rows < 1):
+def _rows_per_unit(written: str) -> int:
+    """The number, or 0 for one that fits."""
+    if written.lower() == AUTO:
+        return 0
+    if not _WHOLE.fullmatch(written) or not int(written):
         raise InvalidTarget(
-            "rows_per_unit must be a whole number of at least 1.",
-            hint="It says how many of the rows of each unit that the statement is about count.",
+            f"rows_per_unit cannot be {shortened(written)}.",
+            hint="It says how many of the rows of each unit that the statement is about count: a "
+            "whole number from 1, or 'auto' to find one that fits.",
         )
-    return None if n_rows is None else int(n_rows)
+    return int(written)
 
 
 def _unit_sum(most: Fraction | None) -> Fraction | None:
@@ -260,6 +268,7 @@ _WORDS: Final[Mapping[str, Callable[[str], object]]] = {
     "fallback": fallback_named,
     "posterior": posterior_named,
     "holders": _is_any,
+    "rows_per_unit": _rows_per_unit,
 }
 
 

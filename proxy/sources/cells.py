@@ -120,7 +120,7 @@ class GroupedCells:
     def of_units_sql(self, beside: Sequence[str]) -> str:
         """SQL for the occupied cells of each unit and their counts.
 
-        `beside` are the columns of the table that tell units apart, and what is to be said of them.
+        `beside` are further columns, which are the same in all rows of a unit.
         """
         listed = ", ".join([*self.columns, *beside])
         return f"SELECT {listed}, count(*) AS n_records {self.origin} GROUP BY ALL"
