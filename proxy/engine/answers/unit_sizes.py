@@ -16,9 +16,9 @@ from inference import Posterior
 from inference.noise_law import law_of_noise
 
 SURE: Final = 0.95  # of the sizes' intervals
-SEEN: Final = 0.9  # of all units, before a bound is chosen
+SEEN: Final = 0.7  # of all units, before a bound is chosen
 RARER_MAX: Final = 0.7  # units of twice the size
-MISTAKEN: Final = 0.02  # the probability that units seem to be in some range that has none
+MISTAKEN: Final = 0.002  # the probability that units seem to be in some range that has none
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,6 +79,19 @@ class Sizes:
         numbers, total = self.numbers, self.total
         fits = (end for _, end in self.ends if self._above(numbers, end) <= cut_share_max * total)
         return next(fits, None)
+
+    def best_for(self, epsilon: float) -> int | None:
+        """The size at which what is left out and the noise of so much epsilon are least together.
+
+        None if no unit is seen, or nothing is left for noise.
+        """
+        numbers = self.numbers
+        if epsilon <= 0 or not any(numbers):
+            return None
+        return min(
+            (end for _, end in self.ends),
+            key=lambda end: end / epsilon + self._above(numbers, end),
+        )
 
     def _above(self, numbers: Sequence[float], bound: int) -> float:
         """What sizes are above a bound, added up, where units are in the middle of ranges."""

@@ -39,6 +39,7 @@ ADVICE: Final = (
     "the statement is about."
 )
 PART_WITHOUT: Final = 16  # the same while no bound seems to pay
+PART_UNSEEN: Final = 2  # the same of a given price, while no unit is seen
 PART_OF_LEFT: Final = 20  # of the budget, where the price cannot be foreseen
 
 
@@ -175,9 +176,7 @@ def _found(
 ) -> tuple[Rule | None, Fraction]:
     """A bound, and what the sizes cost: they are bought until the bound can be told."""
     share, spent, price = table.info.cut_share_max, Fraction(0), FIRST_PRICE
-    plain = Wanted(fit.block, fit.aggregate.target)
-    (known,) = table.look([plain])
-    if _meets(known, plain):
+    if _is_known(table, part, fit):
         return None, spent  # all rows are known well enough
     while True:
         allowed = None if cap is None else cap - spent
@@ -189,11 +188,19 @@ def _found(
         sizes = fit.sizes(acquired.known[0])
         if sizes is None:
             return None, spent
-        bound = sizes.bound(share)
-        width = _width(part, fit, sizes)
+        if part.is_default:
+            given = (part.epsilon_cap or table.info.default_cost or price) / len(part.aggregates)
+            bound = sizes.best_for(float(given - price))
+            foreseen: Fraction | None = given
+            part_of_price = PART_UNSEEN if bound is None else PART_OF_PRICE
+        else:
+            bound = sizes.bound(share)
+            width = _width(part, fit, sizes)
+            foreseen = None if width is None else fit.price(bound, width)
+            is_large = bound is not None and fit.bounded(bound) is None
+            part_of_price = PART_WITHOUT if is_large else PART_OF_PRICE
         rule = fit.bounded(bound)
-        part_of_price = PART_WITHOUT if rule is None else PART_OF_PRICE
-        if width is not None and price >= fit.price(bound, width) / part_of_price:
+        if foreseen is not None and price >= foreseen / part_of_price:
             return rule, spent
         if 2 * price > table.left(payer) / PART_OF_LEFT:
             return rule, spent
@@ -202,12 +209,7 @@ def _found(
 
 def _width(part: Part, fit: _Fit, sizes: Sizes) -> float | None:
     """The half-width that the statement will need, about; None if that cannot be told."""
-    place = part.aggregates.index(fit.aggregate)
-    relative = [
-        (one.relative, one.width_floor)
-        for one in part.answers
-        if place in one.uses and one.relative is not None
-    ]
+    relative = _relative(part, fit)
     if not relative:
         return fit.aggregate.target.half_width
     _, multiplier = fit.block.primitive
@@ -217,12 +219,29 @@ def _width(part: Part, fit: _Fit, sizes: Sizes) -> float | None:
     return min(max(share * total, floor) for share, floor in relative)
 
 
-def _meets(known: RowEstimates, wanted: Wanted) -> bool:
-    target = wanted.target
-    return all(
-        isinstance(one, Posterior) and one.half_width(target.confidence) <= target.half_width
-        for one in known
-    )
+def _relative(part: Part, fit: _Fit) -> list[tuple[float, float]]:
+    """What fractions of answers that rest on it are wanted, each with the least half-width."""
+    place = part.aggregates.index(fit.aggregate)
+    return [
+        (one.relative, one.width_floor)
+        for one in part.answers
+        if place in one.uses and one.relative is not None
+    ]
+
+
+def _is_known(table: ServedTable, part: Part, fit: _Fit) -> bool:
+    """Whether the history says enough of all rows."""
+    if part.is_default:
+        return False  # how much is enough follows from what it costs
+    target, relative = fit.aggregate.target, _relative(part, fit)
+    (known,) = table.look([Wanted(fit.block, target)])
+    for one in known:
+        if not isinstance(one, Posterior):
+            return False
+        width = min((max(share * abs(one.value), floor) for share, floor in relative), default=None)
+        if one.half_width(target.confidence) > (target.half_width if width is None else width):
+            return False
+    return True
 
 
 def advice_on(table: ServedTable, aggregate: Aggregate) -> str | None:
