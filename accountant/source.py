@@ -53,15 +53,18 @@ class UnitCells:
         A keyed digest of the unit, from 0: it depends on the unit and the key alone.
     were_cut : (n_pairs,) ndarray of int64
         1 where some records of the unit were left out, 0 elsewhere.
+    counts : (n_pairs,) ndarray of int64
+        The number of records of the unit in the cell, at least 1.
     """
 
     levels: tuple[NDArray[np.int64], ...]
     units: NDArray[np.int64]
     digests: NDArray[np.int64]
     were_cut: NDArray[np.int64]
+    counts: NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        arrays = (*self.levels, self.units, self.digests, self.were_cut)
+        arrays = (*self.levels, self.units, self.digests, self.were_cut, self.counts)
         if any(array.dtype != np.int64 or array.ndim != 1 for array in arrays):
             raise TypeError("the vectors that describe units must be int64")
         if any(array.shape != self.units.shape for array in arrays):

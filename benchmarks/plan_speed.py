@@ -22,7 +22,7 @@ from planner.planner import Planner
 from planner.sql.dialect import Tacit
 from planner.workload import AskedFirst, GivenAnswers, RequestedTarget, Workload
 from proxy.api.columns import arrow_type
-from proxy.engine.asked_first import stand_ins
+from proxy.engine.asked_before import stand_ins
 from proxy.engine.system_views import VIEW_SCHEMAS
 from proxy.outer_sql.postprocessing import OuterSql
 from proxy.sources.public.table import PublicTable

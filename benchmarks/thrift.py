@@ -53,7 +53,7 @@ class NoRecords:
     def measure_units(self, grouping: Grouping) -> UnitCells:
         """No unit."""
         nothing = np.zeros(0, dtype=np.int64)
-        return UnitCells(tuple(nothing for _ in grouping.scope), nothing, nothing, nothing)
+        return UnitCells(tuple(nothing for _ in grouping.scope), nothing, nothing, nothing, nothing)
 
 
 @dataclass(frozen=True, slots=True)

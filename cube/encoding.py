@@ -57,7 +57,20 @@ from cube.query import (
     shape_of,
 )
 from cube.schema import Schema
-from cube.statistic import Choice, ChoiceCandidate, Distance, GaussianCounts, Score, UnitCount
+from cube.statistic import (
+    BOUNDED_ROWS,
+    UNIT_COUNT,
+    UNIT_SIZES,
+    BoundedRows,
+    Choice,
+    ChoiceCandidate,
+    Distance,
+    GaussianCounts,
+    OfUnits,
+    Score,
+    UnitCount,
+    UnitSizes,
+)
 
 N_KEPT_NUMBERS_MAX = 2**12  # of a factor whose encoding is kept
 SCALE_MAX = 2**80  # of a term: far beyond any row that is measured
@@ -109,15 +122,29 @@ def decode_block(encoded: dict[str, Any]) -> QueryBlock:
 
 
 def encode_statistic(
-    statistic: Distance | Choice | UnitCount | GaussianCounts,
+    statistic: Distance | Choice | OfUnits | GaussianCounts,
 ) -> dict[str, Any]:
     """A statistic as JSON values."""
     if isinstance(statistic, UnitCount):
         return {
-            "kind": "unit_count",
+            "kind": UNIT_COUNT,
             "block": encode_block(statistic.block),
             "groups_max": statistic.groups_max,
             **({"only_cut": True} if statistic.only_cut else {}),
+        }
+    if isinstance(statistic, BoundedRows):
+        return {
+            "kind": BOUNDED_ROWS,
+            "block": encode_block(statistic.block),
+            "rows_max": statistic.rows_max,
+            "sum_max": statistic.sum_max,
+        }
+    if isinstance(statistic, UnitSizes):
+        return {
+            "kind": UNIT_SIZES,
+            "block": encode_block(statistic.block),
+            "n_ranges": statistic.n_ranges,
+            "by_sum": statistic.by_sum,
         }
     if isinstance(statistic, GaussianCounts):
         return {"kind": "normal_counts", "block": encode_block(statistic.block)}
@@ -138,7 +165,7 @@ def encode_statistic(
 
 def decode_statistic(
     encoded: dict[str, Any],
-) -> Distance | Choice | UnitCount | GaussianCounts:
+) -> Distance | Choice | OfUnits | GaussianCounts:
     """The statistic that `encode_statistic` wrote.
 
     Raises
@@ -165,6 +192,12 @@ def decode_statistic(
             if "only_cut" in encoded and only_cut is not True:
                 raise ValueError("only_cut, if given, must be true")
             return UnitCount(decode_block(encoded["block"]), encoded["groups_max"], only_cut)
+        case "bounded_rows":
+            block = decode_block(encoded["block"])
+            return BoundedRows(block, encoded["rows_max"], encoded["sum_max"])
+        case "unit_sizes":
+            block = decode_block(encoded["block"])
+            return UnitSizes(block, encoded["n_ranges"], encoded["by_sum"])
         case other:
             raise ValueError(f"the statistic {other!r} does not exist")
 

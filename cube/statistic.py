@@ -3,11 +3,13 @@
     Distance          the summed distance of a block's rows from public numbers
     Choice            which of several candidates scores best (the exponential mechanism)
     UnitCount         how many units have a row in each group: COUNT(DISTINCT unit)
+    BoundedRows       rows of a block, with a bound on the rows and on the sum of each unit
+    UnitSizes         how many units have how many rows of a block
     GaussianCounts    the rows of a block: in older ledgers, where Gaussian rows were no history yet
 
 Each is released with noise and charged at a weight. A distance costs a cell what the rows of its
-block would cost; a choice costs every cell the same; a count of units costs a unit the same
-wherever its rows are. No query of rows is estimated from their results.
+block would cost; a choice costs every cell the same; a count of units, or of bounded rows, costs a
+unit the same wherever its rows are. No query of rows is estimated from their results.
 
 Gaussian counts have Gaussian noise, and a distance may have it instead of Laplace noise. Its price
 is a `Rho` of zero-concentrated differential privacy, not a weight of the history. Together with
@@ -18,7 +20,7 @@ Nothing here touches data, noise or budget.
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +33,22 @@ N_CANDIDATES_MAX: Final = 20_000
 N_PARENTS_MAX: Final = 8
 N_CLASSES_OF_F: Final = 2  # the score F is for a child with this many classes
 N_GROUPS_OF_UNIT_MAX: Final = 2**20  # as many as a unit may have rows
+UNIT_SUM_MAX: Final = 2**60  # so many rows with the largest coefficient
+N_RANGES_MAX: Final = 62  # the last begins above UNIT_SUM_MAX
+
+
+class Rule(NamedTuple):
+    """What of each unit counts: the fields of a `UnitCount`, `BoundedRows` or `UnitSizes`."""
+
+    kind: str
+    most: int  # groups_max, rows_max or n_ranges
+    beside: int  # only_cut, sum_max or by_sum
+
+
+UNIT_COUNT: Final = "unit_count"
+BOUNDED_ROWS: Final = "bounded_rows"
+UNIT_SIZES: Final = "unit_sizes"
+SIZE: Final = "size of a unit"  # stands for an axis where the ranges are the rows of a block
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,32 +186,143 @@ class UnitCount:
         if type(self.groups_max) is not int or not 1 <= self.groups_max <= N_GROUPS_OF_UNIT_MAX:
             raise ValueError(f"a unit must count in 1 to {N_GROUPS_OF_UNIT_MAX} groups")
 
+    @property
+    def numbers(self) -> QueryBlock:
+        """A block with a row for each number: what noise and raises follow from."""
+        return self.block
+
+    @property
+    def rule(self) -> Rule:
+        """What of each unit counts."""
+        return Rule(UNIT_COUNT, self.groups_max, int(self.only_cut))
+
     def reach(self, rows_per_unit: int) -> int:
         """In how many groups a unit can count that has at most so many rows."""
         return min(self.block.n_rows, self.groups_max, rows_per_unit)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PlannedUnitCount:
-    """A count of units to release, and the weight of each of its numbers once it is.
+class BoundedRows:
+    """The rows of a block, with a bound on how many rows of each unit count, and on their sum.
+
+    A row of a unit is about the block if it is in a cell of some group where the query is not 0. Of
+    these the first `rows_max` count, as long as their magnitudes add up to at most `sum_max`; of
+    the one that would exceed it, only the rest counts. Their order depends on the unit's own rows
+    and the ledger's key (`accountant/exact/unit_counts.py`).
 
     Parameters
     ----------
-    count : UnitCount
-    weight : Weight
-    raised_from : int, optional
-        The place, among the table's counts of units in the order of purchase, of an earlier one of
-        the same groups. Its noise is then refined, and only the difference is paid.
+    block : QueryBlock
+        Its query has whole coefficients and no constant.
+    rows_max : int
+        The most rows of one unit that count.
+    sum_max : int
+        The most that one unit adds to all numbers of the block together, signs aside.
     """
 
-    count: UnitCount
+    block: QueryBlock
+    rows_max: int
+    sum_max: int
+
+    def __post_init__(self) -> None:
+        PlannedMeasurement(self.block, Weight(1))  # raises unless the block can be measured
+        if type(self.rows_max) is not int or not 1 <= self.rows_max <= N_GROUPS_OF_UNIT_MAX:
+            raise ValueError(f"1 to {N_GROUPS_OF_UNIT_MAX} rows of a unit must count")
+        if type(self.sum_max) is not int or not 1 <= self.sum_max <= UNIT_SUM_MAX:
+            raise ValueError(f"a unit must add 1 to {UNIT_SUM_MAX}")
+
+    @property
+    def numbers(self) -> QueryBlock:
+        """A block with a row for each number: what noise and raises follow from."""
+        return self.block
+
+    @property
+    def rule(self) -> Rule:
+        """What of each unit counts."""
+        return Rule(BOUNDED_ROWS, self.rows_max, self.sum_max)
+
+    def reach(self, rows_per_unit: int) -> int:  # noqa: ARG002 - of every statistic of units
+        """The most by which one unit moves all numbers together."""
+        return self.sum_max
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UnitSizes:
+    """How many units have how many rows about a block, whichever the group, in ranges that double.
+
+    The ranges are 1, 2, 3 to 4, 5 to 8, and so on; the last has all that is more. A unit without
+    such a row counts nowhere. Which rows are about a block, `BoundedRows` says.
+
+    Parameters
+    ----------
+    block : QueryBlock
+        Its query has whole coefficients and no constant.
+    n_ranges : int
+    by_sum : bool
+        Whether the magnitudes of a unit's rows are added up, in place of counting its rows.
+    """
+
+    block: QueryBlock
+    n_ranges: int
+    by_sum: bool = False
+
+    def __post_init__(self) -> None:
+        PlannedMeasurement(self.block, Weight(1))  # raises unless the block can be measured
+        if type(self.by_sum) is not bool:
+            raise TypeError("either rows are counted, or their magnitudes are added up")
+        if type(self.n_ranges) is not int or not 1 <= self.n_ranges <= N_RANGES_MAX:
+            raise ValueError(f"there must be 1 to {N_RANGES_MAX} ranges")
+
+    @property
+    def numbers(self) -> QueryBlock:
+        """A block with a row for each range: what noise and raises follow from."""
+        ranges = np.arange(self.n_ranges, dtype=np.int64)
+        return QueryBlock(counting(), Partition((SIZE,), ranges))
+
+    @property
+    def rule(self) -> Rule:
+        """What of each unit counts."""
+        return Rule(UNIT_SIZES, self.n_ranges, int(self.by_sum))
+
+    def reach(self, rows_per_unit: int) -> int:  # noqa: ARG002 - of every statistic of units
+        """A unit is in one range."""
+        return 1
+
+
+# What each unit moves by at most its `reach`, wherever its rows are.
+OfUnits: TypeAlias = UnitCount | BoundedRows | UnitSizes
+
+
+def of_units(block: QueryBlock, rule: Rule) -> OfUnits:
+    """The statistic of a block's groups by which so much of each unit counts."""
+    if rule.kind == UNIT_COUNT:
+        return UnitCount(block, rule.most, bool(rule.beside))
+    if rule.kind == UNIT_SIZES:
+        return UnitSizes(block, rule.most, bool(rule.beside))
+    return BoundedRows(block, rule.most, rule.beside)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlannedUnitCount:
+    """A statistic of units to release, and the weight of each of its numbers once it is.
+
+    Parameters
+    ----------
+    count : OfUnits
+    weight : Weight
+    raised_from : int, optional
+        The place, among the table's statistics of units in the order of purchase, of an earlier one
+        of the same groups and bounds. Its noise is then refined, and only the difference is paid.
+    """
+
+    count: OfUnits
     weight: Weight
     raised_from: int | None = None
 
     @property
     def rows(self) -> PlannedMeasurement:
         """The same groups as rows: what their noise and their raises follow from."""
-        return PlannedMeasurement(self.count.block, self.weight, self.raised_from)
+        return PlannedMeasurement(self.count.numbers, self.weight, self.raised_from)
 
 
 Statistic: TypeAlias = Distance | Choice

@@ -29,6 +29,7 @@ from typing import Final, TypeAlias
 from cube.axis import LevelValue
 from cube.query import QueryBlock
 from cube.refusals import UnsupportedSql
+from cube.statistic import UNIT_COUNT, Rule
 from cube.target import AccuracyTarget, PosteriorMethod
 from planner.belief import Belief
 from planner.decision import Comparison, Decision, SubqueryClaim, surer
@@ -178,6 +179,11 @@ class RequestedTarget:
         The last day, moment or number whose rows are meant, of tables that grow.
     any_holders : bool, optional
         Whether a federated table is answered from those of its holders that can, if not all can.
+    rows_per_unit : int, optional
+        Of the rows that a statement is about, how many of each unit count; 0 to find a number that
+        fits.
+    unit_sum_max : Fraction, optional
+        How much one unit adds to a sum, over all groups, signs aside.
     """
 
     half_width: float | None = None
@@ -195,6 +201,8 @@ class RequestedTarget:
     posterior: PosteriorMethod | None = None
     as_of: str | None = None
     any_holders: bool | None = None
+    rows_per_unit: int | None = None
+    unit_sum_max: Fraction | None = None
 
     def over(self, other: "RequestedTarget") -> "RequestedTarget":
         """Fill in what this request leaves open from `other`.
@@ -217,9 +225,8 @@ class RequestedTarget:
 class Wanted:
     """A block of linear queries and the accuracy target of each of its rows.
 
-    With `groups_max`, the number of units with a row in each group is wanted instead of the number
-    of rows; each unit counts in at most so many groups. With `only_cut`, only units count that had
-    rows left out (`cube.statistic.UnitCount`).
+    With a `rule`, units are counted instead of rows, or only so much of each unit's rows counts
+    (`cube.statistic.OfUnits`).
 
     With `is_searched`, the target is one of several that follow each other, and only rows are
     bought whose later raises cost the difference: a table of cells bought for an early one would
@@ -229,8 +236,7 @@ class Wanted:
     block: QueryBlock
     target: AccuracyTarget
     is_searched: bool = False
-    groups_max: int | None = None
-    only_cut: bool = False
+    rule: Rule | None = None
 
     @property
     def asked(self) -> tuple[QueryBlock, float, float]:
@@ -356,10 +362,10 @@ class Aggregate:
         Whether it is one number for all groups.
     is_nonnegative : bool
         Whether what is shown of it is 0 at least; formulas use it as it is.
-    groups_max : int, optional
-        For a count of units, not of rows: the most groups in which one unit counts.
-    only_cut : bool
-        Whether only units count that had rows left out.
+    rule : Rule, optional
+        What of each unit counts, where that is not all of its rows.
+    fits_units : bool
+        Whether a rule is to be found that fits it.
     decision : Decision, optional
         It is known well enough once this is decided, and at its target's half-width in any case.
     """
@@ -370,13 +376,18 @@ class Aggregate:
     target: AccuracyTarget
     is_total: bool = False
     is_nonnegative: bool = False
-    groups_max: int | None = None
-    only_cut: bool = False
+    rule: Rule | None = None
+    fits_units: bool = False
     decision: Decision | None = None
 
     def wanted(self, block: QueryBlock) -> Wanted:
         """One of its blocks, at its target."""
-        return Wanted(block, self.target, groups_max=self.groups_max, only_cut=self.only_cut)
+        return Wanted(block, self.target, rule=self.rule)
+
+    @property
+    def counts_units(self) -> bool:
+        """Whether units are counted, and not rows."""
+        return self.rule is not None and self.rule.kind == UNIT_COUNT
 
     @property
     def is_constant(self) -> bool:

@@ -121,6 +121,7 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED, crew: Crew = ALONE) 
                 sums=table.sums,
                 gaussian=table.gaussian,
                 default_cost=table.default_cost,
+                cut_share_max=table.cut_share_max,
                 sharing=table.sharing,
                 memory=settings.server.memory,
                 holders_public=table.holders_public,

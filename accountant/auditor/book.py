@@ -70,7 +70,7 @@ from accountant.auditor.noise import (
     refined_by,
 )
 from accountant.auditor.rows import LevelArray, Share
-from accountant.auditor.statistics import Choice, Distance, Gaussian, UnitCount, UnitCounts
+from accountant.auditor.statistics import Choice, Distance, Gaussian, OfUnits, UnitCounts
 from accountant.auditor.verdict import Renewal, TableVerdict
 from accountant.ledger.entries import Entry
 from cube.measurement import (
@@ -144,9 +144,9 @@ class Purchases:
                 self._check_levels(array)
             if isinstance(statistic, Gaussian):
                 rows += self._of_holder(statistic, charge.terms)
-            elif not isinstance(statistic, UnitCount):
+            elif not isinstance(statistic, OfUnits):
                 rows.append(self._cost_of(statistic))
-        counts = [one for one in charge.statistics if isinstance(one, UnitCount)]
+        counts = [one for one in charge.statistics if isinstance(one, OfUnits)]
         if counts:
             at_holders = self.unit_counts.charge(seq, counts)
             rows += [Row(share, self._price(units)) for share, units in at_holders]
@@ -210,7 +210,7 @@ class Purchases:
         for statistic in charge.statistics:
             numbers = body.released[place : place + statistic.n_released]
             place += statistic.n_released
-            if isinstance(statistic, UnitCount):
+            if isinstance(statistic, OfUnits):
                 self.unit_counts.measure(statistic, numbers)
             else:
                 for number in numbers:

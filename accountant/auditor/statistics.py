@@ -10,9 +10,10 @@ by its code (proofs/choices.md); no ledger can show it.
 
 Counts of units have a cost of their own, and here is whether a raise of one fits what it raises. A
 unit adds at most one to each number, and to no more numbers than it has rows, than there are
-groups, and than the count says. So it loses at most the weight times that, wherever its rows are: a
-cost beside that of rows, which the unit's rows do not multiply again. Proof: proofs/units.md,
-"Distinct units".
+groups, and than the count says. Of bounded rows, it moves all numbers together by at most the sum
+that the charge names; of sizes of units, one number by one. So it loses at most the weight times
+that, wherever its rows are: a cost beside that of rows, which the unit's rows do not multiply
+again. Proof: proofs/units.md, "Distinct units" and "Bounded rows".
 """
 
 from dataclasses import dataclass
@@ -36,7 +37,9 @@ from cube.statistic import (
     N_CANDIDATES_MAX,
     N_GROUPS_OF_UNIT_MAX,
     N_PARENTS_MAX,
+    N_RANGES_MAX,
     REFERENCE_MAX,
+    UNIT_SUM_MAX,
 )
 
 OF_LAPLACE: Final = ("lattice_bits", "noise_scale", "weight_units")
@@ -133,6 +136,15 @@ class UnitCount:
     only_cut: bool
 
     @property
+    def rule(self) -> tuple[int, bool]:
+        """What of each unit counts."""
+        return self.groups_max, self.only_cut
+
+    def reach(self, n_rows: int) -> int:
+        """In how many groups a unit with so many rows counts."""
+        return min(self.block.n_rows, self.groups_max, n_rows)
+
+    @property
     def n_released(self) -> int:
         """A number for each group."""
         return self.block.n_rows
@@ -148,7 +160,81 @@ class UnitCount:
         return self.block.share.arrays
 
 
-Statistic: TypeAlias = Distance | Choice | Gaussian | UnitCount
+@dataclass(frozen=True, slots=True)
+class BoundedRows:
+    """The rows of a block, of each unit at most `rows_max` of them and `sum_max` in all.
+
+    `raised_from` is as of a count of units.
+    """
+
+    block: Block
+    rows_max: int
+    sum_max: int
+    noise: Noise
+    raised_from: int | None
+
+    @property
+    def n_released(self) -> int:
+        """A number for each group."""
+        return self.block.n_rows
+
+    @property
+    def share(self) -> Share:
+        """Where its groups are; no cell pays by it."""
+        return self.block.share
+
+    @property
+    def arrays(self) -> tuple[LevelArray, ...]:
+        """All its arrays over levels."""
+        return self.block.share.arrays
+
+    @property
+    def rule(self) -> tuple[int, int]:
+        """What of each unit counts."""
+        return self.rows_max, self.sum_max
+
+    def reach(self, n_rows: int) -> int:  # noqa: ARG002 - of every statistic of units
+        """The most by which a unit moves all numbers together."""
+        return self.sum_max
+
+
+@dataclass(frozen=True, slots=True)
+class UnitSizes:
+    """How many units have how many rows of a block, in ranges: a unit is in one of them."""
+
+    block: Block
+    n_ranges: int
+    by_sum: bool
+    noise: Noise
+    raised_from: int | None
+
+    @property
+    def n_released(self) -> int:
+        """A number for each range."""
+        return self.n_ranges
+
+    @property
+    def share(self) -> Share:
+        """Where its groups are; no cell pays by it."""
+        return self.block.share
+
+    @property
+    def arrays(self) -> tuple[LevelArray, ...]:
+        """All its arrays over levels."""
+        return self.block.share.arrays
+
+    @property
+    def rule(self) -> tuple[int, bool]:
+        """What of each unit counts."""
+        return self.n_ranges, self.by_sum
+
+    def reach(self, n_rows: int) -> int:  # noqa: ARG002 - of every statistic of units
+        """A unit counts in one range."""
+        return 1
+
+
+OfUnits: TypeAlias = UnitCount | BoundedRows | UnitSizes
+Statistic: TypeAlias = Distance | Choice | Gaussian | OfUnits
 
 
 def statistic_of(value: Json, blocks: BlockReader) -> Statistic:
@@ -162,6 +248,10 @@ def statistic_of(value: Json, blocks: BlockReader) -> Statistic:
         return _gaussian_counts(value, blocks)
     if kind == "unit_count":
         return _unit_count(value, blocks)
+    if kind == "bounded_rows":
+        return _bounded_rows(value, blocks)
+    if kind == "unit_sizes":
+        return _unit_sizes(value, blocks)
     raise Wrong(f"the statistic {kind!r} does not exist")
 
 
@@ -184,6 +274,28 @@ def _unit_count(value: Json, blocks: BlockReader) -> UnitCount:
     raised_from = whole(fields, "raised_from") if "raised_from" in fields else None
     block, noise = blocks.block(fields["block"]), noise_of(fields)
     return UnitCount(block, groups_max, noise, raised_from, "only_cut" in fields)
+
+
+def _bounded_rows(value: Json, blocks: BlockReader) -> BoundedRows:
+    required = ("kind", "block", "rows_max", "sum_max", *OF_LAPLACE)
+    fields = fields_of(value, required, ("raised_from",))
+    rows_max, sum_max = whole(fields, "rows_max", 1), whole(fields, "sum_max", 1)
+    if rows_max > N_GROUPS_OF_UNIT_MAX or sum_max > UNIT_SUM_MAX:
+        raise Wrong("the rows of a unit are bounded by more than is allowed")
+    raised_from = whole(fields, "raised_from") if "raised_from" in fields else None
+    block, noise = blocks.block(fields["block"]), noise_of(fields)
+    return BoundedRows(block, rows_max, sum_max, noise, raised_from)
+
+
+def _unit_sizes(value: Json, blocks: BlockReader) -> UnitSizes:
+    required = ("kind", "block", "n_ranges", "by_sum", *OF_LAPLACE)
+    fields = fields_of(value, required, ("raised_from",))
+    n_ranges = whole(fields, "n_ranges", 1)
+    if n_ranges > N_RANGES_MAX or type(fields["by_sum"]) is not bool:
+        raise Wrong("the ranges of sizes of units are none")
+    raised_from = whole(fields, "raised_from") if "raised_from" in fields else None
+    block, noise = blocks.block(fields["block"]), noise_of(fields)
+    return UnitSizes(block, n_ranges, fields["by_sum"], noise, raised_from)
 
 
 def _distance(value: Json, blocks: BlockReader) -> Distance | Gaussian:
@@ -262,7 +374,7 @@ class UnitCounts:
         self._holders = holders
         self.rows_at_holder = rows_at_holder
         self._shares: dict[LevelArray, Share] = {}
-        self._measured: list[tuple[UnitCount, bool]] = []  # and whether it may be clamped
+        self._measured: list[tuple[OfUnits, bool]] = []  # and whether it may be clamped
         self._raised: set[int] = set()
         self._steps: list[tuple[int, int]] = [(0, 0)]  # an entry, and the cost from that entry on
 
@@ -275,7 +387,7 @@ class UnitCounts:
         """The cost after an entry."""
         return next(cost for since, cost in reversed(self._steps) if since <= seq)
 
-    def charge(self, seq: int, counts: list[UnitCount]) -> list[tuple[Share, int]]:
+    def charge(self, seq: int, counts: list[OfUnits]) -> list[tuple[Share, int]]:
         """Add the counts of one charge; Wrong if they are not valid.
 
         Returns
@@ -288,14 +400,14 @@ class UnitCounts:
         for one in counts:
             added, share = self._weight_added(one), self.share_of_holder(one.block)
             if share is None:
-                units += added * self._reach(one, self._rows_per_unit)
+                units += added * one.reach(self._rows_per_unit)
             else:
-                cost = added * self._reach(one, self.rows_at_holder)
+                cost = added * one.reach(self.rows_at_holder)
                 at_holders.append((share, -(-cost // self.rows_at_holder)))
         self._steps.append((seq, units))
         return at_holders
 
-    def measure(self, count: UnitCount, values: tuple[int, ...]) -> None:
+    def measure(self, count: OfUnits, values: tuple[int, ...]) -> None:
         """Note the values of a charged count, in lattice steps."""
         self._measured.append((count, any(abs(value) > UNCLAMPED_MAX for value in values)))
 
@@ -306,10 +418,6 @@ class UnitCounts:
     def begin_anew(self) -> None:
         """Name counts by their places from the first again, as there is other data."""
         self._measured, self._raised = [], set()
-
-    def _reach(self, count: UnitCount, n_rows: int) -> int:
-        """In how many groups a unit with so many rows counts."""
-        return min(count.block.n_rows, count.groups_max, n_rows)
 
     def share_of_holder(self, block: Block) -> Share | None:
         """The cells of the one holder that a block is about; None if there is no such one."""
@@ -329,7 +437,7 @@ class UnitCounts:
             self._shares[array] = Share((Term(1, (array,)),), None)
         return self._shares[array]
 
-    def _weight_added(self, count: UnitCount) -> int:
+    def _weight_added(self, count: OfUnits) -> int:
         check_noise(count.noise)
         place = count.raised_from
         if place is None:
@@ -340,7 +448,9 @@ class UnitCounts:
             raise Wrong("a count of units was raised twice")
         self._raised.add(place)
         earlier, may_be_clamped = self._measured[place]
-        which = earlier.groups_max, earlier.only_cut
-        if earlier.block is not count.block or which != (count.groups_max, count.only_cut):
-            raise Wrong("a count of units was raised as if it had other groups")
+        if earlier.block is not count.block or (type(earlier), earlier.rule) != (
+            type(count),
+            count.rule,
+        ):
+            raise Wrong("a count of units was raised as if it had other groups or bounds")
         return refined_by(count.noise, earlier.noise, may_be_clamped=may_be_clamped)

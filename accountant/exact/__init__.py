@@ -7,14 +7,14 @@ noise itself (`noise/`).
 from accountant.exact.choices import chosen
 from accountant.exact.counted_together import check_read, grouping_for, groupings_for
 from accountant.exact.exact_answers import answer_bound, exact_distance, statistic_bound
-from accountant.exact.unit_counts import exact_unit_counts
+from accountant.exact.unit_counts import exact_of_units
 
 __all__ = [
     "answer_bound",
     "check_read",
     "chosen",
     "exact_distance",
-    "exact_unit_counts",
+    "exact_of_units",
     "grouping_for",
     "groupings_for",
     "statistic_bound",

@@ -545,7 +545,7 @@ def _planned_statistic(
             planned = PlannedGaussian(statistic, charged.rho, terms)
         case ChargedUnitCount(count, noise, place):
             planned = PlannedUnitCount(count, noise.weight, place)
-            noise.lattice_bound(answer_bound(count.block, schema))
+            noise.lattice_bound(answer_bound(count.numbers, schema))
         case _:
             raise TypeError("the statistic was not checked")
     check_statistic(planned, schema, history.unit_counts)

@@ -45,6 +45,7 @@ from cube.statistic import (
     PlannedGaussian,
     PlannedStatistic,
     PlannedUnitCount,
+    UnitCount,
 )
 
 
@@ -65,7 +66,7 @@ def check_statistic(asked: Asked, schema: Schema, known: UnitCounts) -> None:
         If it is a choice, or of units with rows left out, and the table grows.
     """
     if isinstance(asked, PlannedUnitCount):
-        if asked.count.only_cut and schema.grows is not None:
+        if isinstance(asked.count, UnitCount) and asked.count.only_cut and schema.grows is not None:
             raise InvalidRequest(
                 f"Units with rows left out cannot be counted in {schema.table}: which "
                 "rows are left out changes as the table grows.",
@@ -73,7 +74,7 @@ def check_statistic(asked: Asked, schema: Schema, known: UnitCounts) -> None:
                 "present.",
             )
         check_fits(asked.count.block, schema)
-        known.noise_for(asked).lattice_bound(answer_bound(asked.count.block, schema))
+        known.noise_for(asked).lattice_bound(answer_bound(asked.count.numbers, schema))
         return
     statistic = asked.statistic
     if isinstance(statistic, Choice):

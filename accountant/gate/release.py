@@ -17,7 +17,7 @@ from accountant.exact import (
     answer_bound,
     chosen,
     exact_distance,
-    exact_unit_counts,
+    exact_of_units,
     grouping_for,
     groupings_for,
     statistic_bound,
@@ -143,7 +143,7 @@ class Release:
             case ChargedUnitCount(count):
                 reach = count.reach(known.unit_counts.rows_per_unit)
                 units = _read_units(source, grouping_for([count.block], self.schema))
-                exact = exact_unit_counts(count, reach, units, self.schema)
+                exact = exact_of_units(count, reach, units, self.schema)
                 return self._noisy(charged.rows, exact, known.unit_counts.measurements)
             case ChargedChoice(choice, weight):
                 return (chosen(choice, weight, partial(_read, source), self.schema),)

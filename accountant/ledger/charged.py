@@ -10,7 +10,7 @@ from typing import TypeAlias
 from accountant.noise import GaussianNoise, LatticeNoise
 from cube.measurement import PlannedMeasurement, Precision, Rho, Weight
 from cube.query import QueryBlock
-from cube.statistic import Choice, Distance, GaussianCounts, GaussianStatistic, UnitCount
+from cube.statistic import Choice, Distance, GaussianCounts, GaussianStatistic, OfUnits
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,30 +145,30 @@ class ChargedGaussian:
 
 @dataclass(frozen=True, slots=True)
 class ChargedUnitCount:
-    """A count of units that was paid for, and the noise that its numbers get.
+    """A statistic of units that was paid for, and the noise that its numbers get.
 
-    `raised_from` is the place of an earlier count of the same groups (`unit_counts.py`), whose
-    noise is then refined to the weight of `noise`; the difference of the weights is paid.
+    `raised_from` is the place of an earlier one of the same groups and bounds (`unit_counts.py`),
+    whose noise is then refined to the weight of `noise`; the difference of the weights is paid.
     """
 
-    count: UnitCount
+    count: OfUnits
     noise: LatticeNoise
     raised_from: int | None = None
 
     @property
     def n_released(self) -> int:
-        """A number for each group."""
-        return self.count.block.n_rows
+        """A number for each group, or for each range."""
+        return self.count.numbers.n_rows
 
     @property
-    def statistic(self) -> UnitCount:
+    def statistic(self) -> OfUnits:
         """The count."""
         return self.count
 
     @property
     def rows(self) -> ChargedBlock:
-        """The same groups as rows: what their noise and their raises follow from."""
-        return ChargedBlock(self.count.block, self.noise, self.raised_from)
+        """The same numbers as rows: what their noise and their raises follow from."""
+        return ChargedBlock(self.count.numbers, self.noise, self.raised_from)
 
     def check_released(self, released: int) -> None:
         """Any number of lattice steps may be released."""

@@ -82,7 +82,7 @@ from cube.encoding import (
 )
 from cube.measurement import GaussianTerms, Precision, Rho, Weight
 from cube.schema import RowsByLevel
-from cube.statistic import Choice, GaussianCounts, UnitCount
+from cube.statistic import Choice, GaussianCounts, OfUnits
 
 
 def write_charge(body: Charge) -> Fields:
@@ -174,7 +174,7 @@ def read_statistic(fields: Fields) -> ChargedStatistic:
     statistic = decode_statistic(fields)
     if isinstance(statistic, Choice):
         return ChargedChoice(statistic, Weight(typed(fields["weight_units"], int)))
-    if isinstance(statistic, UnitCount):
+    if isinstance(statistic, OfUnits):
         return ChargedUnitCount(statistic, _read_noise(fields), _read_place(fields))
     if "rho_units" in fields or isinstance(statistic, GaussianCounts):
         noise = GaussianNoise(

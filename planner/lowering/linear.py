@@ -2,11 +2,11 @@
 
 GROUP BY is a partition of public cells, with the key values of each row. An item is a sum of counts
 and sums, times constants. Beside them stands what is said about values that count as others than
-they are: clamped ones, and OTHER.
+they are: clamped ones, and OTHER; and how much of each unit counts, if a statement bounds it.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from weakref import WeakValueDictionary
@@ -32,8 +32,10 @@ from cube.query import (
     Term,
     counting,
 )
-from cube.refusals import TooLarge, UnsupportedSql
+from cube.refusals import InvalidTarget, TooLarge, UnsupportedSql
 from cube.schema import Schema
+from cube.statistic import BOUNDED_ROWS, Rule
+from inference import coefficient_range
 from planner.domain import Allowance, KeyArray, LevelArray, PublicDomain, spread
 from planner.lowering.summands import (
     N_SHARED_CELLS_MAX,
@@ -47,7 +49,7 @@ from planner.lowering.summands import (
     summed,
 )
 from planner.sql import constant_value, divided_by_zero, has_node, is_unit_count, shown, unsupported
-from planner.workload import ChangedValues, GroupKey
+from planner.workload import Aggregate, ChangedValues, GroupKey, RequestedTarget
 
 
 def changed_in_sum(
@@ -577,3 +579,73 @@ def _not_linear(node: exp.Expr) -> UnsupportedSql:
         "is neither an aggregate nor a group key",
         "Use COUNT or SUM, or put the expression into GROUP BY.",
     )
+
+
+def summed_columns(query: LinearQuery) -> list[str]:
+    """The columns whose values a query sums: those of a factor that weighs records differently.
+
+    Factors are in lowest terms, so that a condition weighs records by 0 and 1.
+    """
+    names = (
+        name
+        for term in query.terms
+        for factor in term.factors
+        if factor.bound > 1
+        for name in factor.axes
+    )
+    return list(dict.fromkeys(names))
+
+
+def counts_records(query: LinearQuery) -> bool:
+    """Whether a query is a count, so that its true values are never below 0."""
+    is_sum = bool(summed_columns(query)) or bool(query.constant)
+    return not is_sum and coefficient_range(query)[0] >= 0
+
+
+def bounded(block: QueryBlock, schema: Schema, requested: RequestedTarget) -> Rule | None:
+    """What of each unit counts, by the bounds that a statement names; None for all its rows.
+
+    The bound on a sum is for blocks that add up values, not for counts.
+
+    Raises
+    ------
+    InvalidTarget
+        If each unit has one row, or no row would count.
+    """
+    rows_asked, sum_asked = requested.rows_per_unit, requested.unit_sum_max
+    if (rows_asked is None and sum_asked is None) or block.query.is_constant:
+        return None
+    if schema.rows_per_unit_max == 1:
+        raise InvalidTarget(
+            f"{schema.table} has one row for each unit, so rows_per_unit and unit_sum_max bound "
+            "nothing.",
+            hint="Leave them out. LEAST(value, bound) bounds the values of a sum.",
+        )
+    row, multiplier = block.primitive
+    largest, every = int(row.query.bound), schema.rows_per_unit_max
+    n_rows = min(rows_asked or every, every)
+    sum_max = n_rows * largest
+    if sum_asked is not None and largest > 1:
+        sum_max = min(sum_max, math.floor(sum_asked / abs(multiplier)))
+        if not sum_max:
+            raise InvalidTarget(
+                f"unit_sum_max is below {float(abs(multiplier)):g}, the least that a row can add.",
+                hint="Name the largest sum of one unit that is to count in full.",
+            )
+    if n_rows == every and sum_max == every * largest:
+        return None
+    return Rule(BOUNDED_ROWS, n_rows, sum_max)
+
+
+def refuse_bounds(aggregates: Iterable[Aggregate]) -> None:
+    """Refuse bounds where counts of several groupings are computed with together.
+
+    Of a unit with more rows, other rows count in each grouping.
+    """
+    if any(one.fits_units or (one.rule and not one.counts_units) for one in aggregates):
+        raise UnsupportedSql(
+            "rows_per_unit and unit_sum_max cannot be used in a test, or for counts that are to "
+            "agree.",
+            hint="Leave them out: of a unit with more rows, other rows would count in each of the "
+            "counts.",
+        )

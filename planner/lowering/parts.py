@@ -22,6 +22,7 @@ from cube.axis import LevelValue, MeasureAxis
 from cube.query import N_GROUPS_MAX, LinearQuery, Partition, QueryBlock
 from cube.refusals import TooLarge
 from cube.schema import Schema
+from cube.statistic import UNIT_COUNT, Rule
 from cube.target import AccuracyTarget, PosteriorMethod, SumTarget
 from inference import coefficient_range
 from planner.belief import Belief, counts_rows
@@ -37,7 +38,17 @@ from planner.domain import (
 )
 from planner.level_summary import LevelSummary
 from planner.lowering.as_of import TableGenerations
-from planner.lowering.linear import Grouping, changed_in_key, check_values, grouping, linear_query
+from planner.lowering.linear import (
+    Grouping,
+    bounded,
+    changed_in_key,
+    check_values,
+    counts_records,
+    grouping,
+    linear_query,
+    refuse_bounds,
+    summed_columns,
+)
 from planner.lowering.rows import Rows
 from planner.meaning import ANSWER, INT4, INT8, TEXT, UNKNOWN, Kind, SqlType, of_duckdb
 from planner.sql import counts_cut_units, is_unit_count, text_of
@@ -169,27 +180,6 @@ class TargetRules:
         if not isinstance(axis, MeasureAxis):
             raise TypeError(f"{name} has a target for sums, but is not a measure")
         return target.width / float(max(-Fraction(axis.low), Fraction(axis.high)))
-
-
-def summed_columns(query: LinearQuery) -> list[str]:
-    """The columns whose values a query sums: those of a factor that weighs records differently.
-
-    Factors are in lowest terms, so that a condition weighs records by 0 and 1.
-    """
-    names = (
-        name
-        for term in query.terms
-        for factor in term.factors
-        if factor.bound > 1
-        for name in factor.axes
-    )
-    return list(dict.fromkeys(names))
-
-
-def counts_records(query: LinearQuery) -> bool:
-    """Whether a query is a count, so that its true values are never below 0."""
-    is_sum = bool(summed_columns(query)) or bool(query.constant)
-    return not is_sum and coefficient_range(query)[0] >= 0
 
 
 N_DRAWN_MAX = 2**23  # of a formula's true value, for all groups: a second or two
@@ -398,11 +388,9 @@ class PartBuilder:
                 half_width = self.targets.of_answer(query).half_width
             place = self.add(key, text, blocks, half_width, is_total=is_total)
             if is_unit_count(node):
-                self._aggregates[key] = replace(
-                    self._aggregates[key],
-                    groups_max=self.rows.schema.groups_per_unit,
-                    only_cut=counts_cut_units(node),
-                )
+                most, only_cut = self.rows.schema.groups_per_unit, counts_cut_units(node)
+                rule = Rule(UNIT_COUNT, most, int(only_cut))
+                self._aggregates[key] = replace(self._aggregates[key], rule=rule, fits_units=False)
             return place
         place = self._places[key]
         self._tighten(key, half_width or self._target_of(place).half_width)
@@ -430,7 +418,10 @@ class PartBuilder:
             is_nonnegative = bool(self.requested.nonnegative_counts) and all(
                 counts_records(block.query) for block in blocks
             )
-            self._aggregates[key] = Aggregate(text, text, blocks, target, is_total, is_nonnegative)
+            rule = bounded(blocks[0], self.rows.schema, self.requested) if blocks else None
+            is_fitted = rule is None and self.requested.rows_per_unit == 0
+            said = is_total, is_nonnegative, rule, is_fitted
+            self._aggregates[key] = Aggregate(text, text, blocks, target, *said)
             self._places[key] = len(self._places)
             self._keys_of.append(key)
         self._tighten(key, half_width)
@@ -559,7 +550,7 @@ class PartBuilder:
         if known.formula is not None or len(known.uses) != 1:
             return False
         used = self._aggregates[self._keys_of[known.uses[0]]]
-        return used.groups_max is None and not used.is_total and all(map(counts_rows, used.blocks))
+        return not used.counts_units and not used.is_total and all(map(counts_rows, used.blocks))
 
     def check_draws(self, formula: str, confidence: float, answer: int) -> None:
         """Refuse another interval of a formula that would need too many draws."""
@@ -629,6 +620,8 @@ class PartBuilder:
                 f"The SELECT needs more than {N_COLUMNS_MAX} answers, intervals and group keys.",
                 hint="Split them over several statements.",
             )
+        if self.question is not None or self.consistency is not None:
+            refuse_bounds(self._aggregates.values())
         self._decide_what_is_compared()
         cap = self.requested.epsilon_cap
         answers = tuple(map(self._unless_decided, self._answers))

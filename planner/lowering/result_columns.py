@@ -28,8 +28,9 @@ from sqlglot import exp
 from cube.refusals import UnsupportedSql
 from planner.decision import SubqueryClaim
 from planner.domain import OWN_PREFIX, PublicRelation
+from planner.lowering.linear import counts_records
 from planner.lowering.outer import outer_sql
-from planner.lowering.parts import PartBuilder, counts_records
+from planner.lowering.parts import PartBuilder
 from planner.lowering.rows import Rows
 from planner.lowering.summands import conjuncts
 from planner.lowering.tables import column_names

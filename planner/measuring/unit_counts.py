@@ -1,8 +1,8 @@
-"""Looks up counts of units in the history, and lists those to buy.
+"""Looks up counts of units, and of bounded rows, in the history, and lists those to buy.
 
 A count of units is known from its own measurement alone: nothing else says in how many groups a
-unit has rows. So there is one candidate: to measure it, or to raise what was measured. Purchases
-depend on targets and weights alone, never on noisy values.
+unit has rows, or how many rows it has. So there is one candidate: to measure it, or to raise what
+was measured. Purchases depend on targets and weights alone, never on noisy values.
 
 Of a federated table each holder counts its own units: the count has a part for each, and is their
 sum. All parts get one weight, as each unit pays at its own holder only.
@@ -24,7 +24,7 @@ from cube.measurement import WEIGHT_UNITS_MAX, Measurement, Weight
 from cube.query import QueryBlock
 from cube.refusals import InvalidTarget, TooLarge
 from cube.schema import Schema
-from cube.statistic import PlannedUnitCount, UnitCount
+from cube.statistic import OfUnits, PlannedUnitCount, UnitSizes, of_units
 from inference import (
     FIRST_BESIDE,
     NotEstimable,
@@ -44,15 +44,22 @@ CANDIDATE: Final = "units"  # its name in EXPLAIN
 Priced: TypeAlias = Callable[[Sequence[PlannedUnitCount]], Fraction]
 """What counts of units would add to the cost, in epsilon."""
 
-Affordable: TypeAlias = Callable[[UnitCount], int]
+Affordable: TypeAlias = Callable[[OfUnits], int]
 """How many units can be added to the weight of a count, by what those who count it have left."""
 
 
-def unit_count_of(wanted: Wanted) -> UnitCount | None:
-    """The count of units that is wanted; None if rows are wanted, or what is public."""
-    if wanted.groups_max is None or wanted.block.query.is_constant:
+def unit_count_of(wanted: Wanted) -> OfUnits | None:
+    """The statistic of units that is wanted; None if rows are wanted, or what is public."""
+    if wanted.rule is None or wanted.block.query.is_constant:
         return None
-    return UnitCount(wanted.block, wanted.groups_max, wanted.only_cut)
+    row, _ = wanted.block.primitive
+    return of_units(row, wanted.rule)
+
+
+def numbers_of(wanted: Wanted) -> QueryBlock:
+    """A block with a row for each number that is wanted: the block itself, or ranges of sizes."""
+    count = unit_count_of(wanted)
+    return wanted.block if not isinstance(count, UnitSizes) else count.numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,13 +68,13 @@ class CountPart:
 
     Parameters
     ----------
-    count : UnitCount
+    count : UnitCount or BoundedRows
         As the ledger has it.
     rows : (n,) ndarray of int64
         To which row of the whole each number is added.
     """
 
-    count: UnitCount
+    count: OfUnits
     rows: NDArray[np.int64]
 
 
@@ -79,9 +86,10 @@ def known_unit_count(
     for part in parts:
         place = known.latest.get(name_of(part.count))
         if place is None:
-            return (NotEstimable("these units have not been counted yet"),) * wanted.block.n_rows
+            missing = NotEstimable("these units have not been counted yet")
+            return (missing,) * numbers_of(wanted).n_rows
         found.append((part, known.measurements[place], place))
-    return _posteriors(wanted.block, found, schema)
+    return _posteriors(numbers_of(wanted), found, schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +165,8 @@ def _planned(
     target = one.wanted.target
     raised = partial(_raised, most=most)
     is_free = min(most, default=WEIGHT_UNITS_MAX) == WEIGHT_UNITS_MAX
-    fresh = weight_for(target, Fraction(1))
+    _, multiplier = numbers_of(one.wanted).primitive
+    fresh = weight_for(target, multiplier)
     places = [known.latest.get(name_of(part.count)) for part in one.parts]
     weights = [0 if at is None else known.measurements[at].weight.units for at in places]
     is_one = max(np.bincount(np.concatenate([part.rows for part in one.parts]))) == 1
@@ -175,7 +184,7 @@ def _planned(
             if measured is None:  # its holder has nothing left
                 return math.inf
             found.append((part, measured, number))
-        return widest(_posteriors(one.wanted.block, found, schema), target.confidence)
+        return widest(_posteriors(numbers_of(one.wanted), found, schema), target.confidence)
 
     low = min(weights)
     start = max(fresh.units, low + 1)

@@ -1,13 +1,14 @@
 """Reads OPTIONS(..): the accuracy of a SELECT's answers, and how they are made from counts.
 
-Accuracy (half_width, confidence, epsilon, simultaneous, relative, at_least, decide) is inherited
-by the SELECTs inside. The `AnswerOptions` (level, replicates and statistic of a test, consistency
-of grouping sets) are of the SELECT that names them, and refused where they would change nothing;
-what to fall back on, and which holders of a federated table have to answer, is of the whole
-statement.
+Accuracy (half_width, confidence, epsilon, simultaneous, relative, at_least, decide), and what of
+each unit counts (rows_per_unit, unit_sum_max), are inherited by the SELECTs inside. The
+`AnswerOptions` (level, replicates and statistic of a test, consistency of grouping sets) are of the
+SELECT that names them, and refused where they would change nothing; what to fall back on, and which
+holders of a federated table have to answer, is of the whole statement.
 """
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -24,6 +25,7 @@ MANNER = "manner"  # in the same: what else they name
 
 TARGET_NAMES = (
     *("half_width", "confidence", "epsilon", "simultaneous", "relative", "at_least", "decide"),
+    "unit_sum_max",
 )
 TEST_NAMES = ("level", "replicates", "statistic")
 # Options that are on or off.
@@ -38,10 +40,13 @@ OPTION_NAMES = (
     "fallback",
     "posterior",
     "holders",
+    "rows_per_unit",
     *SWITCHES,
 )
 HOLDERS = {"all": False, "any": True}  # of a federated table, and whether some of them will do
 _SWITCH = {"true": True, "on": True, "false": False, "off": False}
+AUTO: Final = "auto"
+_WHOLE: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 N_SIMULTANEOUS_MAX = 1_000_000
 N_REPLICATES_MAX = 100_000  # a p-value is then known to a thousandth or better
 DEFAULT_LEVEL = Fraction(1, 20)
@@ -161,12 +166,36 @@ def read_options(options: Sequence[Option]) -> tuple[RequestedTarget, AnswerOpti
         certainty=switches.get("certainty"),
         posterior=words.get("posterior"),
         any_holders=words.get("holders"),
+        rows_per_unit=words.get("rows_per_unit"),
+        unit_sum_max=_unit_sum(named.get("unit_sum_max")),
     )
     n_replicates = None if replicates is None else int(replicates)
     is_noisy = "extremes" in seen
     return target, AnswerOptions(
         _double(level), n_replicates, words.get("statistic"), words.get("consistency"), is_noisy
     )
+
+
+def _rows_per_unit(written: str) -> int:
+    """The number, or 0 for one that fits."""
+    if written.lower() == AUTO:
+        return 0
+    if not _WHOLE.fullmatch(written) or not int(written):
+        raise InvalidTarget(
+            f"rows_per_unit cannot be {shortened(written)}.",
+            hint="It says how many of the rows of each unit that the statement is about count: a "
+            "whole number from 1, or 'auto' to find one that fits.",
+        )
+    return int(written)
+
+
+def _unit_sum(most: Fraction | None) -> Fraction | None:
+    if most is not None and most <= 0:
+        raise InvalidTarget(
+            "unit_sum_max must be above 0.",
+            hint="It says how much one unit adds to a sum at most.",
+        )
+    return most
 
 
 def _check_extremes(name: str) -> None:
@@ -239,6 +268,7 @@ _WORDS: Final[Mapping[str, Callable[[str], object]]] = {
     "fallback": fallback_named,
     "posterior": posterior_named,
     "holders": _is_any,
+    "rows_per_unit": _rows_per_unit,
 }
 
 

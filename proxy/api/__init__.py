@@ -17,6 +17,7 @@ from proxy.api.receipts import (
 )
 from proxy.api.requests import (
     CATALOG,
+    CUT_SHARE,
     DB_SCHEMA,
     LOCAL,
     PRIVATE,
@@ -48,6 +49,7 @@ from proxy.api.requests import (
 
 __all__ = [
     "CATALOG",
+    "CUT_SHARE",
     "DB_SCHEMA",
     "LEFT_OUT",
     "LOCAL",

@@ -91,7 +91,7 @@ def one_count(workload: Workload) -> tuple[str, Wanted]:
         if len(part.aggregates) == len(part.answers) == part.n_rows == 1:
             (aggregate,) = part.aggregates
             (block,) = aggregate.blocks
-            is_whole = counts_rows(block) and aggregate.groups_max is None
+            is_whole = counts_rows(block) and aggregate.rule is None
             if part.answers[0].formula is None and not aggregate.is_constant and is_whole:
                 return part.table, Wanted(block, aggregate.target)
     raise UnsupportedSql(
@@ -363,13 +363,17 @@ class BatchReport:
     notes: tuple[str, ...] = ()
 
 
+CUT_SHARE: Final = 0.02  # left out by a bound that is found for a statement
+
+
 @dataclass(frozen=True, slots=True)
 class TableInfo:
     """The public description of one table, and the default targets of counts and of sums.
 
     `default_cost` is the most that a statement without a target may cost; None if its targets alone
-    decide. `kind` is "private", or that of a table that answers by itself; of these, `comment` says
-    what they are, in a sentence or two.
+    decide. `cut_share_max` is what a bound that is found for a statement may leave out, of its rows
+    or its sum. `kind` is "private", or that of a table that answers by itself; of these, `comment`
+    says what they are, in a sentence or two.
     """
 
     schema: Schema
@@ -378,6 +382,7 @@ class TableInfo:
     kind: str = PRIVATE
     comment: str = ""
     default_cost: Fraction | None = None
+    cut_share_max: float = CUT_SHARE
 
 
 class QueryEngine(Protocol):

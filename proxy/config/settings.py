@@ -21,6 +21,7 @@ from cube.refusals import ConfigurationInvalid
 from cube.schema import N_RECORDS_MAX, N_ROWS_PER_UNIT_MAX, Neighbours, RowsByLevel, Schema
 from cube.target import CONFIDENCE_MAX, AccuracyTarget, SumTarget
 from planner.measuring import GaussianOffer, Strategy
+from proxy.api import CUT_SHARE
 from proxy.config.budgets import (
     EPSILON_MAX,
     check_same_people,
@@ -112,6 +113,7 @@ class TableSection(TextSection):
     n_records_max: int = Field(ge=1, le=N_RECORDS_MAX)
     half_width: float = Field(gt=0)
     default_cost: str | int | float | None = None
+    cut_share_max: float = Field(default=CUT_SHARE, ge=0, lt=1)
     per_query: str | int | float | None = None
     confidence: float = Field(default=0.95, gt=0, le=CONFIDENCE_MAX)
     neighbours: str = Neighbours.ADD_REMOVE.value
@@ -334,6 +336,7 @@ def _read_table(  # noqa: PLR0913, PLR0917 - what the file says, and where to sa
         closing=None if grows is None else closing_of(grows, schema, problems),
         per_unit=tuple(section.per_unit or ()),
         default_cost=parse_epsilon(section.default_cost) or funds.budget * DEFAULT_SHARE,
+        cut_share_max=section.cut_share_max,
         per_query=parse_epsilon(section.per_query),
         holders_public=section.holder_public,
     )

@@ -18,6 +18,7 @@ from cube.target import AccuracyTarget, SumTarget
 from planner.domain import units_table
 from planner.measuring import GaussianOffer, Strategy
 from planner.sql import listed, suggestion
+from proxy.api import CUT_SHARE
 from proxy.config.budgets import is_budget_name
 from proxy.config.columns import Closing
 from proxy.config.location import ExtractSettings
@@ -54,6 +55,8 @@ class TableSettings:
         Of a table that grows, up to where its rows are closed.
     per_unit : tuple of str
         The columns that are the same in all rows of a unit.
+    cut_share_max : float
+        The most that a bound found for a statement may leave out, of its rows or its sum.
     default_cost : Fraction, optional
         The most that a statement without a target may cost.
     per_query : Fraction, optional
@@ -76,6 +79,7 @@ class TableSettings:
     closing: Closing | None = None
     per_unit: tuple[str, ...] = ()
     default_cost: Fraction | None = None
+    cut_share_max: float = CUT_SHARE
     per_query: Fraction | None = None
     extract: ExtractSettings = field(default_factory=ExtractSettings)
     holders_public: bool = False

@@ -40,6 +40,7 @@ from numpy.typing import NDArray
 from cube.query import QueryBlock, counting, restricted
 from cube.refusals import NotCovered, SourceUnavailable, TargetNotReached
 from cube.runtime import cached_property
+from cube.statistic import UNIT_COUNT, Rule
 from inference import Posterior, RowEstimate
 from inference.marginals import UnknownLaw
 from inference.noise_law import law_of_noise
@@ -53,8 +54,9 @@ from planner.workload import (
     Wanted,
     Workload,
 )
-from proxy.api import LEFT_OUT, SOURCE_HISTORY, SOURCE_PUBLIC, Caller, rows_kept
+from proxy.api import LEFT_OUT, SOURCE_HISTORY, SOURCE_MEASURED, SOURCE_PUBLIC, Caller, rows_kept
 from proxy.engine.answers import AnsweredAggregate, AnsweredItem, AnsweredPart
+from proxy.engine.asked_before import fitted, said_of_bounds
 from proxy.engine.default_cost import at_default_cost, within_cost
 from proxy.engine.disclosure import disclosed
 from proxy.engine.own_tables import own_answers, wanted_of
@@ -75,7 +77,7 @@ def counts_kept_rows(parts: Sequence[Part]) -> bool:
     Not where units of the whole table are counted: each has a row that is kept.
     """
     return any(
-        aggregate.groups_max is None or block.scope
+        not aggregate.counts_units or block.scope
         for part in parts
         for aggregate in part.aggregates
         for block in aggregate.blocks
@@ -162,8 +164,8 @@ def share_of(some: Posterior, every: Posterior, confidence: float) -> tuple[floa
 def _counted(table: ServedTable, *, only_cut: bool) -> Posterior | None:
     """The history's count of the units of the whole table; None if they were never counted."""
     schema = table.info.schema
-    groups_max = schema.groups_per_unit
-    wanted = Wanted(_EVERYBODY, table.info.default, groups_max=groups_max, only_cut=only_cut)
+    rule = Rule(UNIT_COUNT, schema.groups_per_unit, int(only_cut))
+    wanted = Wanted(_EVERYBODY, table.info.default, rule=rule)
     ((found,),) = table.look([wanted])
     return found if isinstance(found, Posterior) else None
 
@@ -294,6 +296,16 @@ class AnsweredTable:
     caveats: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
+    def with_cost(self, epsilon: Fraction) -> "AnsweredTable":
+        """The same with what its bounds cost, which counts for the first answer."""
+        if not epsilon or not self.parts:
+            return self
+        first, *others = self.parts
+        one, *rest = first.aggregates
+        paid = replace(one, epsilon_spent=one.epsilon_spent + epsilon, source=SOURCE_MEASURED)
+        parts = (replace(first, aggregates=(paid, *rest)), *others)
+        return replace(self, parts=parts, settled=parts if self.settled else ())
+
 
 def answered_tables(
     workload: Workload,
@@ -309,8 +321,9 @@ def answered_tables(
     Raises as `settle` does, before the first table is charged if that can be foreseen.
     """
     opened = [tables[name] for name in workload.tables]
+    workload, of_bounds = _fitted(workload, opened, caller)
     is_covered = len(opened) == 1 or _is_covered(workload, opened, caller, outer)
-    spent = Fraction(0)
+    spent = sum(of_bounds.values(), Fraction(0))
     for table in opened:
         name = table.info.schema.table
         parts = workload.of_table(name)
@@ -332,7 +345,25 @@ def answered_tables(
                 raise refusal from None
             found = replace(found, warnings=(*found.warnings, said_of_holders))
         spent += sum((one.epsilon_spent for one in found.parts), Fraction(0))
-        yield found
+        yield found.with_cost(of_bounds.get(name, Fraction(0)))
+
+
+def _fitted(
+    workload: Workload, opened: Sequence[ServedTable | SelfAnswering], caller: Caller
+) -> tuple[Workload, dict[str, Fraction]]:
+    """The workload with bounds on units that fit it, and what they cost on each table."""
+    asked = {one.table for one in workload.parts if any(a.fits_units for a in one.aggregates)}
+    found: dict[str, Fraction] = {}
+    for table in opened:
+        name = table.info.schema.table
+        if name not in asked or not isinstance(table, ServedTable):
+            continue
+        parts, found[name] = fitted(table, workload.of_table(name), caller)
+        by_name = {one.name: one for one in parts}
+        workload = replace(
+            workload, parts=tuple(by_name.get(one.name, one) for one in workload.parts)
+        )
+    return workload, found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -387,6 +418,8 @@ class _OnTable:
         is_told = table.extent.holders is not None or counts_kept_rows(parts)
         caveats = left_out(table, caller) if is_told else ()
         caveats += rows_changed(table, workload.changed, caller)
+        if any(one.rule is not None for part in parts for one in part.aggregates):
+            caveats += tuple(said_of_bounds(table, parts, caller))
         warnings = () if missed is None or not settled else (MISSED.format(missed.message),)
         return AnsweredTable(table, tuple(shown), tuple(settled), notes, caveats, warnings)
 

@@ -79,13 +79,15 @@ from proxy.engine.answers import (
     unanswered_claims,
 )
 from proxy.engine.answers.released import released
-from proxy.engine.asked_first import (
+from proxy.engine.asked_before import (
     ASKED_FIRST,
     FirstAnswer,
+    advice_on,
     answer_of,
     asked_for,
     cap_of_next,
     capped,
+    fitted_by_history,
     given,
     say_what_is_known,
     stand_ins,
@@ -97,6 +99,7 @@ from proxy.engine.default_cost import at_default_cost
 from proxy.engine.disclosure import shown_record
 from proxy.engine.explain import (
     ExplainedPart,
+    advised_by,
     advised_to,
     build_explanation,
     explained,
@@ -670,9 +673,13 @@ class Engine:
                         here.extend(own_explained(table, parts, workload.fallback))
                         continue
                     priced = shown_instead(table, caller) or table
+                    parts = fitted_by_history(table, parts)
                     parts, _ = at_default_cost(table, parts, caller.payer, rounds=len(workloads))
                     asked = table.info.schema, parts, self._outer
-                    here.extend(explained(priced.snapshot(), *asked, seen.units_of(name)))
+                    told = explained(priced.snapshot(), *asked, seen.units_of(name))
+                    is_open = priced is table
+                    advice = partial(advice_on, table)
+                    here += [advised_by(one, advice) for one in told] if is_open else told
             is_first = workload is not workloads[-1]
             found += [advised_to(one, ASKED_FIRST) for one in here] if is_first else here
         together = joined(workloads)

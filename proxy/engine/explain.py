@@ -22,7 +22,7 @@ JSON with a list of one plan. Our own table has more room, and is what EXPLAIN a
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final
@@ -35,11 +35,12 @@ from cube.axis import Axis, IntegerAxis, MeasureAxis
 from cube.query import Factor, LinearQuery, QueryBlock, Term, counting
 from cube.refusals import InvalidTarget, TooLarge
 from cube.schema import Schema
+from cube.statistic import UNIT_COUNT
 from cube.target import AccuracyTarget
 from inference import Posterior, RowEstimates
 from planner.measuring import Offer
 from planner.sql import ExplainForm, PlanFormat
-from planner.workload import Part, Wanted
+from planner.workload import Aggregate, Part, Wanted
 from proxy.api import SOURCE_HISTORY, SOURCE_MEASURED, SOURCE_PUBLIC, BudgetStatus, Explanation
 from proxy.engine.answers import asked_of, at_widths, smallest_cap, take_step
 from proxy.engine.search import free_widths, opened
@@ -176,7 +177,7 @@ def counted_as_rows(units: Schema | None, wanted: Wanted) -> str | None:
     wanted : Wanted
         Counts of rows or of units.
     """
-    if units is None or wanted.groups_max is None or wanted.only_cut:
+    if units is None or wanted.rule is None or wanted.rule[::2] != (UNIT_COUNT, False):
         return None
     if not units.by_name.keys() >= set(wanted.block.scope):
         return None
@@ -323,6 +324,17 @@ def advised_to(part: ExplainedPart, said: str) -> ExplainedPart:
     """The same part, with a sentence about each of its blocks."""
     blocks = (
         replace(one, advice=said if one.advice is None else f"{said} {one.advice}")
+        for one in part.blocks
+    )
+    return replace(part, blocks=tuple(blocks))
+
+
+def advised_by(part: ExplainedPart, advice_on: Callable[[Aggregate], str | None]) -> ExplainedPart:
+    """The same part, with advice on what is to be bought, where there is none yet."""
+    blocks = (
+        replace(one, advice=advice_on(part.part.aggregates[one.aggregate]))
+        if one.advice is None and one.offers
+        else one
         for one in part.blocks
     )
     return replace(part, blocks=tuple(blocks))

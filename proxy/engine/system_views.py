@@ -26,7 +26,7 @@ from planner.domain import PRIVACY_SCHEMA
 from planner.measuring import weight_for
 from planner.sql import listed, suggestion
 from proxy.api import TableInfo, axis_ends, axis_kind, describe_levels, rows_kept
-from proxy.reporting import DeclaredTable, query_text, unit_count_text
+from proxy.reporting import DeclaredTable, of_units_text, query_text
 from proxy.tables import NO_ENTRIES, ShownEntries
 
 UNIT_KIND: Final = "unit"
@@ -243,8 +243,8 @@ def _history_rows(record: TableRecord) -> Iterator[Row]:
     declared = DeclaredTable.parse(declare(record.whole_schema, version=version("tacit-dp")))
     rows = [(one, query_text(one.block, declared)) for one in record.entries.measurements]
     counts = [
-        (one, unit_count_text(one.block, declared, only_cut=only_cut))
-        for one, (_, _, only_cut) in zip(
+        (one, of_units_text(one.block, rule, declared))
+        for one, (_, rule) in zip(
             record.entries.unit_counts.measurements, record.entries.unit_counts.names, strict=True
         )
     ]

@@ -30,6 +30,7 @@ from accountant.ledger import WIDTH_BINS, Ledger, Served, Tally, utc_now
 from cube.encoding import fingerprint
 from cube.refusals import InvalidTarget, LedgerUnavailable, TooLarge
 from cube.schema import Schema
+from cube.statistic import of_units
 from inference import widest
 from planner.cache import BoundedCache
 from planner.measuring import weight_for
@@ -148,9 +149,10 @@ def _sum(one: Tally, other: Tally) -> Tally:
 
 def _n_charged(aggregate: Aggregate, wanted: Wanted, schema: Schema) -> int:
     """How often a unit pays for a block: for each of its rows, or for each group it counts in."""
-    if aggregate.groups_max is None:
+    rule = aggregate.rule
+    if rule is None:
         return rows_in_block(wanted.block, schema.rows_per_unit_max_by, schema.rows_per_unit_max)
-    return min(wanted.block.n_rows, aggregate.groups_max, schema.rows_per_unit_max)
+    return of_units(wanted.block.primitive[0], rule).reach(schema.rows_per_unit_max)
 
 
 def _plain_units(wanted: Wanted) -> int:

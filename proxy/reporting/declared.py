@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from cube.pieces import runs_of
 from cube.query import Factor, Partition, QueryBlock, Term
+from cube.statistic import BOUNDED_ROWS, UNIT_SIZES, Rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,14 +224,17 @@ def query_text(block: QueryBlock, declared: DeclaredTable | None) -> str:
     return f"{what}{clause}{keys}"
 
 
-def unit_count_text(
-    block: QueryBlock, declared: DeclaredTable | None, *, only_cut: bool = False
-) -> str:
-    """A count of the units with a row in each group of a block, or of the cut units only."""
+def of_units_text(block: QueryBlock, rule: Rule, declared: DeclaredTable | None) -> str:
+    """A count of the units with a row in each group of a block, or of bounded rows of each unit."""
     rows = query_text(block, declared)
     unit = "unit" if declared is None or declared.unit is None else declared.unit
+    kind, most, beside = rule
+    if kind == BOUNDED_ROWS:
+        return f"{rows}, at most {most} rows of each {unit} and a sum of {beside}"
+    if kind == UNIT_SIZES:
+        return f"how many of each {unit}: {rows}"
     count = f"COUNT(DISTINCT {unit})"
-    if only_cut:
+    if beside:
         count += f" FILTER (WHERE WAS_CUT({unit}))"
     if rows.startswith(ROWS):
         return f"{count}{rows.removeprefix(ROWS)}"

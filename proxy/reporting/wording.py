@@ -5,8 +5,9 @@ the blocks as the ledger has them (declared.py), when they are asked for: most c
 ledger are only added up.
 """
 
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final
 
 from accountant.ledger import (
     EVERY_TABLE,
@@ -34,9 +35,10 @@ from accountant.ledger import (
     TableOpened,
     Window,
 )
-from cube.encoding import decode_block
+from cube.encoding import decode_block, decode_statistic
 from cube.measurement import UNITS_PER_EPSILON
-from proxy.reporting.declared import DeclaredTable, query_text, unit_count_text
+from cube.statistic import OfUnits
+from proxy.reporting.declared import DeclaredTable, of_units_text, query_text
 from proxy.reporting.model import ReportedCharge, RuleChange, TableReport
 from proxy.shared.amounts import exact_text
 
@@ -183,8 +185,8 @@ def bought_text(purchase: ReportedCharge, declared: DeclaredTable | None) -> str
     """What a charge bought: the first of its queries, and how many more there are."""
     rows = [query_text(decode_block(dict(block)), declared) for block in purchase.first_blocks]
     counts = [
-        unit_count_text(decode_block(one["block"]), declared, only_cut="only_cut" in one)
-        for one in purchase.first_counts
+        of_units_text(found.block, found.rule, declared)
+        for found in map(_decoded, purchase.first_counts)
     ]
     texts = [*rows, *counts]
     n_more = purchase.n_blocks + purchase.n_unit_counts - len(texts)
@@ -193,6 +195,13 @@ def bought_text(purchase: ReportedCharge, declared: DeclaredTable | None) -> str
     if purchase.n_statistics:
         texts.append(f"{purchase.n_statistics} statistics")
     return "; ".join(texts)
+
+
+def _decoded(fields: Mapping[str, Any]) -> OfUnits:
+    found = decode_statistic(dict(fields))
+    if not isinstance(found, OfUnits):
+        raise TypeError("a charge lists counts of units apart from other statistics")
+    return found
 
 
 def dearest_charges(table: TableReport) -> list[tuple[ReportedCharge, str]]:

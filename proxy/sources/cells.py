@@ -117,9 +117,13 @@ class GroupedCells:
         grouped = " GROUP BY ALL HAVING count(*) > 0" if self.columns else ""
         return f"SELECT {listed}count(*) AS n_records {self.origin}{grouped}"
 
-    def distinct_sql(self, beside: Sequence[str]) -> str:
-        """SQL for the distinct cells, with further columns of the table."""
-        return f"SELECT DISTINCT {', '.join([*self.columns, *beside])} {self.origin}"
+    def of_units_sql(self, beside: Sequence[str]) -> str:
+        """SQL for the occupied cells of each unit and their counts.
+
+        `beside` are further columns, which are the same in all rows of a unit.
+        """
+        listed = ", ".join([*self.columns, *beside])
+        return f"SELECT {listed}, count(*) AS n_records {self.origin} GROUP BY ALL"
 
 
 def grouped_cells(grouping: Grouping, column_of: Mapping[str, str]) -> GroupedCells:

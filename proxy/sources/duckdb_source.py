@@ -179,9 +179,9 @@ class DuckDbSource:
         if not self._of_units:
             raise ValueError("units with one row each are counted as rows")
         cells = grouped_cells(grouping, self._column)
-        sql = cells.distinct_sql(self._of_units)
+        sql = cells.of_units_sql(self._of_units)
         arrays = self._read(grouping.scope, cells, sql, self._of_units)
-        return UnitCells(tuple(arrays[:-3]), *arrays[-3:])
+        return UnitCells(tuple(arrays[:-4]), *arrays[-4:])
 
     def _read(
         self, scope: Scope, cells: GroupedCells, sql: str, beside: Sequence[str] = ()

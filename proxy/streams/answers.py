@@ -36,6 +36,7 @@ from cube.query import QueryBlock
 from cube.refusals import InvalidRequest, StoreUnavailable, TooLarge, UnsupportedSql
 from cube.runtime import cached_property
 from cube.schema import Schema
+from cube.statistic import UNIT_COUNT
 from inference import Posterior
 from inference.noise_law import law_of_noise
 from local_dp.estimates import coefficients_of
@@ -360,8 +361,11 @@ class StreamTable:
             If it is about something else than the users of one epoch.
         """
         name, opened = self._stream.name, self._stream.history.opened
-        counts_users = wanted.groups_max is not None
-        if wanted.only_cut or not (counts_users or opened.levels):
+        rule = wanted.rule
+        counts_users = rule is not None and rule.kind == UNIT_COUNT
+        if (rule is not None and (rule.beside or not counts_users)) or not (
+            counts_users or opened.levels
+        ):
             raise UnsupportedSql(
                 f"{name} is a stream, and only its distinct users can be counted.",
                 hint=f"Ask for COUNT(DISTINCT {opened.column}), which is free.",

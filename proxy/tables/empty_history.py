@@ -106,9 +106,7 @@ class _Remembering(TableSnapshot):
         every_offer: bool = False,
     ) -> PurchasePlan:
         """The purchases, in the order of `wanted`."""
-        asked = (
-            (fingerprint(one.block), one.groups_max, one.only_cut, one.target) for one in wanted
-        )
+        asked = ((fingerprint(one.block), one.rule, one.target) for one in wanted)
         key = (self.charges.budget, every_offer, *asked)
         found = self._plans.get(key)
         if found is None:
@@ -181,7 +179,7 @@ class DefaultWidths:
         TooLarge, TooSlow, InvalidTarget
             As planning does.
         """
-        asked = ((fingerprint(one.block), one.groups_max, one.target) for one in wanted)
+        asked = ((fingerprint(one.block), one.rule, one.target) for one in wanted)
         key = (self._fresh.budget, cost, *asked)
         found = self._known.get(key)
         if found is None:

@@ -20,7 +20,15 @@ from cube.measurement import Measurement, PlannedMeasurement
 from cube.query import QueryBlock
 from cube.refusals import InvalidRequest, SourceUnavailable
 from cube.schema import Schema
-from cube.statistic import Asked, Choice, PlannedGaussian, PlannedUnitCount, UnitCount
+from cube.statistic import (
+    Asked,
+    Choice,
+    OfUnits,
+    PlannedGaussian,
+    PlannedUnitCount,
+    UnitCount,
+    UnitSizes,
+)
 from planner.measuring import CountPart
 
 ExtentName: TypeAlias = tuple[int | None, tuple[int, ...], int]
@@ -125,12 +133,12 @@ class Extent:
             return tuple(plan)
         return _rewritten(plan, self.horizon.whole, self._kept_or_none)
 
-    def kept_count(self, count: UnitCount) -> UnitCount:
+    def kept_count(self, count: OfUnits) -> OfUnits:
         """A count of units as the ledger has it."""
         horizon = self.horizon
         return count if horizon is None else replace(count, block=horizon.whole(count.block))
 
-    def count_parts(self, count: UnitCount) -> tuple[CountPart, ...]:
+    def count_parts(self, count: OfUnits) -> tuple[CountPart, ...]:
         """A count of units as the ledger has it: of a federated table, a part for each holder.
 
         Raises
@@ -140,9 +148,13 @@ class Extent:
         """
         holders = self.holders
         if holders is None or holders.n_holders == 1:
-            return (CountPart(self.kept_count(count), np.arange(count.block.n_rows)),)
+            return (CountPart(self.kept_count(count), np.arange(count.numbers.n_rows)),)
+        if isinstance(count, UnitSizes):
+            ranges = np.arange(count.n_ranges)
+            held = (replace(count, block=one) for one in holders.split(count.block))
+            return tuple(CountPart(self.kept_count(one), ranges) for one in held)
         found = holders.parts(count.block)
-        if self.schema.people_overlap:
+        if self.schema.people_overlap and isinstance(count, UnitCount):
             rows = [row for one in found for row in one.rows.tolist()]
             if len(set(rows)) < len(rows):
                 raise InvalidRequest(

@@ -14,7 +14,15 @@ from accountant.ledger import Charge
 from cube.holders import Holders
 from cube.measurement import PlannedMeasurement
 from cube.schema import Schema
-from cube.statistic import Asked, Choice, Distance, PlannedUnitCount, UnitCount
+from cube.statistic import (
+    Asked,
+    BoundedRows,
+    Choice,
+    Distance,
+    PlannedUnitCount,
+    UnitCount,
+    UnitSizes,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,6 +106,6 @@ def _level(statistic: object, holders: Holders) -> int:
             return holders.choice_at(statistic)[0]
         case Distance():
             return holders.distance_at(statistic)[0]
-        case UnitCount():
+        case UnitCount() | BoundedRows() | UnitSizes():
             return holders.at_holder(statistic.block)[0]
     raise TypeError(f"a holder is not asked for a {type(statistic).__name__}")

@@ -25,7 +25,7 @@ from inference import EstimatorMemory, History, NoisePlaces, RowEstimates
 from planner.measuring import LAPLACE, GaussianOffer, NoiseKind, Strategy
 from planner.sql import listed
 from planner.workload import Wanted
-from proxy.api import BudgetStatus, LimitStatus, TableInfo
+from proxy.api import CUT_SHARE, BudgetStatus, LimitStatus, TableInfo
 from proxy.config import DEFAULT_MEMORY, MemoryLimits, Sharing
 from proxy.monitoring import UNWATCHED, Watcher
 from proxy.tables.acquisition import Acquired, Acquisition
@@ -54,6 +54,8 @@ class ServedTable:
         for synthetic tables alone: what SQL costs would tell whether others have begun with it.
     default_cost : Fraction, optional
         The most that a statement without a target may cost.
+    cut_share_max : float
+        The most that a bound found for a statement may leave out, of its rows or its sum.
     sharing : Sharing
         Whether analysts are shown what others have asked.
     holders_public : bool
@@ -73,6 +75,7 @@ class ServedTable:
         sums: Mapping[str, SumTarget] = MappingProxyType({}),
         gaussian: GaussianOffer | None = None,
         default_cost: Fraction | None = None,
+        cut_share_max: float = CUT_SHARE,
         sharing: Sharing = Sharing.SHARED,
         holders_public: bool = False,
         memory: MemoryLimits = DEFAULT_MEMORY,
@@ -80,7 +83,9 @@ class ServedTable:
     ) -> None:
         self.extent = extent = Extent.of(schema, gate.history)
         visible = extent.schema.visible(holders_public=holders_public)
-        self.info = TableInfo(visible, default, sums, default_cost=default_cost)
+        self.info = TableInfo(
+            visible, default, sums, default_cost=default_cost, cut_share_max=cut_share_max
+        )
         is_private = sharing is Sharing.PRIVATE
         fresh = EmptyHistory(self.info, extent, gate, strategy)
         self.empty_history = fresh if is_private else None
@@ -116,6 +121,7 @@ class ServedTable:
             sums=sums,
             gaussian=gaussian,
             default_cost=default_cost,
+            cut_share_max=cut_share_max,
             sharing=sharing,
             holders_public=holders_public,
             memory=memory,

@@ -28,7 +28,7 @@ from cube.measurement import (
 )
 from cube.pace import checkpoint
 from cube.query import QueryBlock
-from cube.statistic import PlannedUnitCount, UnitCount
+from cube.statistic import OfUnits, PlannedUnitCount
 from inference import Estimator, History, NoisePlaces, RowEstimates, held_by, pooled
 from planner.batch import BatchPlan, plan_together
 from planner.measuring import (
@@ -301,7 +301,7 @@ class TableSnapshot:
             plan.planned, tuple(offers[place] for place in range(len(wanted))), counts
         )
 
-    def _affordable(self, count: UnitCount) -> int:
+    def _affordable(self, count: OfUnits) -> int:
         """How many units can be added to the weight of a count, by what its holder has left."""
         holders = self._extent.holders
         if holders is None or not self._caps:

@@ -51,6 +51,19 @@ def test_the_table_of_the_page_is_right(
         service.close()
 
 
+def test_a_bound_of_a_statement_costs_what_the_page_says(tmp_path: Path) -> None:
+    (price,) = re.findall(r"costs (\.\d+)\nfor ± 100 instead of \.1498", PAGE)
+    service = build(load(write(tmp_path, 5)))
+    try:
+        sql = (
+            "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(rows_per_unit => 2) COUNT(*) AS n FROM orders"
+        )
+        service.engine.answer(QueryRequest(sql=sql, caller=LOCAL, target=WIDE))
+        assert f"{float(spent(service)['orders']):.4f}"[1:] == price
+    finally:
+        service.close()
+
+
 DAYS = re.findall(r"^\| (?:the|those) .* \| (\.\d+) \| (\.\d+) \|$", PAGE, flags=re.MULTILINE)
 
 

@@ -7,7 +7,7 @@ most 1e-4.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import pytest
 from numpy.typing import NDArray
 
 from accountant.exact import unit_counts
-from accountant.exact.unit_counts import exact_unit_counts
+from accountant.exact.unit_counts import exact_bounded_rows, exact_unit_counts
 from accountant.gate import release
 from accountant.gate.gate import Gate
 from accountant.gate.opening import open_table
@@ -27,9 +27,9 @@ from accountant.noise.lattice_noise import SystemNoise
 from accountant.source import CellCounts, UnitCells
 from cube.axis import IntegerAxis
 from cube.measurement import Weight
-from cube.query import Partition, QueryBlock, counting
+from cube.query import Factor, Partition, QueryBlock, counting
 from cube.schema import Schema
-from cube.statistic import PlannedUnitCount, UnitCount
+from cube.statistic import BoundedRows, OfUnits, PlannedUnitCount, UnitCount
 from tests.end_to_end.test_attack import N_WORLDS, epsilon_shown
 from tests.support.groupings import each
 
@@ -48,6 +48,8 @@ SCHEMA = Schema(
 GROUPS = np.arange(AGES * N_WORLDS, dtype=np.int64).reshape(N_WORLDS, AGES).T
 BY_AGE = QueryBlock(counting(), Partition(("age", "world"), GROUPS))
 ONE_GROUP = QueryBlock(counting(), Partition(("world",), np.arange(N_WORLDS, dtype=np.int64)))
+AGE = Factor(("age",), np.arange(AGES, dtype=np.int64))
+SUM_OF_AGES = QueryBlock(counting([AGE]), ONE_GROUP.partition)
 OTHERS = ((0, 0, 1), (2,), (1, 2, 4))  # the ages of other units' rows in each world
 VICTIM = (0, 1, 3)
 N_RUNS = 20_000
@@ -79,9 +81,9 @@ class Worlds:
     def measure_units(self, grouping: Grouping) -> UnitCells:
         """Cells may be told apart that are counted alike."""
         places = [("age", "world").index(name) for name in grouping.scope]
-        pairs = np.unique(self.rows[:, [*places, 2, 3]], axis=0)
+        pairs, counts = np.unique(self.rows[:, [*places, 2, 3]], axis=0, return_counts=True)
         *levels, units, digests = (np.ascontiguousarray(column) for column in pairs.T)
-        return UnitCells(tuple(levels), units, digests, np.zeros_like(units))
+        return UnitCells(tuple(levels), units, digests, np.zeros_like(units), counts)
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ class Attack:
     """Groups, the most of them in which a unit counts, and a weight that makes it cost 1."""
 
     name: str
-    count: UnitCount
+    count: OfUnits
     weight: Weight
     is_raised: bool = False
 
@@ -104,6 +106,8 @@ ATTACKS = (
     Attack("in all of its groups", UnitCount(BY_AGE, ROWS_MAX), costing_one(3)),
     Attack("in two of its groups", UnitCount(BY_AGE, 2), costing_one(2)),
     Attack("raised", UnitCount(ONE_GROUP, 1), costing_one(1), is_raised=True),
+    Attack("two of its rows", BoundedRows(BY_AGE, 2, 2), costing_one(2)),
+    Attack("a sum of its ages", BoundedRows(SUM_OF_AGES, ROWS_MAX, 3), costing_one(3)),
 )
 
 Attacked = Callable[[Attack], tuple[float, float]]
@@ -129,10 +133,10 @@ def attacked(tmp_path: Path) -> Attacked:
     return carry_out
 
 
-def exact_in(source: Worlds, count: UnitCount) -> NDArray[np.float64]:
+def exact_in(source: Worlds, count: OfUnits) -> NDArray[np.float64]:
     """The exact counts of each world, as the server counts them, (N_WORLDS, n)."""
     cells = source.measure_units(each(SCHEMA, *count.block.scope))
-    found = release.exact_unit_counts(count, count.reach(ROWS_MAX), cells, SCHEMA)  # type: ignore[attr-defined]  # perhaps replaced
+    found = release.exact_of_units(count, count.reach(ROWS_MAX), cells, SCHEMA)  # type: ignore[attr-defined]  # perhaps replaced
     return np.array(found, dtype=float).reshape(N_WORLDS, -1)
 
 
@@ -169,8 +173,23 @@ def test_the_attack_convicts_a_server_that_counts_a_unit_in_all_of_its_groups(
     def in_all(count: UnitCount, _: int, cells: UnitCells, schema: Schema) -> list[int]:
         return exact_unit_counts(count, ROWS_MAX, cells, schema)
 
-    monkeypatch.setattr(release, "exact_unit_counts", in_all)
+    monkeypatch.setattr(release, "exact_of_units", in_all)
     charged, shown = attacked(Attack("forgotten", UnitCount(BY_AGE, 1), costing_one(1)))
+    assert charged == pytest.approx(1)
+    assert shown > 1.5 * charged
+
+
+def test_the_attack_convicts_a_server_that_cuts_no_sum(
+    attacked: Attacked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It charges for a sum of 2, and the unit's ages add up to 4."""
+
+    def in_full(asked: BoundedRows, _: int, cells: UnitCells, schema: Schema) -> list[int]:
+        return exact_bounded_rows(replace(asked, sum_max=4 * ROWS_MAX), cells, schema)
+
+    monkeypatch.setattr(release, "exact_of_units", in_full)
+    attack = Attack("uncut", BoundedRows(SUM_OF_AGES, ROWS_MAX, 2), costing_one(2))
+    charged, shown = attacked(attack)
     assert charged == pytest.approx(1)
     assert shown > 1.5 * charged
 

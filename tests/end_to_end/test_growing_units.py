@@ -1,7 +1,7 @@
 """COUNT(DISTINCT unit) on a table that grows: what was counted up to one horizon stays true."""
 
 import datetime as dt
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -59,6 +59,21 @@ def test_a_count_of_earlier_days_is_raised_after_the_horizon_moved(folder: Path)
         narrow = ask(service, BY_CITY.format("WHERE day < '2026-10-01'"))
         assert counts(narrow.data) == people(kept(rows, SEPTEMBER))
         assert [one.supersedes for one in gate.history.unit_counts.measurements] == [None, 0]
+
+
+def test_bounded_rows_of_earlier_days_are_raised_after_the_horizon_moved(folder: Path) -> None:
+    """A customer counts with at most two orders of these days, whatever they order later."""
+    rows = kept(orders(growing.N_DAYS), SEPTEMBER)
+    truth = sum(min(2, one) for one in Counter(customer for customer, _, _ in rows).values())
+    sql = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(rows_per_unit => 2) COUNT(*) AS n FROM orders"
+    with served(folder) as service:
+        ask(service, sql, RequestedTarget(half_width=20))
+        gate = service.engine._tables["orders"].gate
+        assert gate.advance(50, "owner")
+        then = ask(service, f"{sql} WHERE day < '2026-10-01'")
+        assert then.data.to_pylist() == [{"n": truth}]
+        assert [one.supersedes for one in gate.history.unit_counts.measurements] == [None, 0]
+        assert verify(service.ledger.entries()).problem is None
 
 
 def test_who_had_rows_left_out_is_not_counted_while_a_table_grows(folder: Path) -> None:

@@ -61,6 +61,11 @@ UNREACHED = {
         "catalog_sql/rewrite.py",
         "UnsupportedSql('DuckDB cannot run this query of the catalog",
     ): "for grammar that sqlglot may learn",
+    (
+        "lowering/linear.py",
+        "InvalidTarget(f'unit_sum_max is below",
+    ): "of units with several rows: test_bounds_of_statements.py",
+    ("lowering/linear.py", "UnsupportedSql('rows_per_unit"): "the same",
     ("batch/promise.py", "InvalidTarget"): "a promise fails only where weights end: test_batch.py",
     (
         "measuring/weights.py",

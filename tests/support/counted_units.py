@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from hypothesis import strategies as st
 
-from accountant.exact.unit_counts import exact_unit_counts
+from accountant.exact.unit_counts import exact_of_units
 from accountant.gate.gate import Gate
 from accountant.gate.opening import open_table
 from accountant.grouping import Grouping
@@ -21,7 +21,7 @@ from cube.axis import CategoryAxis, IntegerAxis
 from cube.measurement import PlannedMeasurement, Weight
 from cube.query import Factor, LinearQuery, Partition, QueryBlock, Term, counting
 from cube.schema import Schema
-from cube.statistic import PlannedUnitCount, UnitCount
+from cube.statistic import OfUnits, PlannedUnitCount
 from tests.support.groupings import each
 
 ANN = Payer("ann")
@@ -89,26 +89,25 @@ class Orders:
     def measure_units(self, grouping: Grouping) -> UnitCells:
         """Cells may be told apart that are counted alike."""
         scope = grouping.scope
-        pairs = sorted(
-            {
-                (*levels_of(cell, scope), number, digest)
-                for number, (digest, unit) in enumerate(sorted(self.units.items()))
-                for cell in unit
-            }
+        pairs = Counter(
+            (*levels_of(cell, scope), number, digest)
+            for number, (digest, unit) in enumerate(sorted(self.units.items()))
+            for cell in unit
         )
-        table = np.array(pairs, dtype=np.int64).reshape(len(pairs), len(scope) + 2)
+        table = np.array(sorted(pairs), dtype=np.int64).reshape(len(pairs), len(scope) + 2)
         *levels, numbers, digests = table.T
-        return UnitCells(tuple(levels), numbers, digests, digests % 2)
+        n_rows = np.array([pairs[one] for one in sorted(pairs)], dtype=np.int64)
+        return UnitCells(tuple(levels), numbers, digests, digests % 2, n_rows)
 
 
 def levels_of(cell: Cell, scope: tuple[str, ...]) -> tuple[int, ...]:
     return tuple(cell[("city", "hour").index(name)] for name in scope)
 
 
-def counts(units: dict[int, Unit], count: UnitCount, rows_max: int = ROWS_MAX) -> list[int]:
+def counts(units: dict[int, Unit], count: OfUnits, rows_max: int = ROWS_MAX) -> list[int]:
     """The exact counts, as the gate computes them."""
     cells = Orders(units).measure_units(each(schema(rows_max), *count.block.scope))
-    return exact_unit_counts(count, count.reach(rows_max), cells, schema(rows_max))
+    return exact_of_units(count, count.reach(rows_max), cells, schema(rows_max))
 
 
 def group_of(block: QueryBlock, cell: Cell) -> int | None:

@@ -63,7 +63,7 @@ class KnownTable:
         """Every record is a unit."""
         levels, is_counted = self._counted(grouping)
         units = np.flatnonzero(is_counted)
-        return UnitCells(levels, units, units, np.zeros_like(units))
+        return UnitCells(levels, units, units, np.zeros_like(units), np.ones_like(units))
 
     def _counted(
         self, grouping: Grouping

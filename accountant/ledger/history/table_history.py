@@ -58,7 +58,7 @@ from accountant.ledger.values import AppendOnly, GrowingSet, successor
 from cube.horizon import reach
 from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement
 from cube.query import QueryBlock
-from cube.statistic import Choice, GaussianStatistic, UnitCount
+from cube.statistic import Choice, GaussianStatistic, OfUnits, UnitCount
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class Growth:
     def check_within(
         self,
         rows: Iterable[QueryBlock],
-        statistics: Iterable[GaussianStatistic | Choice | UnitCount],
+        statistics: Iterable[GaussianStatistic | Choice | OfUnits],
     ) -> None:
         """Raise ValueError if something touches a level beyond the horizon, as any choice does."""
         blocks = list(rows)

@@ -1,8 +1,8 @@
-"""Counts of units in a history: their prices, their values, and what a raise adds.
+"""Statistics of units in a history: their prices, their values, and what a raise adds.
 
-A unit adds at most one to each group, and to at most `UnitCount.reach` of them. So a count of units
-costs a unit its weight times that reach wherever its rows are: a number that is added to the cost
-of the rows, and that nothing multiplies by the unit's rows again.
+A unit moves all numbers of a statistic together by at most its reach. So a count of units, or of
+bounded rows, costs a unit its weight times that reach wherever its rows are: a number that is added
+to the cost of the rows, and that nothing multiplies by the unit's rows again.
 
 A count by one holder of a federated table costs only units with rows there, which have no rows at
 other holders, or at each of them as many. So it is priced as rows are, at the holder's cells: what
@@ -10,7 +10,7 @@ the count costs a unit, divided by the rows of a unit there.
 
 Their noise is drawn, refined and raised as that of rows is (raises.py), in a list of their own:
 they are no rows of the history. Nothing here does input or output. Proof: proofs/units.md,
-"Distinct units".
+"Distinct units" and "Bounded rows".
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,17 +27,15 @@ from cube.encoding import fingerprint
 from cube.holders import holder_factor
 from cube.measurement import Measurement, PlannedMeasurement, Weight
 from cube.query import Factor, QueryBlock, counting
-from cube.statistic import PlannedUnitCount, UnitCount
+from cube.statistic import OfUnits, PlannedUnitCount, Rule
 
-Name: TypeAlias = tuple[str, int, bool]
-"""The name of a count: the fingerprint of the groups, the largest number of groups in which a unit
-counts, and whether only units with rows left out are counted.
-"""
+Name: TypeAlias = tuple[str, Rule]
+"""The name of a count: the fingerprint of the groups, and what of each unit counts."""
 
 
-def name_of(count: UnitCount) -> Name:
+def name_of(count: OfUnits) -> Name:
     """Equal for counts of the same."""
-    return fingerprint(count.block), count.groups_max, count.only_cut
+    return fingerprint(count.block), count.rule
 
 
 def planned_counts(charge: Charge) -> list[PlannedUnitCount]:
@@ -61,7 +59,7 @@ class UnitCounts:
         The axis of the holders of a federated table; empty for another one.
     rows_at_holder : int
         The most rows of one unit at one of them.
-    names : sequence of (str, int, bool)
+    names : sequence of (str, Rule)
         The name of each count (see `name_of`), in the order in which they became durable.
     measurements : sequence of Measurement
         The measured values of the counts, in the same order.
@@ -69,7 +67,7 @@ class UnitCounts:
         For each of them, the number of its charge.
     superseded : GrowingSet
         Places of those from which a later one was raised.
-    latest : mapping of (str, int, bool) to int
+    latest : mapping of (str, Rule) to int
         The place of the most accurate count of the same.
     """
 
@@ -206,11 +204,14 @@ class UnitCounts:
         return found.weight.units
 
     def _checked(self, charged: ChargedUnitCount) -> ChargedUnitCount:
-        block = self._raises.checked(charged.rows, ()).block
-        return replace(charged, count=replace(charged.count, block=block))
+        shared = self._raises.checked(charged.rows, ()).block
+        count = charged.count
+        if count.numbers is not count.block:
+            return charged
+        return replace(charged, count=replace(count, block=shared))
 
-    def _check_names(self, counts: Iterable[tuple[UnitCount, int | None]]) -> None:
-        """Refuse a raise of a count in which a unit may count in fewer or more groups."""
+    def _check_names(self, counts: Iterable[tuple[OfUnits, int | None]]) -> None:
+        """Refuse a raise of a count with other bounds on what a unit adds."""
         for count, place in counts:
             if place is None or place >= len(self.names):
                 continue

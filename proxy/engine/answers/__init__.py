@@ -10,6 +10,7 @@ from proxy.engine.answers.formula_widths import narrowed, opening
 from proxy.engine.answers.relations import N_ROWS_TRIED, check_multiplied, relation, unanswered
 from proxy.engine.answers.released import promised_columns
 from proxy.engine.answers.results import AnsweredAggregate, AnsweredItem, AnsweredPart
+from proxy.engine.answers.unit_sizes import SURE, Sizes
 from proxy.engine.answers.wanted_blocks import (
     Asked,
     Step,
@@ -21,11 +22,13 @@ from proxy.engine.answers.wanted_blocks import (
 
 __all__ = [
     "N_ROWS_TRIED",
+    "SURE",
     "TESTED_SCHEMA",
     "AnsweredAggregate",
     "AnsweredItem",
     "AnsweredPart",
     "Asked",
+    "Sizes",
     "Step",
     "asked_of",
     "at_widths",

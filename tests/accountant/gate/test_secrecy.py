@@ -62,7 +62,7 @@ class CanarySource:
 
     def measure_units(self, grouping: Grouping) -> UnitCells:
         one = np.array([1], dtype=np.int64)
-        return UnitCells(tuple(one for _ in grouping.scope), CANARY * one, one, one)
+        return UnitCells(tuple(one for _ in grouping.scope), CANARY * one, one, one, one)
 
 
 def traces(secret: int) -> list[bytes]:

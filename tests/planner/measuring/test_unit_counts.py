@@ -16,7 +16,7 @@ from cube.measurement import UNITS_PER_EPSILON
 from cube.query import LinearQuery, Partition, QueryBlock, counting
 from cube.refusals import InvalidTarget
 from cube.schema import Schema
-from cube.statistic import PlannedUnitCount
+from cube.statistic import UNIT_COUNT, PlannedUnitCount, Rule
 from cube.target import AccuracyTarget
 from inference.block_estimates import RowEstimates, widest
 from inference.posterior import Posterior
@@ -77,7 +77,7 @@ def test_what_is_bought_meets_its_target_and_is_raised_for_the_difference(
     """In all, it has cost what the narrowest target costs, within the share of a search."""
     known, was_raised = UnitCounts(rows_per_unit=5), list[bool]()
     for target in targets:
-        wanted = Wanted(BLOCK, target, groups_max=2)
+        wanted = Wanted(BLOCK, target, rule=Rule(UNIT_COUNT, 2, 0))
         before = known.units
         plan, (epsilon,) = planned(known, wanted)
         known = bought(known, plan)
@@ -98,18 +98,22 @@ def test_what_is_bought_meets_its_target_and_is_raised_for_the_difference(
 def test_of_two_that_want_the_same_one_pays() -> None:
     target = AccuracyTarget(half_width=10, confidence=0.95)
     narrow = AccuracyTarget(half_width=5, confidence=0.95)
-    one, two = (Wanted(BLOCK, it, groups_max=2) for it in (target, narrow))
+    one, two = (Wanted(BLOCK, it, rule=Rule(UNIT_COUNT, 2, 0)) for it in (target, narrow))
     plan, epsilons = planned(UnitCounts(5), one, two)
     assert len(plan) == 1
     assert epsilons[1] == 0
     assert float(epsilons[0]) == pytest.approx(2 * np.log(20) / 5, rel=1e-4)
-    other = Wanted(BLOCK, target, groups_max=1)
+    other = Wanted(BLOCK, target, rule=Rule(UNIT_COUNT, 1, 0))
     assert len(planned(UnitCounts(5), one, other)[0]) == 2
 
 
 def test_a_raise_that_the_lattice_does_not_allow_is_bought_afresh() -> None:
-    wide = Wanted(BLOCK, AccuracyTarget(half_width=500, confidence=0.95), groups_max=1)
-    fine = Wanted(BLOCK, AccuracyTarget(half_width=0.01, confidence=0.95), groups_max=1)
+    wide = Wanted(
+        BLOCK, AccuracyTarget(half_width=500, confidence=0.95), rule=Rule(UNIT_COUNT, 1, 0)
+    )
+    fine = Wanted(
+        BLOCK, AccuracyTarget(half_width=0.01, confidence=0.95), rule=Rule(UNIT_COUNT, 1, 0)
+    )
     plan, _ = planned(UnitCounts(5), wide)
     known = bought(UnitCounts(5), plan)
     ((again,), _) = planned(known, fine)
@@ -118,7 +122,9 @@ def test_a_raise_that_the_lattice_does_not_allow_is_bought_afresh() -> None:
 
 
 def test_practically_no_noise_is_refused() -> None:
-    wanted = Wanted(BLOCK, AccuracyTarget(half_width=1e-9, confidence=0.95), groups_max=1)
+    wanted = Wanted(
+        BLOCK, AccuracyTarget(half_width=1e-9, confidence=0.95), rule=Rule(UNIT_COUNT, 1, 0)
+    )
     with pytest.raises(InvalidTarget):
         planned(UnitCounts(5), wanted)
 
@@ -126,4 +132,7 @@ def test_practically_no_noise_is_refused() -> None:
 def test_rows_and_what_is_public_are_no_counts_of_units() -> None:
     target = AccuracyTarget(half_width=1, confidence=0.95)
     assert unit_count_of(Wanted(BLOCK, target)) is None
-    assert unit_count_of(Wanted(QueryBlock(LinearQuery(())), target, groups_max=1)) is None
+    assert (
+        unit_count_of(Wanted(QueryBlock(LinearQuery(())), target, rule=Rule(UNIT_COUNT, 1, 0)))
+        is None
+    )

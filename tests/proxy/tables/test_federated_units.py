@@ -126,6 +126,29 @@ def test_units_are_counted_at_their_holders_and_pay_there(tmp_path: Path) -> Non
         assert_all_agree(federation)
 
 
+BOUNDED = (
+    "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(half_width=6, rows_per_unit={}) COUNT(*) AS n "
+    "FROM orders"
+)
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_bounded_rows_are_counted_at_their_holders(tmp_path: Path, overlap: bool) -> None:
+    """As often as their bound says, and raised; a bound is found from all holders' units."""
+    truth = sum(min(2, len(unit)) for units in HOLDERS.values() for unit in units.values())
+    with federation_of(tmp_path, overlap=overlap) as federation:
+        found = ask(federation, BOUNDED.format(2))
+        assert abs(numbers(found)[0] - truth) < 40
+        assert cost(ask(federation, BOUNDED.format(2))) == 0
+        wide = federation.spent()[0]
+        ask(federation, BOUNDED.format(2).replace("=6", "=3"))
+        assert wide * Fraction(9, 5) < federation.spent()[0] < wide * Fraction(11, 5)
+        by_city = BOUNDED.format(1).replace("COUNT", "city, COUNT") + " GROUP BY city"
+        assert len(numbers(ask(federation, by_city))) == 3
+        ask(federation, BOUNDED.format("'auto'") + " WHERE city = 'a'")
+        assert_all_agree(federation, overlap=overlap)
+
+
 def test_half_as_wide_is_raised_at_every_holder(tmp_path: Path) -> None:
     with federation_of(tmp_path) as federation:
         ask(federation, COUNT)
