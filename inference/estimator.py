@@ -287,7 +287,7 @@ class Estimator:
     def _is_alone(self, measured: QueryBlock) -> bool:
         """Whether it is certain that only a block's own measurement estimates it, or each holder's.
 
-        Every measured row is of one holder. So what estimates a sum over holders is a sum of what
+        Every measured row is of one holder. So the estimate of a sum over holders is a sum of what
         estimates its addends.
         """
         addends = () if self._holders is None else self._holders.addends(measured)

@@ -457,7 +457,7 @@ def _charged_for(asked: AskedRows, analyst: str, history: TableHistory) -> Charg
 def _planned_row(
     charged: ChargedBlock, history: TableHistory, terms: GaussianTerms | None
 ) -> PlannedMeasurement:
-    """Rows to price: a raise with Gaussian noise adds a value to those that there are."""
+    """Rows to price: a raise with Gaussian noise adds a value to the earlier ones."""
     block, place = charged.block, charged.raised_from
     if not charged.is_gaussian:
         return PlannedMeasurement(block, charged.laplace_noise.weight, place)
@@ -475,7 +475,7 @@ def _planned_row(
 def _check_noise(noise: LatticeNoise | GaussianNoise, sensitivity: int = 1) -> None:
     """Raise ValueError unless a holder would draw this noise for what is paid.
 
-    Of Laplace noise the lattice may be another; of Gaussian noise it is that of the rho.
+    Laplace noise may have another lattice; Gaussian noise has that of its rho.
     """
     if isinstance(noise, GaussianNoise):
         if noise != GaussianNoise.for_rho(noise.rho, sensitivity):

@@ -150,7 +150,7 @@ def plan_unit_counts(
 def _payable(
     one: CountWanted, known: UnitCounts, schema: Schema, affordable: Affordable
 ) -> list[PlannedUnitCount]:
-    """The parts to buy, with less of those that have little left; else refused where they are."""
+    """The parts to buy: holders with little left have less weight, or else refuse theirs."""
     most = [affordable(part.count) for part in one.parts]
     if min(most, default=WEIGHT_UNITS_MAX) < WEIGHT_UNITS_MAX:
         with suppress(InvalidTarget, TooLarge):
