@@ -11,7 +11,7 @@ unit adds to is moved by more than one, and no more of them than the bound. Of b
 same is so of the groups and coefficients of a unit's rows; rows with both alike are alike.
 
 Called by the gate alone, which keeps the results in locals of one function. Proof: proofs/units.md,
-"Distinct units", "Bounded rows" and "Sizes of units".
+"Distinct units" and "Bounded rows".
 """
 
 from typing import Final

@@ -610,16 +610,21 @@ def bounded(block: QueryBlock, schema: Schema, requested: RequestedTarget) -> Ru
     Raises
     ------
     InvalidTarget
-        If each unit has one row, or no row would count.
+        If a sum is bounded where each unit has one row, or twice, or so that no row would count.
     """
     rows_asked, sum_asked = requested.rows_per_unit, requested.unit_sum_max
     if (rows_asked is None and sum_asked is None) or block.query.is_constant:
         return None
-    if schema.rows_per_unit_max == 1:
+    if sum_asked is not None and rows_asked == 0:
         raise InvalidTarget(
-            f"{schema.table} has one row for each unit, so rows_per_unit and unit_sum_max bound "
-            "nothing.",
-            hint="Leave them out. LEAST(value, bound) bounds the values of a sum.",
+            "unit_sum_max and rows_per_unit => 'auto' both bound a sum.", hint="Name one of them."
+        )
+    if schema.rows_per_unit_max == 1:
+        if sum_asked is None:
+            return None
+        raise InvalidTarget(
+            f"{schema.table} has one row for each unit, so unit_sum_max would bound rows.",
+            hint="Leave it out. SUM(LEAST(value, bound)) bounds the values of a sum.",
         )
     row, multiplier = block.primitive
     largest, every = int(row.query.bound), schema.rows_per_unit_max
@@ -638,14 +643,19 @@ def bounded(block: QueryBlock, schema: Schema, requested: RequestedTarget) -> Ru
 
 
 def refuse_bounds(aggregates: Iterable[Aggregate]) -> None:
-    """Refuse bounds where counts of several groupings are computed with together.
+    """Refuse bounds where several counts or sums are computed with together.
 
-    Of a unit with more rows, other rows count in each grouping.
+    Of a unit with more rows, other rows count in each of them.
     """
-    if any(one.fits_units or (one.rule and not one.counts_units) for one in aggregates):
+    if any(map(is_bounded, aggregates)):
         raise UnsupportedSql(
-            "rows_per_unit and unit_sum_max cannot be used in a test, or for counts that are to "
-            "agree.",
-            hint="Leave them out: of a unit with more rows, other rows would count in each of the "
-            "counts.",
+            "rows_per_unit and unit_sum_max cannot be used where several counts or sums make one "
+            "answer: averages, shares, tests, counts that are to agree.",
+            hint="Ask for each sum and count by itself. Of a unit with more rows, other rows count "
+            "in each of them.",
         )
+
+
+def is_bounded(aggregate: Aggregate) -> bool:
+    """Whether only some rows of each unit count, or a bound on them is to be found."""
+    return aggregate.fits_units or (aggregate.rule is not None and not aggregate.counts_units)

@@ -45,6 +45,7 @@ from planner.lowering.linear import (
     check_values,
     counts_records,
     grouping,
+    is_bounded,
     linear_query,
     refuse_bounds,
     summed_columns,
@@ -420,6 +421,7 @@ class PartBuilder:
             )
             rule = bounded(blocks[0], self.rows.schema, self.requested) if blocks else None
             is_fitted = rule is None and self.requested.rows_per_unit == 0
+            is_fitted &= self.rows.schema.rows_per_unit_max > 1
             said = is_total, is_nonnegative, rule, is_fitted
             self._aggregates[key] = Aggregate(text, text, blocks, target, *said)
             self._places[key] = len(self._places)
@@ -620,8 +622,12 @@ class PartBuilder:
                 f"The SELECT needs more than {N_COLUMNS_MAX} answers, intervals and group keys.",
                 hint="Split them over several statements.",
             )
+        known = [self._aggregates[key] for key in self._keys_of]
         if self.question is not None or self.consistency is not None:
-            refuse_bounds(self._aggregates.values())
+            refuse_bounds(known)
+        for answer in self._answers:
+            if sum(is_bounded(known[place]) for place in set(answer.uses)) > 1:
+                refuse_bounds(known)
         self._decide_what_is_compared()
         cap = self.requested.epsilon_cap
         answers = tuple(map(self._unless_decided, self._answers))

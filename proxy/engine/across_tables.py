@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cube.query import QueryBlock, counting, restricted
-from cube.refusals import NotCovered, SourceUnavailable, TargetNotReached
+from cube.refusals import NotCovered, Refused, SourceUnavailable, TargetNotReached
 from cube.runtime import cached_property
 from cube.statistic import UNIT_COUNT, Rule
 from inference import Posterior, RowEstimate
@@ -46,6 +46,7 @@ from inference.marginals import UnknownLaw
 from inference.noise_law import law_of_noise
 from planner.level_summary import LevelSummary
 from planner.workload import (
+    Aggregate,
     Answer,
     ChangedValues,
     Fallback,
@@ -56,7 +57,12 @@ from planner.workload import (
 )
 from proxy.api import LEFT_OUT, SOURCE_HISTORY, SOURCE_MEASURED, SOURCE_PUBLIC, Caller, rows_kept
 from proxy.engine.answers import AnsweredAggregate, AnsweredItem, AnsweredPart
-from proxy.engine.asked_before import fitted, said_of_bounds
+from proxy.engine.asked_before import (
+    fitted,
+    fitted_by_history,
+    said_of_bounds,
+    say_what_bounds_cost,
+)
 from proxy.engine.default_cost import at_default_cost, within_cost
 from proxy.engine.disclosure import disclosed
 from proxy.engine.own_tables import own_answers, wanted_of
@@ -304,7 +310,9 @@ class AnsweredTable:
         one, *rest = first.aggregates
         paid = replace(one, epsilon_spent=one.epsilon_spent + epsilon, source=SOURCE_MEASURED)
         parts = (replace(first, aggregates=(paid, *rest)), *others)
-        return replace(self, parts=parts, settled=parts if self.settled else ())
+        said = f"{self.table.info.schema.table}: epsilon {float(epsilon):.3g} of it found a bound."
+        settled = parts if self.settled else ()
+        return replace(self, parts=parts, settled=settled, notes=(*self.notes, said))
 
 
 def answered_tables(
@@ -321,7 +329,23 @@ def answered_tables(
     Raises as `settle` does, before the first table is charged if that can be foreseen.
     """
     opened = [tables[name] for name in workload.tables]
-    workload, of_bounds = _fitted(workload, opened, caller)
+    workload, of_bounds = _fitted(workload, opened, caller, outer)
+    try:
+        yield from _answered(workload, opened, caller, outer, rounds, of_bounds)
+    except Refused as refusal:
+        say_what_bounds_cost(refusal, sum(of_bounds.values(), Fraction(0)))
+        raise
+
+
+def _answered(  # noqa: PLR0913, PLR0917 - as `answered_tables`, and what was spent before
+    workload: Workload,
+    opened: Sequence[ServedTable | SelfAnswering],
+    caller: Caller,
+    outer: OuterSql,
+    rounds: int,
+    of_bounds: Mapping[str, Fraction],
+) -> Iterator[AnsweredTable]:
+    """The same once bounds on units are found, at the epsilons of `of_bounds` for each table."""
     is_covered = len(opened) == 1 or _is_covered(workload, opened, caller, outer)
     spent = sum(of_bounds.values(), Fraction(0))
     for table in opened:
@@ -349,21 +373,44 @@ def answered_tables(
 
 
 def _fitted(
-    workload: Workload, opened: Sequence[ServedTable | SelfAnswering], caller: Caller
+    workload: Workload,
+    opened: Sequence[ServedTable | SelfAnswering],
+    caller: Caller,
+    outer: OuterSql,
 ) -> tuple[Workload, dict[str, Fraction]]:
-    """The workload with bounds on units that fit it, and what they cost on each table."""
+    """The workload with bounds on units that fit it, and what they cost on each table.
+
+    Nothing is bought if it can be foreseen that no bound would make the statement payable.
+    """
     asked = {one.table for one in workload.parts if any(a.fits_units for a in one.aggregates)}
     found: dict[str, Fraction] = {}
+    if asked:
+        _is_covered(workload, opened, caller, outer)
     for table in opened:
         name = table.info.schema.table
         if name not in asked or not isinstance(table, ServedTable):
             continue
-        parts, found[name] = fitted(table, workload.of_table(name), caller)
-        by_name = {one.name: one for one in parts}
+        parts = workload.of_table(name)
+        some = some_holders(table, parts) if workload.any_holders else None
+        spent = sum(found.values(), Fraction(0))
+        of_able, found[name] = fitted(table, some[0] if some else parts, caller.payer, spent)
+        ruled = {
+            one.name: replace(one, aggregates=_with_rules_of(one.aggregates, other.aggregates))
+            for one, other in zip(parts, of_able, strict=True)
+        }
         workload = replace(
-            workload, parts=tuple(by_name.get(one.name, one) for one in workload.parts)
+            workload, parts=tuple(ruled.get(one.name, one) for one in workload.parts)
         )
     return workload, found
+
+
+def _with_rules_of(
+    aggregates: Sequence[Aggregate], ruled: Sequence[Aggregate]
+) -> tuple[Aggregate, ...]:
+    return tuple(
+        replace(one, rule=other.rule, fits_units=other.fits_units)
+        for one, other in zip(aggregates, ruled, strict=True)
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -418,9 +465,13 @@ class _OnTable:
         is_told = table.extent.holders is not None or counts_kept_rows(parts)
         caveats = left_out(table, caller) if is_told else ()
         caveats += rows_changed(table, workload.changed, caller)
+        of_bounds: tuple[str, ...] = ()
         if any(one.rule is not None for part in parts for one in part.aggregates):
-            caveats += tuple(said_of_bounds(table, parts, caller))
-        warnings = () if missed is None or not settled else (MISSED.format(missed.message),)
+            said, of_bounds = said_of_bounds(table, parts, caller)
+            caveats += said
+        warnings = of_bounds
+        if missed is not None and settled:
+            warnings = (*of_bounds, MISSED.format(missed.message))
         return AnsweredTable(table, tuple(shown), tuple(settled), notes, caveats, warnings)
 
 
@@ -483,7 +534,10 @@ def falls_back(workload: Workload, table: ServedTable, caller: Caller) -> bool:
 
 
 def _is_covered(
-    workload: Workload, opened: list[ServedTable | SelfAnswering], caller: Caller, outer: OuterSql
+    workload: Workload,
+    opened: Sequence[ServedTable | SelfAnswering],
+    caller: Caller,
+    outer: OuterSql,
 ) -> bool:
     """Whether all tables can be paid; False if one cannot and all may fall back on history.
 
@@ -500,7 +554,7 @@ def _is_covered(
     for table in gated:
         parts = workload.of_table(table.info.schema.table)
         hidden = shown_instead(table, caller)
-        asked = parts
+        asked = parts = fitted_by_history(table, parts, caller, least=True)
         parts, said = at_default_cost(table, asked, caller.payer, foreseen)
         attempt = partial(
             rehearse,

@@ -198,7 +198,7 @@ def _check_rows(workloads: Sequence[Workload]) -> None:
     """Refuse counts of units: what is planned together are rows, which share a history."""
     parts = (part for workload in workloads for part in workload.parts)
     for aggregate in (one for part in parts for one in part.aggregates):
-        if aggregate.rule is not None:
+        if aggregate.rule is not None or aggregate.fits_units:
             raise InvalidRequest(
                 f"A batch does not plan {aggregate.sql}, because it shares no measurement with "
                 "other answers.",

@@ -673,7 +673,7 @@ class Engine:
                         here.extend(own_explained(table, parts, workload.fallback))
                         continue
                     priced = shown_instead(table, caller) or table
-                    parts = fitted_by_history(table, parts)
+                    parts = fitted_by_history(table, parts, caller)
                     parts, _ = at_default_cost(table, parts, caller.payer, rounds=len(workloads))
                     asked = table.info.schema, parts, self._outer
                     told = explained(priced.snapshot(), *asked, seen.units_of(name))

@@ -10,7 +10,7 @@ from proxy.engine.answers.formula_widths import narrowed, opening
 from proxy.engine.answers.relations import N_ROWS_TRIED, check_multiplied, relation, unanswered
 from proxy.engine.answers.released import promised_columns
 from proxy.engine.answers.results import AnsweredAggregate, AnsweredItem, AnsweredPart
-from proxy.engine.answers.unit_sizes import SURE, Sizes
+from proxy.engine.answers.unit_sizes import HIDDEN, SURE, Sizes
 from proxy.engine.answers.wanted_blocks import (
     Asked,
     Step,
@@ -21,6 +21,7 @@ from proxy.engine.answers.wanted_blocks import (
 )
 
 __all__ = [
+    "HIDDEN",
     "N_ROWS_TRIED",
     "SURE",
     "TESTED_SCHEMA",

@@ -18,6 +18,7 @@ from inference.noise_law import law_of_noise
 SURE: Final = 0.95  # of the sizes' intervals
 SEEN: Final = 0.7  # of all units, before a bound is chosen
 RARER_MAX: Final = 0.7  # units of twice the size
+HIDDEN: Final = "Noise can hide that most of"
 MISTAKEN: Final = 0.002  # the probability that units seem to be in some range that has none
 
 
@@ -101,28 +102,28 @@ class Sizes:
         )
 
     def said(self, bound: int, confidence: float, unit: str, what: str) -> str:
-        """How much a bound leaves out, with intervals that hold with the confidence."""
-        units, cut, total = (self._sum(bound, power) for power in (0, 1, 2))
+        """How much a bound leaves out, with upper ends that hold with the confidence."""
+        units, cut, kept = (self._sum(bound, power) for power in (0, 1, 2))
         _, high = units.interval(confidence)
         told = (
             f"About {_count(units.value)} {unit}s have more (at most {_count(high)} at confidence "
             f"{confidence:g})"
         )
-        if self.total <= 0:
-            return f"{told}."
-        told += f"; about {self._above(self.numbers, bound) / self.total:.2g} of {what} is left out"
-        _, most = cut.interval(confidence)
-        least, _ = total.interval(confidence)
-        if least > 0 and most < least:
-            told += f" (at most {most / least:.2g})"
-        return f"{told}."
+        _, most = cut.interval((1 + confidence) / 2)
+        least, _ = kept.interval((1 + confidence) / 2)
+        if most >= max(least, 0.0):
+            return f"{told}. {HIDDEN} {what} is left out."
+        share = self._above(self.numbers, bound) / self.total
+        largest = most / (most + least)
+        return f"{told}. About {share:.2g} of {what} is left out (at most {largest:.2g})."
 
     def _sum(self, bound: int, power: int) -> Posterior:
-        """The number of units above a bound; the most that they have above it; or least of all."""
+        """The units above a bound; the most that they have above it; or the least that counts."""
         weights = []
         for low, high in self.ends:
             is_above = high > bound
-            weights.append([float(is_above), float(max(0, high - bound)), float(low)][power])
+            least = float(min(low, bound))
+            weights.append([float(is_above), float(max(0, high - bound)), least][power])
         scales = np.array(self.scales)
         value = math.fsum(
             weight * one.value for weight, one in zip(weights, self.found, strict=True)

@@ -20,6 +20,7 @@ from proxy.engine.asked_before.unit_bounds import (
     fitted,
     fitted_by_history,
     said_of_bounds,
+    say_what_bounds_cost,
 )
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "fitted_by_history",
     "given",
     "said_of_bounds",
+    "say_what_bounds_cost",
     "say_what_is_known",
     "stand_ins",
     "with_first",

@@ -11,7 +11,7 @@ price. So a bound that does not pay costs little.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
@@ -20,7 +20,7 @@ from accountant.cost import profile_of
 from accountant.ledger import Payer
 from cube.measurement import UNITS_PER_EPSILON
 from cube.query import QueryBlock
-from cube.refusals import InvalidTarget, NotCovered, TooLarge
+from cube.refusals import InvalidTarget, NotCovered, Refused, TooLarge
 from cube.schema import Schema
 from cube.statistic import BOUNDED_ROWS, UNIT_SIZES, Rule
 from cube.target import AccuracyTarget
@@ -28,7 +28,7 @@ from inference import Posterior, RowEstimates
 from planner.measuring import weight_for
 from planner.workload import Aggregate, Part, Wanted
 from proxy.api import Caller
-from proxy.engine.answers import SURE, Sizes, smallest_cap
+from proxy.engine.answers import HIDDEN, SURE, Sizes, smallest_cap
 from proxy.tables import ServedTable, shown_instead
 
 FIRST_PRICE: Final = Fraction(1, 1000)  # of the sizes
@@ -38,7 +38,7 @@ ADVICE: Final = (
     "OPTIONS(rows_per_unit => 'auto') may cost far less: it looks first how many rows of each {} "
     "the statement is about."
 )
-PART_WITHOUT: Final = 16  # the same while no bound seems to pay
+PART_WITHOUT: Final = 16  # the same while no unit is seen, or no bound seems to pay
 PART_UNSEEN: Final = 2  # the same of a given price, while no unit is seen
 PART_OF_LEFT: Final = 20  # of the budget, where the price cannot be foreseen
 
@@ -105,39 +105,48 @@ class _Fit:
 
 
 def fitted(
-    table: ServedTable, parts: Sequence[Part], caller: Caller
+    table: ServedTable, parts: Sequence[Part], payer: Payer, elsewhere: Fraction = Fraction(0)
 ) -> tuple[tuple[Part, ...], Fraction]:
     """Parts with bounds that fit them where they ask for these, and what that cost. May charge.
+
+    What the statement has spent `elsewhere` counts towards its cap.
+
+    Raises
+    ------
+    LedgerUnavailable, SourceUnavailable
+        What was charged is kept, and completed at the next request.
+    """
+    rules, spent = {}, Fraction(0)
+    cap = smallest_cap(parts)
+    for key, (part, fit) in _asked(table, parts).items():
+        left = None if cap is None else cap - elsewhere - spent
+        rules[key], paid = _found(table, part, fit, payer, left)
+        spent += paid
+    return _with_rules(parts, rules), spent
+
+
+def fitted_by_history(
+    table: ServedTable, parts: Sequence[Part], caller: Caller, *, least: bool = False
+) -> tuple[Part, ...]:
+    """The same as far as the history tells, and without a bound where it does not; free.
+
+    With `least`, one row of each unit counts where it does not: nothing costs less than that.
 
     Raises
     ------
     InvalidTarget
         If others' history is private: the bound would tell what they have asked.
     """
-    asked = _asked(table, parts)
-    if not asked:
-        return tuple(parts), Fraction(0)
-    if shown_instead(table, caller) is not None:
+    rules, asked = {}, _asked(table, parts)
+    if asked and shown_instead(table, caller) is not None:
         raise InvalidTarget(
             f"The history of {table.info.schema.table} is private, so no bound is looked up in it.",
             hint="Name the number of rows of a unit that count: rows_per_unit => 4.",
         )
-    rules, spent = {}, Fraction(0)
-    cap = smallest_cap(parts)
-    for key, (part, fit) in asked.items():
-        left = None if cap is None else cap - spent
-        rules[key], paid = _found(table, part, fit, caller.payer, left)
-        spent += paid
-    return _with_rules(parts, rules), spent
-
-
-def fitted_by_history(table: ServedTable, parts: Sequence[Part]) -> tuple[Part, ...]:
-    """The same as far as the history tells. Charges nothing."""
-    rules = {}
-    for key, (_, fit) in _asked(table, parts).items():
+    for key, (_, fit) in asked.items():
         sizes = _known(table, fit)
         bound = None if sizes is None else sizes.bound(table.info.cut_share_max)
-        rules[key] = fit.bounded(bound)
+        rules[key] = fit.bounded(1 if least and sizes is None else bound)
     return _with_rules(parts, rules)
 
 
@@ -147,7 +156,7 @@ def _asked(table: ServedTable, parts: Sequence[Part]) -> dict[tuple[int, int], t
         (at, place): (part, _Fit(aggregate, table.info.schema))
         for at, part in enumerate(parts)
         for place, aggregate in enumerate(part.aggregates)
-        if aggregate.fits_units
+        if aggregate.fits_units and aggregate.blocks and not aggregate.is_constant
     }
 
 
@@ -175,7 +184,7 @@ def _found(
     table: ServedTable, part: Part, fit: _Fit, payer: Payer, cap: Fraction | None
 ) -> tuple[Rule | None, Fraction]:
     """A bound, and what the sizes cost: they are bought until the bound can be told."""
-    share, spent, price = table.info.cut_share_max, Fraction(0), FIRST_PRICE
+    spent, price = Fraction(0), FIRST_PRICE
     if _is_known(table, part, fit):
         return None, spent  # all rows are known well enough
     while True:
@@ -188,35 +197,39 @@ def _found(
         sizes = fit.sizes(acquired.known[0])
         if sizes is None:
             return None, spent
-        if part.is_default:
-            given = (part.epsilon_cap or table.info.default_cost or price) / len(part.aggregates)
-            bound = sizes.best_for(float(given - price))
-            foreseen: Fraction | None = given
-            part_of_price = PART_UNSEEN if bound is None else PART_OF_PRICE
-        else:
-            bound = sizes.bound(share)
-            width = _width(part, fit, sizes)
-            foreseen = None if width is None else fit.price(bound, width)
-            is_large = bound is not None and fit.bounded(bound) is None
-            part_of_price = PART_WITHOUT if is_large else PART_OF_PRICE
-        rule = fit.bounded(bound)
-        if foreseen is not None and price >= foreseen / part_of_price:
-            return rule, spent
-        if 2 * price > table.left(payer) / PART_OF_LEFT:
-            return rule, spent
+        bound, most = _bound(table, part, fit, sizes, price)
+        if price >= most or 2 * price > table.left(payer) / PART_OF_LEFT:
+            return fit.bounded(bound), spent
         price *= 2
 
 
-def _width(part: Part, fit: _Fit, sizes: Sizes) -> float | None:
-    """The half-width that the statement will need, about; None if that cannot be told."""
+def _bound(
+    table: ServedTable, part: Part, fit: _Fit, sizes: Sizes, price: Fraction
+) -> tuple[int | None, Fraction]:
+    """A bound by sizes that cost so much, and the price from which on they are accurate enough."""
+    if not part.is_default:
+        bound = sizes.bound(table.info.cut_share_max)
+        foreseen = fit.price(bound, _width(part, fit, sizes))
+    else:
+        given = (part.epsilon_cap or table.info.default_cost or price) / len(part.aggregates)
+        bound = sizes.best_for(float(given - price))
+        foreseen = min(given, fit.price(bound, _width(part, fit, sizes)))
+        if bound is None:
+            return None, foreseen / PART_UNSEEN
+    is_seen = any(sizes.seen) and (bound is None or fit.bounded(bound) is not None)
+    return bound, foreseen / (PART_OF_PRICE if is_seen else PART_WITHOUT)
+
+
+def _width(part: Part, fit: _Fit, sizes: Sizes) -> float:
+    """The half-width that the statement will need, about."""
+    target, decision = fit.aggregate.target, fit.aggregate.decision
+    if decision is not None:
+        return decision.farthest
     relative = _relative(part, fit)
-    if not relative:
-        return fit.aggregate.target.half_width
     _, multiplier = fit.block.primitive
     total = sizes.total * abs(float(multiplier)) / max(1, fit.block.n_rows)
-    if total <= 0:
-        return None
-    return min(max(share * total, floor) for share, floor in relative)
+    widths = (max(share * total, floor) for share, floor in relative)
+    return min((one for one in widths if one > 0), default=target.half_width)
 
 
 def _relative(part: Part, fit: _Fit) -> list[tuple[float, float]]:
@@ -244,6 +257,13 @@ def _is_known(table: ServedTable, part: Part, fit: _Fit) -> bool:
     return True
 
 
+def say_what_bounds_cost(refusal: Refused, epsilon: Fraction) -> None:
+    """Let a refusal of the statement say what was spent to find bounds on units."""
+    if epsilon:
+        said = f"Epsilon {float(epsilon):.3g} was spent to find a bound on units, which is kept."
+        refusal.hint = said if refusal.hint is None else f"{refusal.hint} {said}"
+
+
 def advice_on(table: ServedTable, aggregate: Aggregate) -> str | None:
     """Which bound on units would make an aggregate cheaper, as far as the history tells.
 
@@ -265,31 +285,41 @@ def advice_on(table: ServedTable, aggregate: Aggregate) -> str | None:
     if fit.by_sum:
         option = f"unit_sum_max => {bound * abs(float(multiplier)):.15g}"
     confidence = table.info.default.confidence
-    what = "the sum" if fit.by_sum else "the rows"
+    what = "the sum" if fit.by_sum else "the number"
     said = sizes.said(bound, confidence, str(schema.unit), what)
     return f"OPTIONS({option}) costs {fit.largest / bound:.3g} times less. {said}"
 
 
-def said_of_bounds(table: ServedTable, parts: Sequence[Part], caller: Caller) -> Iterator[str]:
-    """A sentence on the bounds of each aggregate and on the rows that they leave out, each once."""
-    schema = table.info.schema
-    said: set[str] = set()
-    for part in parts:
-        for one in part.aggregates:
-            if one.rule is None or one.rule.kind != BOUNDED_ROWS or one.is_constant:
-                continue
-            text = _said(table, one, one.rule, caller)
-            if text not in said:
-                said.add(text)
-                yield f"{schema.table}: {text}"
+def said_of_bounds(
+    table: ServedTable, parts: Sequence[Part], caller: Caller
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Sentences on the bounds of each aggregate and on what they leave out, each once.
+
+    Returns
+    -------
+    caveats, warnings : tuple of str
+        Warnings are those by which most may be left out.
+    """
+    name = table.info.schema.table
+    bounded = (
+        (one, one.rule)
+        for part in parts
+        for one in part.aggregates
+        if one.rule is not None and one.rule.kind == BOUNDED_ROWS and not one.is_constant
+    )
+    said = dict.fromkeys(f"{name}: {_said(table, *one, caller)}" for one in bounded)
+    warnings = tuple(one for one in said if HIDDEN in one)
+    return tuple(one for one in said if one not in warnings), warnings
 
 
 def _said(table: ServedTable, one: Aggregate, rule: Rule, caller: Caller) -> str:
     schema = table.info.schema
     fit = _Fit(one, schema)
     _, multiplier = fit.block.primitive
-    by_rows = f"at most {rule.most} rows of each {schema.unit} count"
-    by_sum = f"each {schema.unit} adds at most {rule.beside * abs(float(multiplier)):,.15g}"
+    where = " at each holder" if table.extent.schema.people_overlap else ""
+    by_rows = f"at most {rule.most} rows of each {schema.unit} count{where}"
+    largest = rule.beside * abs(float(multiplier))
+    by_sum = f"each {schema.unit} adds at most {largest:,.15g}{where}"
     bounds = [by_rows] if rule.most < schema.rows_per_unit_max else []
     if rule.beside < rule.most * profile_of(fit.block.primitive[0]).bound:
         bounds.append(by_sum)
@@ -301,6 +331,6 @@ def _said(table: ServedTable, one: Aggregate, rule: Rule, caller: Caller) -> str
         sizes = known
     if sizes is None:
         return f"{text} How much that leaves out is not known."
-    what = "the sum" if fit.by_sum else "the rows"
+    what = "the sum" if fit.by_sum else "the number"
     bound = rule.beside if fit.by_sum else rule.most
     return f"{text} {sizes.said(bound, table.info.default.confidence, str(schema.unit), what)}"
