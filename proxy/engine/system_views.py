@@ -22,6 +22,7 @@ from cube.measurement import UNITS_PER_EPSILON, Measurement
 from cube.query import N_GROUPS_MAX
 from cube.refusals import InvalidTarget, UnknownName
 from cube.schema import Schema
+from cube.statistic import Rule
 from planner.domain import PRIVACY_SCHEMA
 from planner.measuring import weight_for
 from planner.sql import listed, suggestion
@@ -243,8 +244,8 @@ def _history_rows(record: TableRecord) -> Iterator[Row]:
     declared = DeclaredTable.parse(declare(record.whole_schema, version=version("tacit-dp")))
     rows = [(one, query_text(one.block, declared)) for one in record.entries.measurements]
     counts = [
-        (one, of_units_text(one.block, rule, declared))
-        for one, (_, rule) in zip(
+        (one, of_units_text(one.block, Rule(*name[1:]), declared))
+        for one, name in zip(
             record.entries.unit_counts.measurements, record.entries.unit_counts.names, strict=True
         )
     ]

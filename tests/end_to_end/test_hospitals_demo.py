@@ -8,7 +8,8 @@ import pytest
 from examples.hospitals import demo
 from examples.hospitals.patients import HOSPITALS, admitted
 
-pytestmark = pytest.mark.processes
+# Four servers take most of a fast test's time; tests/proxy/federation has smaller sessions.
+pytestmark = [pytest.mark.processes, pytest.mark.slow]
 
 N_PATIENTS = sum(one.n_patients for one in HOSPITALS)
 # Noise of three counts at half-width 150 is beyond this once in a million runs.

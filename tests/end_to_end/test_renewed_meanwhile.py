@@ -67,16 +67,16 @@ def test_a_statement_that_paid_before_is_not_paid_for_again(
 def test_a_statement_that_has_not_paid_begins_again(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    right = Gate.charge
+    right = Gate.charge_each
     with served(folder) as service:
 
         def renewed_before(gate: Gate, *arguments: object, **options: object) -> object:
-            monkeypatch.setattr(Gate, "charge", right)
+            monkeypatch.setattr(Gate, "charge_each", right)
             renew(folder)
             follow(service)
             return right(gate, *arguments, **options)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(Gate, "charge", renewed_before)
+        monkeypatch.setattr(Gate, "charge_each", renewed_before)
         with paced(Deadline(60)):
             assert counts(ask(service).data) == AFTER
     check_ledger(folder, 2)

@@ -27,15 +27,15 @@ from cube.encoding import fingerprint
 from cube.holders import holder_factor
 from cube.measurement import Measurement, PlannedMeasurement, Weight
 from cube.query import Factor, QueryBlock, counting
-from cube.statistic import OfUnits, PlannedUnitCount, Rule
+from cube.statistic import OfUnits, PlannedUnitCount
 
-Name: TypeAlias = tuple[str, Rule]
-"""The name of a count: the fingerprint of the groups, and what of each unit counts."""
+Name: TypeAlias = tuple[str, str, int, int]
+"""The name of a count: the fingerprint of the groups, and the `Rule` by which units count."""
 
 
 def name_of(count: OfUnits) -> Name:
     """Equal for counts of the same."""
-    return fingerprint(count.block), count.rule
+    return fingerprint(count.block), *count.rule
 
 
 def planned_counts(charge: Charge) -> list[PlannedUnitCount]:
@@ -59,7 +59,7 @@ class UnitCounts:
         The axis of the holders of a federated table; empty for another one.
     rows_at_holder : int
         The most rows of one unit at one of them.
-    names : sequence of (str, Rule)
+    names : sequence of Name
         The name of each count (see `name_of`), in the order in which they became durable.
     measurements : sequence of Measurement
         The measured values of the counts, in the same order.
@@ -67,7 +67,7 @@ class UnitCounts:
         For each of them, the number of its charge.
     superseded : GrowingSet
         Places of those from which a later one was raised.
-    latest : mapping of (str, Rule) to int
+    latest : mapping of Name to int
         The place of the most accurate count of the same.
     """
 
