@@ -13,8 +13,7 @@ for each with ``rows_per_unit => 'auto'``:
                 beside that of R2T (Dong et al., SIGMOD 2022, simulated 200 times with a bound of
                 2**24 for money and 2**10 for counts). Rows that are left out count as errors
 
-A predicate about which neither can say anything at epsilon 1, as both are off by more than half, has
-no bar for that.
+A predicate has no bar for that if both are off by more than half.
 """
 
 import math
