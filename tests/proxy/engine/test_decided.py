@@ -67,12 +67,15 @@ def test_claims_of_all_kinds_are_decided(engine: Engine, claim: str, holds: bool
 
 
 def test_what_is_not_decided_at_the_last_width_is_said_or_refused(engine: Engine) -> None:
-    claim = f"DP_PROBABILITY(n > {N_ROWS}) AS p FROM people"
+    """About the noisy answer itself, whose probability is one half."""
+    known = asked(engine, f"{DP}(half_width => 100) COUNT(*) AS n FROM people")
+    limit = round(known.data.to_pylist()[0]["n"])
+    claim = f"DP_PROBABILITY(n > {limit}) AS p FROM people"
     sql = f"{DP}(decide => 0.99, half_width => 100) COUNT(*) AS n, {claim}"
     result = asked(engine, sql)
     assert result.receipt is not None
     (warning,) = result.receipt.warnings
-    assert f"DP_PROBABILITY(n > {N_ROWS}) is not decided." in warning
+    assert f"DP_PROBABILITY(n > {limit}) is not decided." in warning
     strict = sql.replace("decide =>", "fallback => 'error', decide =>")
     with pytest.raises(TargetNotReached, match="is not decided") as refused:
         asked(engine, strict)
