@@ -122,27 +122,15 @@ class Gaussian:
 
 
 @dataclass(frozen=True, slots=True)
-class UnitCount:
-    """How many units have a row in each group, with at most so many groups of each unit.
+class _OfUnits:
+    """What of each unit counts in a block, with noise.
 
-    With `only_cut`, only units with rows left out are counted, at the same cost. `raised_from` is
-    the place of an earlier count whose noise this one refines.
+    `raised_from` is the place of an earlier statistic of units whose noise this one refines.
     """
 
     block: Block
-    groups_max: int
     noise: Noise
     raised_from: int | None
-    only_cut: bool
-
-    @property
-    def rule(self) -> tuple[int, bool]:
-        """What of each unit counts."""
-        return self.groups_max, self.only_cut
-
-    def reach(self, n_rows: int) -> int:
-        """In how many groups a unit with so many rows counts."""
-        return min(self.block.n_rows, self.groups_max, n_rows)
 
     @property
     def n_released(self) -> int:
@@ -161,32 +149,31 @@ class UnitCount:
 
 
 @dataclass(frozen=True, slots=True)
-class BoundedRows:
-    """The rows of a block, of each unit at most `rows_max` of them and `sum_max` in all.
+class UnitCount(_OfUnits):
+    """How many units have a row in each group, with at most so many groups of each unit.
 
-    `raised_from` is as of a count of units.
+    With `only_cut`, only units with rows left out are counted, at the same cost.
     """
 
-    block: Block
+    groups_max: int
+    only_cut: bool
+
+    @property
+    def rule(self) -> tuple[int, bool]:
+        """What of each unit counts."""
+        return self.groups_max, self.only_cut
+
+    def reach(self, n_rows: int) -> int:
+        """In how many groups a unit with so many rows counts."""
+        return min(self.block.n_rows, self.groups_max, n_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedRows(_OfUnits):
+    """The rows of a block, of each unit at most `rows_max` of them and `sum_max` in all."""
+
     rows_max: int
     sum_max: int
-    noise: Noise
-    raised_from: int | None
-
-    @property
-    def n_released(self) -> int:
-        """A number for each group."""
-        return self.block.n_rows
-
-    @property
-    def share(self) -> Share:
-        """Where its groups are; no cell pays by it."""
-        return self.block.share
-
-    @property
-    def arrays(self) -> tuple[LevelArray, ...]:
-        """All its arrays over levels."""
-        return self.block.share.arrays
 
     @property
     def rule(self) -> tuple[int, int]:
@@ -199,29 +186,16 @@ class BoundedRows:
 
 
 @dataclass(frozen=True, slots=True)
-class UnitSizes:
+class UnitSizes(_OfUnits):
     """How many units have how many rows of a block, in ranges: a unit is in one of them."""
 
-    block: Block
     n_ranges: int
     by_sum: bool
-    noise: Noise
-    raised_from: int | None
 
     @property
     def n_released(self) -> int:
         """A number for each range."""
         return self.n_ranges
-
-    @property
-    def share(self) -> Share:
-        """Where its groups are; no cell pays by it."""
-        return self.block.share
-
-    @property
-    def arrays(self) -> tuple[LevelArray, ...]:
-        """All its arrays over levels."""
-        return self.block.share.arrays
 
     @property
     def rule(self) -> tuple[int, bool]:
@@ -273,7 +247,7 @@ def _unit_count(value: Json, blocks: BlockReader) -> UnitCount:
         )
     raised_from = whole(fields, "raised_from") if "raised_from" in fields else None
     block, noise = blocks.block(fields["block"]), noise_of(fields)
-    return UnitCount(block, groups_max, noise, raised_from, "only_cut" in fields)
+    return UnitCount(block, noise, raised_from, groups_max, "only_cut" in fields)
 
 
 def _bounded_rows(value: Json, blocks: BlockReader) -> BoundedRows:
@@ -284,7 +258,7 @@ def _bounded_rows(value: Json, blocks: BlockReader) -> BoundedRows:
         raise Wrong("the rows of a unit are bounded by more than is allowed")
     raised_from = whole(fields, "raised_from") if "raised_from" in fields else None
     block, noise = blocks.block(fields["block"]), noise_of(fields)
-    return BoundedRows(block, rows_max, sum_max, noise, raised_from)
+    return BoundedRows(block, noise, raised_from, rows_max, sum_max)
 
 
 def _unit_sizes(value: Json, blocks: BlockReader) -> UnitSizes:
@@ -295,7 +269,7 @@ def _unit_sizes(value: Json, blocks: BlockReader) -> UnitSizes:
         raise Wrong("the ranges of sizes of units are none")
     raised_from = whole(fields, "raised_from") if "raised_from" in fields else None
     block, noise = blocks.block(fields["block"]), noise_of(fields)
-    return UnitSizes(block, n_ranges, fields["by_sum"], noise, raised_from)
+    return UnitSizes(block, noise, raised_from, n_ranges, fields["by_sum"])
 
 
 def _distance(value: Json, blocks: BlockReader) -> Distance | Gaussian:

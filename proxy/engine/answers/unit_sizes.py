@@ -46,7 +46,7 @@ class Sizes:
 
     @property
     def scales(self) -> list[float]:
-        """The scale of the noise of each number, about."""
+        """The scale of the noise of each number, about; one scale for a sum of holders' noise."""
         return [one.half_width(SURE) / -math.log1p(-SURE) for one in self.found]
 
     @property

@@ -7,7 +7,6 @@ is chosen follows from noisy values that were paid for.
 
 The sizes are measured more and more accurately until they have cost a fair part of the statement's
 price. So a bound that does not pay costs little.
-
 """
 
 import math
@@ -32,7 +31,7 @@ from proxy.engine.answers import HIDDEN, SURE, Sizes, smallest_cap
 from proxy.tables import ServedTable, shown_instead
 
 FIRST_PRICE: Final = Fraction(1, 1000)  # of the sizes
-PART_OF_PRICE: Final = 4  # the sizes cost half to all of this part of the statement's price
+PART_OF_PRICE: Final = 4  # the sizes cost this part of the statement's price, up to twice as much
 PAYS: Final = 2  # times less, or a bound is not worth telling
 ADVICE: Final = (
     "OPTIONS(rows_per_unit => 'auto') may cost far less: it looks first how many rows of each {} "

@@ -252,12 +252,9 @@ def largest_loss(gate: Gate, n_before: int, n_rows: int, by: RowsByLevel | None)
     return Fraction(best, ONE.units)
 
 
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("bound", ["one row", "two rows", "two rows, one a day"])
-def test_no_unit_loses_more_than_was_charged(ledger: Ledger, seed: int, bound: str) -> None:
-    """Its rows of the changed days may be any others afterwards; enumerated."""
-    n_rows = 1 if bound == "one row" else 2
-    by = RowsByLevel("day", 1) if "a day" in bound else None
+def opened_for_units(
+    ledger: Ledger, n_rows: int, by: RowsByLevel | None
+) -> tuple[GrowingTable, Gate]:
     schema = Schema(
         table="orders",
         axes=(DAY, KIND),
@@ -271,6 +268,16 @@ def test_no_unit_loses_more_than_was_charged(ledger: Ledger, seed: int, bound: s
     gate = open_table(ledger, schema, Fraction(64), table, SystemNoise())
     for horizon in (3, 6):
         gate.advance(horizon, "owner")
+    return table, gate
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("bound", ["one row", "two rows", "two rows, one a day"])
+def test_no_unit_loses_more_than_was_charged(ledger: Ledger, seed: int, bound: str) -> None:
+    """Its rows of the changed days may be any others afterwards; enumerated."""
+    n_rows = 1 if bound == "one row" else 2
+    by = RowsByLevel("day", 1) if "a day" in bound else None
+    table, gate = opened_for_units(ledger, n_rows, by)
     random_history(gate, table, np.random.default_rng(seed))
     loss = largest_loss(gate, 4, n_rows, by)
     assert loss <= spent(gate)
@@ -443,19 +450,7 @@ def largest_loss_over_epochs(
 def with_several_changes(
     ledger: Ledger, seed: int, n_rows: int, by: RowsByLevel | None
 ) -> tuple[Gate, Fraction]:
-    schema = Schema(
-        table="orders",
-        axes=(DAY, KIND),
-        n_records_max=1000,
-        unit="who",
-        rows_per_unit_max=n_rows,
-        rows_per_unit_max_by=by,
-        grows="day",
-    )
-    table = GrowingTable(schema=schema)
-    gate = open_table(ledger, schema, Fraction(64), table, SystemNoise())
-    for horizon in (3, 6):
-        gate.advance(horizon, "owner")
+    table, gate = opened_for_units(ledger, n_rows, by)
     epochs = several_changes(gate, table, np.random.default_rng(seed))
     return gate, largest_loss_over_epochs(gate, epochs, n_rows, by)
 
